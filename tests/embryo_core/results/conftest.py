@@ -1,4 +1,4 @@
-"""Findings to write and read: of known values, in a random order, for a run without checkpoints."""
+"""Findings with known random values, and helpers to store them for a run without checkpoints."""
 
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,12 @@ def run(tmp_path: Path) -> Run:
 
 
 def make_run(root: Path) -> Run:
-    """Return a run of this root that exists in memory only."""
+    """Return a run below this root that exists in memory only."""
     return Run("egg", root / "runs" / "egg", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
 
 
 def find(metric: str, step: int, seed: int = 0) -> Findings:
-    """Return findings that depend on nothing but the arguments; rows in a random order."""
+    """Return findings that depend only on the arguments, with rows in a random order."""
     rng = np.random.default_rng([seed, step, *metric.encode()])
     findings = Findings()
     if metric == "attention":
@@ -93,7 +93,7 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
 
 
 def _tuned(rng: np.random.Generator) -> Findings:
-    """Rows of the four tables of fine-tuning, in a random order."""
+    """Return rows of the four tables of fine-tuning, in a random order."""
     tasks = [("rte", "squad")[i % 2] for i in rng.permutation(6)]
     return Findings(
         task_scores=[TaskScore(task, i, "model", "f1", float(rng.random()), 7) for i, task in enumerate(tasks)],
@@ -104,12 +104,12 @@ def _tuned(rng: np.random.Generator) -> Findings:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder with its content."""
+    """Return the content of each file below a folder, by path."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 def lose(path: Path, damage: str) -> None:
-    """Lose a summary: the file, "gone" with its checksum, or "cut" to its first half."""
+    """Damage a summary: "gone" deletes the file and its checksum, "cut" keeps its first half."""
     if damage == "gone":
         path.unlink()
         path.with_name(path.name + ".sha256").unlink()
@@ -123,7 +123,7 @@ def truncated(content: bytes) -> bytes:
 
 
 def put(path: Path, rows: pa.Table, **options: Any) -> None:
-    """Write rows to the file of a table with the right checksum, as a stranger might; `options` are pyarrow's."""
+    """Write rows to the file of a table with the correct checksum, as a stranger might; `options` go to pyarrow."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows.replace_schema_metadata(None), path, **options)
     write_checksum(path)

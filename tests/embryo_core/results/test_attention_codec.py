@@ -1,4 +1,4 @@
-"""Maps of a file are those that were written, and those of earlier files, with bytes in order or lists of numbers."""
+"""Tests of storing attention maps, and of reading the two earlier formats (ordered bytes and lists of numbers)."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ HEADS = [(layer, head) for layer in (1, 2) for head in (1, 2, 3)]
 
 @pytest.fixture
 def maps(run: Run) -> np.ndarray:
-    """Those of a run, compacted: [S, layers, heads, L, L]."""
+    """Return all maps of a run with compacted results: [S, layers, heads, L, L]."""
     for step in STEPS:
         results.write(at(run, step), "attention", find("attention", step))
     results.compact(run)
@@ -27,7 +27,7 @@ def maps(run: Run) -> np.ndarray:
 
 
 def make_earlier(run: Run, kind: pa.DataType) -> None:
-    """Write the file anew as earlier versions did: with the bytes of each map in order, or with lists of numbers."""
+    """Rewrite the file in an earlier format: with ordered bytes of each map, or with lists of numbers."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path)
     maps = attention_codec.decode(rows)[attention_codec.COLUMN].to_pylist()
@@ -44,8 +44,8 @@ EARLIER = pytest.mark.parametrize(
 )
 
 
-def test_a_file_has_lower_bytes_first(run: Run, maps: np.ndarray):
-    """Of each map the lower byte of every weight, row by row, and then the upper one: docs/metrics.md says so."""
+def test_lower_bytes_are_stored_first(run: Run, maps: np.ndarray):
+    """For each map, the lower bytes of all weights, row by row, precede the upper bytes, as docs/metrics.md says."""
     rows = pq.read_table(run.results / "attention.parquet").to_pylist()
     assert len(rows) == len(STEPS) * len(HEADS)
     for row in rows:
@@ -55,8 +55,8 @@ def test_a_file_has_lower_bytes_first(run: Run, maps: np.ndarray):
 
 
 @EARLIER
-def test_an_earlier_file_has_the_same_maps(run: Run, maps: np.ndarray, kind: pa.DataType):
-    """All, of some steps, of one, and of a head."""
+def test_earlier_formats_give_the_same_maps(run: Run, maps: np.ndarray, kind: pa.DataType):
+    """This holds for reading all steps, some steps, one step and one head."""
     make_earlier(run, kind)
     np.testing.assert_array_equal(results.read_attention_steps(run)[1], maps)
     np.testing.assert_array_equal(results.read_attention_steps(run, STEPS[1:3])[1], maps[1:3])
@@ -66,8 +66,8 @@ def test_an_earlier_file_has_the_same_maps(run: Run, maps: np.ndarray, kind: pa.
 
 
 @EARLIER
-def test_parts_join_an_earlier_file(run: Run, maps: np.ndarray, kind: pa.DataType):
-    """And together they become the file that is written without it, byte for byte."""
+def test_compaction_converts_earlier_formats(run: Run, maps: np.ndarray, kind: pa.DataType):
+    """Merged with a pending part, an earlier file becomes the same bytes as a file of the current format."""
     written = tree(run.results)
     make_earlier(run, kind)
     results.write(at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
@@ -76,16 +76,16 @@ def test_parts_join_an_earlier_file(run: Run, maps: np.ndarray, kind: pa.DataTyp
     assert tree(run.results) == written
 
 
-def test_lists_that_may_hold_nothing_are_refused(run: Run, maps: np.ndarray):
-    """They were never written."""
+def test_nullable_lists_are_refused(run: Run, maps: np.ndarray):
+    """No version has written lists with null items."""
     make_earlier(run, pa.list_(pa.field("item", pa.float16(), nullable=True)))
     with pytest.raises(ResultsError, match=r"attention\.parquet cannot be read .its columns are"):
         results.read_attention_steps(run)
 
 
 @EARLIER
-def test_an_earlier_file_without_a_summary_is_summed_up(run: Run, maps: np.ndarray, kind: pa.DataType):
-    """The summary of positions reads some columns of the file, whose name for the maps is another."""
+def test_position_weights_are_computed_from_earlier_formats(run: Run, maps: np.ndarray, kind: pa.DataType):
+    """The summary of positions reads selected columns, and the column of maps has another name in earlier files."""
     expected = results.read_position_weights(run, 2, 3)
     make_earlier(run, kind)
     results.write(at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
@@ -93,8 +93,8 @@ def test_an_earlier_file_without_a_summary_is_summed_up(run: Run, maps: np.ndarr
     assert results.read_position_weights(run, 2, 3).equals(expected)
 
 
-def test_half_a_number_is_refused(run: Run, maps: np.ndarray):
-    """A map of an odd number of bytes is no matrix, in halves as in order."""
+def test_map_with_odd_number_of_bytes_is_refused(run: Run, maps: np.ndarray):
+    """Weights are float16, so an odd number of bytes cannot be a matrix."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path)
     odd = pa.array([one[:-1] for one in rows[attention_codec.STORED_COLUMN].to_pylist()], attention_codec.MAP)
@@ -108,8 +108,8 @@ def test_half_a_number_is_refused(run: Run, maps: np.ndarray):
         results.read_attention_steps(run)
 
 
-def test_rows_of_a_slice_keep_their_maps():
-    """A filter leaves slices of what was read, which begin anywhere."""
+def test_codec_works_on_sliced_tables():
+    """Filtering may leave slices that begin at any offset."""
     rng = np.random.default_rng(0)
     lists = [rng.random(n).astype(np.float16) for n in (4, 9, 0, 1)]
     rows = pa.table({"n": range(4), attention_codec.COLUMN: pa.array(lists, attention_codec.LIST_OF_WEIGHTS)})

@@ -1,4 +1,4 @@
-"""Rows that cannot be results are refused: before they are written, and when they are read."""
+"""Tests that invalid rows are refused when results are written and when they are read."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,11 +34,11 @@ from tests.embryo_core.results.conftest import tree
 
 
 BOUNDS = bounds_of(Run("unknown sizes", Path(), "", "", {}, "", {}, (), ""))
-VALUES = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}  # of other types 1
+VALUES = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}  # values of other types are 1
 
 
 def rows(table: Table, column: str, *values: Any) -> pa.Table:
-    """Rows that may be read, but for one column."""
+    """Return valid rows, except for the given values of one column."""
     plain = {field.name: [VALUES.get(field.type, 1)] * len(values) for field in table.schema}
     return pa.table(plain | {column: values}, schema=table.schema)
 
@@ -67,16 +67,16 @@ def rows(table: Table, column: str, *values: Any) -> pa.Table:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_values_are_within_their_bounds(table: Table, column: str, within: list, beyond: list):
-    """One beyond them is enough, on either side."""
+def test_values_out_of_bounds_are_refused(table: Table, column: str, within: list, beyond: list):
+    """A single value out of bounds, on either side, is enough."""
     check_rows(table, rows(table, column, *within), BOUNDS)
     for value in beyond:
         with pytest.raises(ValueError, match=f"{column} .* is out of bounds|not as many|not finite|more than"):
             check_rows(table, rows(table, column, *within, value), BOUNDS)
 
 
-def test_layers_and_heads_are_those_of_the_run(run: Run):
-    """The embeddings are layer 0."""
+def test_layers_and_heads_are_bounded_by_the_model(run: Run):
+    """Layer 0 is the embeddings."""
     run = replace(run, config={"num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 2})
     check_rows(SCORES, rows(SCORES, "layer", 0, 2, None), bounds_of(run))
     check_rows(ATTENTION, rows(ATTENTION, "head", 1, 2), bounds_of(run))
@@ -88,14 +88,14 @@ def test_layers_and_heads_are_those_of_the_run(run: Run):
 
 
 @pytest.mark.parametrize(("table", "column", "value"), [(SCORES, "n", 3), (SCORES, "value", 0.5), (WORDS, "word", "a")])
-def test_no_value_is_missing(table: Table, column: str, value: Any):
-    """Every row has a number, and what it is counted on."""
+def test_missing_value_is_refused(table: Table, column: str, value: Any):
+    """Every row needs a value and the number n that it is based on."""
     with pytest.raises(ValueError, match=f"{column} has no value in 1 rows"):
         check_rows(table, rows(table, column, value, None), BOUNDS)
 
 
-def test_a_large_table_may_have_some_holes(monkeypatch: pytest.MonkeyPatch):
-    """Four cells by step and group for each row, and not five."""
+def test_sparse_table_is_refused(monkeypatch: pytest.MonkeyPatch):
+    """A table by step and group may have four cells for each row, but not five."""
     monkeypatch.setattr("embryo_core.results.checks.MAX_CELLS", 8)
 
     def scores(groups: str, steps: str) -> pa.Table:
@@ -113,7 +113,7 @@ SQUARE = np.full((2, 2), 0.5)
 
 
 def word(n: int, each: list[float]) -> WordSurprise:
-    """Return a word of n occurrences with these surprisals."""
+    """Return a word with n occurrences of these surprisals."""
     return WordSurprise("dog", n, 1.5, 9.0, np.float16(each).tobytes(), 1.0)
 
 
@@ -161,8 +161,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("findings", "message"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_is_no_measurement_is_refused(run, findings, message):
-    """One bad row among good ones refuses the whole write and leaves what was there."""
+def test_invalid_findings_are_not_written(run, findings, message):
+    """One invalid row refuses the whole write and leaves the earlier results in place."""
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))
     before = tree(run.results)
     with pytest.raises(ResultsError, match=message) as error:
@@ -171,8 +171,8 @@ def test_what_is_no_measurement_is_refused(run, findings, message):
     assert tree(run.results) == before
 
 
-def test_the_least_and_the_most_are_measurements(run):
-    """Of every kind of row: a correlation may be -1, and a word never or always right."""
+def test_extreme_valid_values_are_written(run):
+    """For example, a correlation may be -1, and a word may be correct never or always."""
     findings = Findings(
         scores=[Score("m", -3.0, 1, "all")],
         words=[WordCount("m", "NN", "a", 4, 0), WordCount("m", "NN", "b", 4, 4)],

@@ -1,4 +1,4 @@
-"""The summary of facts is that of the answers, whatever became of its file."""
+"""Tests that the summary of facts agrees with the answers, even if its file is damaged or missing."""
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,13 @@ FACTS = [(relation, fact) for relation in ("P19", "P36") for fact in map(str, ra
 
 @pytest.fixture
 def ranks() -> dict[tuple[str, str], list[int]]:
-    """Ranks drawn at random, one for each step; facts of two relations may have one id."""
+    """Return ranks by (relation, fact), drawn at random for each step; facts of two relations may have the same id."""
     drawn = np.random.default_rng(3).integers(1, 4, (len(FACTS), len(STEPS)))
     return dict(zip(FACTS, drawn.tolist(), strict=True))
 
 
 def write(run: Run, ranks: dict[tuple[str, str], list[int]], steps: tuple[int, ...] = STEPS) -> None:
-    """Store the answers of these steps, pending."""
+    """Store the answers of these steps as pending parts."""
     for step in steps:
         answers = [
             ClozeAnswer(fact, relation, f"subject {fact}", "Rome", rank[STEPS.index(step)], 0.25, "the", 0.5)
@@ -32,7 +32,7 @@ def write(run: Run, ranks: dict[tuple[str, str], list[int]], steps: tuple[int, .
 
 
 def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> list[tuple]:
-    """Return the rows of the summary, fact by fact."""
+    """Return the rows of the summary, computed fact by fact."""
     rows = []
     for (relation, fact), drawn in sorted(ranks.items()):
         right = [rank == 1 for rank in drawn[:steps]]
@@ -42,13 +42,13 @@ def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> li
 
 
 def shown(frame: pd.DataFrame) -> list[tuple]:
-    """Return the rows of a frame, None where there is no value."""
+    """Return the rows of a frame, with None for missing values."""
     return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_every_fact_has_its_history(run, ranks, compacted):
-    """Against the rule applied to each fact by itself, from pending evaluations and from the summary."""
+def test_histories_equal_per_fact_computation(run, ranks, compacted):
+    """They come from pending evaluations or the summary, and are compared with the rule applied to each fact alone."""
     write(run, ranks)
     if compacted:
         results.compact(run)
@@ -57,8 +57,8 @@ def test_every_fact_has_its_history(run, ranks, compacted):
     assert shown(found) == slow(ranks) and set(found["history"]) == set(curves.HISTORIES)
 
 
-def test_a_later_step_is_summed_up_at_once(run, ranks):
-    """Before compaction from the answers, after it in the file."""
+def test_later_step_updates_histories_immediately(run, ranks):
+    """Histories are the same before compaction, when they come from the answers, and after it."""
     write(run, ranks, STEPS[:3])
     results.compact(run)
     assert shown(results.read_histories(run)) == slow(ranks, 3)
@@ -68,8 +68,8 @@ def test_a_later_step_is_summed_up_at_once(run, ranks):
     assert shown(results.read_histories(run)) == slow(ranks)
 
 
-def test_a_step_that_is_evaluated_again_forgets_what_was_right(run, ranks):
-    """All facts were known at every step; of the third step others are by now."""
+def test_reevaluated_step_replaces_its_answers(run, ranks):
+    """All facts were correct at every step; the third step is evaluated again with other answers."""
     known = {fact: [1] * len(STEPS) for fact in ranks}
     write(run, known)
     results.compact(run)
@@ -85,8 +85,8 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("compacted", [STEPS[:3], STEPS[1:], (1, 8), STEPS])
-def test_answers_of_a_part_are_added_to_the_summary(run, ranks, compacted, request):
-    """Later and earlier steps, those between, and one that is evaluated again; no answer of another step is read."""
+def test_pending_answers_are_merged_into_summary(run, ranks, compacted, request):
+    """The pending step may be later, earlier, in between, or evaluated again; answers of other steps are not read."""
     write(run, {key: [3 - (rank == 1)] * len(STEPS) for key, (rank, *_) in ranks.items()}, compacted)
     results.compact(run)
     assert fact_histories.takes_pending(run)
@@ -104,8 +104,8 @@ def test_answers_of_a_part_are_added_to_the_summary(run, ranks, compacted, reque
     assert (right.correct == drawn[:, [step in right.steps for step in STEPS]]).all()
 
 
-def test_as_many_facts_are_not_the_same(run, ranks):
-    """Where a later step was asked others in place of some, each fact keeps its own answers."""
+def test_equal_number_of_facts_may_be_different_facts(run, ranks):
+    """If a later step asked the same number of other facts, each fact still has its own answers."""
     kept = list(ranks.items())
     write(run, dict(kept[1:]), STEPS[:3])
     results.compact(run)
@@ -116,8 +116,8 @@ def test_as_many_facts_are_not_the_same(run, ranks):
 
 
 @pytest.mark.parametrize("change", ["fewer", "more", "two metrics"])
-def test_other_facts_are_summed_up_from_the_answers(run, ranks, change):
-    """Where not every fact was asked at every step, or two evaluations asked them."""
+def test_differing_facts_are_summarised_from_answers(run, ranks, change):
+    """The summary cannot be extended if some facts were not asked at every step, or if two evaluations asked facts."""
     fewer = dict(list(ranks.items())[:-7])
     write(run, fewer if change == "more" else ranks, STEPS[:3])
     results.compact(run)
@@ -135,8 +135,8 @@ def test_other_facts_are_summed_up_from_the_answers(run, ranks, change):
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])
-def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
-    """And written again by the next compaction, which finds nothing pending."""
+def test_untrusted_summary_is_recomputed(run, ranks, damage):
+    """The next compaction writes it again, even if nothing is pending."""
     write(run, ranks)
     results.compact(run)
     path = run.results / fact_histories.FACTS.file
@@ -158,7 +158,7 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run, ranks, damage):
     assert shown(results.read_histories(run)) == slow(ranks)
 
 
-def test_without_answers_there_are_no_histories(run):
-    """An empty frame with all columns, and no file."""
+def test_empty_run_has_empty_histories(run):
+    """The frame has all columns, and no file is created."""
     assert list(results.read_histories(run)) == ["relation", "fact", "subject", "object", "history", "first"]
     assert results.read_histories(run).empty and not run.results.exists()

@@ -1,4 +1,4 @@
-"""A frame is read once while the files of its run stay the same, and no caller can change what others get."""
+"""Tests of the cache of frames: a frame is read once until files change, and callers cannot change cached frames."""
 
 import gc
 import weakref
@@ -15,14 +15,14 @@ from tests.embryo_core.results.conftest import find
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the tables that are read from files, in the order of reading."""
+    """Return the list of tables read from files, in the order of reading."""
     read, names = results.read.read_table, []
     monkeypatch.setattr("embryo_core.results.read.read_table", lambda *args: names.append(args[1].name) or read(*args))
     return names
 
 
-def test_a_frame_is_read_again_only_when_a_file_changes(run: Run, reads: list[str]):
-    """A pending evaluation, its compaction and other results count; other arguments are read by themselves."""
+def test_frame_is_read_again_only_after_files_change(run: Run, reads: list[str]):
+    """A pending evaluation and its compaction change files; other arguments are cached separately."""
     for change in (lambda: results.write(at(run, 0), "m", find("m", 0)), lambda: results.compact(run)):
         change()
         reads.clear()
@@ -33,8 +33,8 @@ def test_a_frame_is_read_again_only_when_a_file_changes(run: Run, reads: list[st
         assert len(reads) == 3
 
 
-def test_a_caller_cannot_change_the_frame_of_another(run: Run):
-    """Not by its values, its columns, or its index."""
+def test_callers_cannot_change_cached_frame(run: Run):
+    """This holds for its values, its columns and its index."""
     results.write(at(run, 0), "m", find("m", 0))
     expected = results.read_scores(run).copy(deep=True)
     frame = results.read_scores(run)
@@ -46,8 +46,8 @@ def test_a_caller_cannot_change_the_frame_of_another(run: Run):
     pd.testing.assert_frame_equal(results.read_scores(run), expected)
 
 
-def test_references_to_copies_do_not_pile_up(run: Run):
-    """A copy leaves weak references in the frame that is kept; pandas removes them once a block has 500."""
+def test_weak_references_to_copies_do_not_accumulate(run: Run):
+    """Each copy leaves weak references in the cached frame; pandas removes dead ones once a block has 500."""
     results.write(at(run, 0), "m", find("m", 0))
     before = _dead_references()
     for _ in range(450):
@@ -60,8 +60,8 @@ def _dead_references() -> int:
     return sum(type(one) is weakref.ref and one() is None for one in gc.get_objects())
 
 
-def test_large_frames_are_read_each_time(run: Run, reads: list[str], monkeypatch: pytest.MonkeyPatch):
-    """So are those that had to make room for others."""
+def test_large_or_evicted_frames_are_read_again(run: Run, reads: list[str], monkeypatch: pytest.MonkeyPatch):
+    """A frame above MAX_FRAME_BYTES is not cached; smaller ones are evicted above MAX_BYTES."""
     results.write(at(run, 0), "m", find("m", 0))
     monkeypatch.setattr(memo, "MAX_FRAME_BYTES", 10)
     results.read_scores(run)

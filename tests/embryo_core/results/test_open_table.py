@@ -1,4 +1,4 @@
-"""Every table of a run is opened in one way: a stranger's file of any of them is one sentence, or computed anew."""
+"""Tests that invalid tables of a stranger are refused with one message, and invalid summaries are recomputed."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stored(sound: Path, tmp_path: Path) -> Run:
-    """Return a copy of that run."""
+    """Return a copy of the run with compacted results."""
     return make_run(Path(shutil.copytree(sound, tmp_path / "stored")))
 
 
@@ -48,7 +48,7 @@ def path_of(run: Run, name: str) -> Path:
 
 
 def rewrite(path: Path, change: Callable[[pa.Table], pa.Table], **metadata: Any) -> None:
-    """Change the rows of a file, keep its metadata but for some, and put the right checksum next to it."""
+    """Change the rows of a file and some of its metadata, and write the correct checksum next to it."""
     kept = {name: value for name, value in (pq.read_metadata(path).metadata or {}).items() if name != b"ARROW:schema"}
     kept |= {name.encode(): value for name, value in metadata.items()}
     pq.write_table(change(pq.read_table(path)).replace_schema_metadata(kept), path, compression="zstd")
@@ -66,12 +66,12 @@ def cell(name: str, value: Any) -> Callable[[pa.Table], pa.Table]:
 
 
 def repeated(rows: pa.Table) -> pa.Table:
-    """Return as many rows like the first as no step of a table has; they are some kilobytes in a file."""
+    """Return 300,000 copies of one row, more than a step may have; compressed, they need a few kilobytes."""
     return rows.take(pa.array(np.zeros(300_000, np.int32)))
 
 
 def not_utf8(name: str) -> Callable[[pa.Table], pa.Table]:
-    """Return a change of the first text of a column to bytes that are none."""
+    """Return a change of the first text of a column to bytes that are not UTF-8."""
 
     def change(rows: pa.Table) -> pa.Table:
         content = [b"\xff\xfe", *(value.encode() for value in rows[name].to_pylist()[1:])]
@@ -91,8 +91,8 @@ OF_TABLES = {
 
 
 @pytest.mark.parametrize(("table", "change"), OF_TABLES.values(), ids=OF_TABLES.keys())
-def test_a_strange_table_is_one_sentence(stored: Run, table: Table, change: Callable[[pa.Table], pa.Table]):
-    """It names the file and the command."""
+def test_invalid_table_is_refused(stored: Run, table: Table, change: Callable[[pa.Table], pa.Table]):
+    """The message names the file, is printable, and is shorter than 1,000 characters."""
     rewrite(path_of(stored, table.name), change)
     with pytest.raises(ResultsError, match=rf"{table.name}\.parquet cannot be read") as error:
         read_table(stored, table)
@@ -100,8 +100,8 @@ def test_a_strange_table_is_one_sentence(stored: Run, table: Table, change: Call
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_more_rows_than_a_step_has_are_refused(run: Run, table: Table):
-    """Before a column is read but evaluation and step."""
+def test_too_many_rows_per_step_are_refused(run: Run, table: Table):
+    """Opening the table fails before its rows are read: a single step has 300,000 of them."""
     values = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}
     row = {field.name: values.get(field.type, 1) for field in table.schema}
     put(path_of(run, table.name), repeated(pa.Table.from_pylist([row], table.schema)))
@@ -110,8 +110,8 @@ def test_more_rows_than_a_step_has_are_refused(run: Run, table: Table):
 
 
 @pytest.mark.parametrize(("table", "name"), [(WORDS, "word"), (SCORES, "evaluation"), (SURPRISALS, "occurrences")])
-def test_a_long_text_in_every_row_is_refused_before_rows_are_made(run: Run, table: Table, name: str):
-    """A file of a few kilobytes would take gigabytes."""
+def test_dictionary_of_long_text_is_refused_before_decoding(run: Run, table: Table, name: str):
+    """A file of less than 64 KB would take 500 MB of memory."""
     values = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}
     row = {field.name: values.get(field.type, 1) for field in table.schema}
     count, size = 500, 2**20
@@ -128,8 +128,8 @@ def test_a_long_text_in_every_row_is_refused_before_rows_are_made(run: Run, tabl
     assert path.stat().st_size < 2**16 and pa.default_memory_pool().max_memory() < before + count * size / 4
 
 
-def test_metadata_of_pandas_do_not_reach_it(stored: Run):
-    """Of any kind: frames are made by the table's own columns, and of summaries too."""
+def test_pandas_metadata_are_ignored(stored: Run):
+    """Frames of tables and summaries are built from the schema, whatever the file's pandas metadata say."""
     expected, facts = results.read_scores(stored), results.read_histories(stored)
     for name in ("scores", "facts"):
         rewrite(path_of(stored, name), lambda rows: rows, pandas=json.dumps({"columns": 5, "index_columns": "a"}))
@@ -138,8 +138,8 @@ def test_metadata_of_pandas_do_not_reach_it(stored: Run):
     assert read_stored(stored, SUMMARIES[0]) is not None and results.read_histories(stored).equals(facts)
 
 
-def test_a_part_of_another_evaluation_is_refused(stored: Run):
-    """The folder names the metric and the step."""
+def test_part_in_folder_of_another_step_is_refused(stored: Run):
+    """A part's folder names its metric and step, which its rows must have."""
     results.write(at(stored, 9), "mask_prediction", find("mask_prediction", 9))
     part = stored.results / "parts" / "mask_prediction" / "step9"
     part.rename(part.with_name("step10"))
@@ -158,8 +158,8 @@ OF_SUMMARIES = {
 
 @pytest.mark.parametrize("change", OF_SUMMARIES.values(), ids=OF_SUMMARIES.keys())
 @pytest.mark.parametrize("summary", SUMMARIES, ids=lambda summary: summary.own.name)
-def test_a_strange_summary_is_computed_anew(stored: Run, summary: Any, change: Callable[[pa.Table], pa.Table]):
-    """With the checksum of its table in it, and its own next to it: what is shown is what the table says."""
+def test_invalid_summary_is_recomputed(stored: Run, summary: Any, change: Callable[[pa.Table], pa.Table]):
+    """Even with correct checksums of itself and its table, an invalid summary is replaced by what the table says."""
     expected, path = read_summary(stored, summary), path_of(stored, summary.own.name)
     if not expected.num_rows or (change is OF_SUMMARIES["long text"] and pa.string() not in expected.schema.types):
         pytest.skip("it has no row, or no text")
@@ -172,8 +172,8 @@ def test_a_strange_summary_is_computed_anew(stored: Run, summary: Any, change: C
 
 
 @pytest.mark.parametrize(("column", "value"), [("history", "never"), ("first", 2**62), ("right", b"\0")])
-def test_facts_that_contradict_themselves_are_computed_anew(stored: Run, column: str, value: Any):
-    """What the bits say about a fact is what its history and first step have to say."""
+def test_contradictory_fact_summary_is_recomputed(stored: Run, column: str, value: Any):
+    """The history and first step of a fact must agree with its bits of correct answers."""
     (facts,) = (summary for summary in SUMMARIES if summary.own.name == "facts")
     expected = read_summary(stored, facts)
     known = next((i for i, row in enumerate(expected.to_pylist()) if row["first"] is not None), None)
@@ -188,8 +188,8 @@ def test_facts_that_contradict_themselves_are_computed_anew(stored: Run, column:
     assert read_summary(stored, facts).equals(expected)
 
 
-def test_steps_are_bounded(stored: Run, monkeypatch: pytest.MonkeyPatch):
-    """More steps than a run has checkpoints are no table; what the footer says of steps is not read."""
+def test_number_of_steps_is_bounded(stored: Run, monkeypatch: pytest.MonkeyPatch):
+    """A table may have at most as many steps as a run has checkpoints; the steps listed in the footer are ignored."""
     rewrite(path_of(stored, "cloze"), lambda rows: rows, done='{"world_knowledge": "all"}')
     assert results.done(stored)["world_knowledge"] == set(STEPS)
     monkeypatch.setattr(parquet_files, "MAX_CHECKPOINTS", len(STEPS) - 1)

@@ -1,4 +1,4 @@
-"""A table is read only if its file has the checksum next to it; every refusal is one sentence."""
+"""Tests that a table is read only if it matches the checksum next to it, and that each refusal is one line."""
 
 import hashlib
 import os
@@ -28,13 +28,13 @@ MAP = {"evaluation": "attention", "step": 8, "layer": 1, "head": 1, "sentences":
 
 
 def give_way(run: Run, metric: str) -> None:
-    """Have the results of a metric make room for those of other data."""
+    """Discard the results of a metric by announcing other data for it."""
     results.note_dataset(run, metric, {"sha256": "another"}, {}, overwrite=True)
 
 
 @pytest.fixture(params=["part", "compacted"])
 def path(run: Run, request: pytest.FixtureRequest) -> Path:
-    """Return the scores of one step, in a part or in the compacted table."""
+    """Return the file with the scores of one step, in a pending part or in the compacted table."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     if request.param == "compacted":
         results.compact(run)
@@ -42,7 +42,7 @@ def path(run: Run, request: pytest.FixtureRequest) -> Path:
 
 
 def refused(run: Run) -> str:
-    """Return the sentence with which the scores of a run are refused."""
+    """Return the one-line message with which the scores of a run are refused."""
     with pytest.raises(ResultsError) as error:
         results.read_scores(run)
     assert "\n" not in str(error.value)
@@ -50,21 +50,21 @@ def refused(run: Run) -> str:
 
 
 def store(run: Run, table: Table, *rows: dict) -> None:
-    """Write rows to a compacted table with the right checksum, as a stranger might."""
+    """Write rows to a compacted table with the correct checksum, as a stranger might."""
     put(run.results / f"{table.name}.parquet", pa.Table.from_pylist(list(rows), table.schema))
 
 
-# === The checksum ===
+# === Checksums ===
 
 
-def test_the_checksum_is_beside_its_file(path: Path):
-    """As sha256sum writes it, so that everybody can check it."""
+def test_checksum_is_stored_next_to_file(path: Path):
+    """It has the format of sha256sum, so that everybody can verify it."""
     expected = f"{hashlib.sha256(path.read_bytes()).hexdigest()}  scores.parquet\n"
     assert path.with_name("scores.parquet.sha256").read_text() == expected
 
 
-def test_pyarrow_sees_no_damaged_file(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Whatever byte is another, the file is refused before pyarrow reads any of it."""
+def test_damaged_file_is_refused_before_pyarrow_reads_it(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One changed bit, wherever it is, or a missing last byte is enough."""
     monkeypatch.setattr(pa, "PythonFile", lambda *_: pytest.fail("read"))
     whole = path.read_bytes()
     for place in [*np.random.default_rng(1).integers(0, len(whole), 30).tolist(), 0, len(whole) - 1]:
@@ -74,14 +74,14 @@ def test_pyarrow_sees_no_damaged_file(run: Run, path: Path, monkeypatch: pytest.
     assert "not the file of its checksum" in refused(run)
 
 
-def test_a_lost_file_is_reported(run: Run, path: Path):
-    """The checksum says that there was one: no rows are lost without a word."""
+def test_missing_file_is_reported(run: Run, path: Path):
+    """The checksum shows that a file existed, so its rows are not lost silently."""
     path.unlink()
     assert f"{path} cannot be read (it is missing)" in refused(run)
 
 
-def test_a_file_without_checksum_gets_one_from_who_trusts_it(run: Run, path: Path):
-    """Results of earlier versions: the sentence has both ways out, and the first of them works."""
+def test_file_without_checksum_can_be_accepted(run: Run, path: Path):
+    """Earlier versions wrote no checksum: the message gives commands that add one, which works, or recompute."""
     scores = results.read_scores(run)
     path.with_name("scores.parquet.sha256").unlink()
     message = refused(run)
@@ -92,14 +92,14 @@ def test_a_file_without_checksum_gets_one_from_who_trusts_it(run: Run, path: Pat
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"\xff" * 80, b"0" * 64 + b" *scores.parquet\n"])
-def test_a_damaged_checksum_is_reported(run: Run, path: Path, content: bytes):
-    """Its file is named, or the table of which it says nothing."""
+def test_damaged_checksum_is_reported(run: Run, path: Path, content: bytes):
+    """The message names the file of the checksum or its table."""
     path.with_name("scores.parquet.sha256").write_bytes(content)
     assert "scores.parquet" in refused(run)
 
 
-def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
-    """And again when it is another, even of the same size."""
+def test_file_is_hashed_once_until_rewritten(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A rewritten file is hashed again, even if its size is the same."""
     hashed = []
     sha256 = trust.sha256
     monkeypatch.setattr(trust, "sha256", lambda path: hashed.append(path) or sha256(path))
@@ -111,14 +111,14 @@ def test_a_file_is_hashed_once(run: Run, path: Path, monkeypatch: pytest.MonkeyP
     assert (once, len(hashed)) == (1, 2)
 
 
-def test_a_file_of_holes_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A damage that makes it 20 GB long costs no time."""
+def test_oversized_file_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A sparse file of 20 GB is refused without being read."""
     monkeypatch.setattr(trust, "digest", lambda *_: pytest.fail("hashed"))
     os.truncate(path, 20 * 10**9)
     assert "at most 2,147,483,648 are read" in refused(run)
 
 
-# === Regular files of this run alone ===
+# === Links and irregular files ===
 
 
 def _link(path: Path) -> None:
@@ -136,16 +136,16 @@ REPLACEMENTS: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("name", ["scores.parquet", "scores.parquet.sha256"])
 @pytest.mark.parametrize("replace", REPLACEMENTS.values(), ids=REPLACEMENTS.keys())
-def test_what_is_no_file_of_the_run_is_refused(run: Run, path: Path, name: str, replace: Callable[[Path], None]):
-    """It is not opened, and its sentence names it."""
+def test_irregular_file_is_refused(run: Run, path: Path, name: str, replace: Callable[[Path], None]):
+    """It is not opened, and the message names it."""
     path.with_name(name).unlink()
     replace(path.with_name(name))
     assert f"{path.with_name(name)} " in refused(run)
 
 
 @pytest.mark.parametrize("linked", ["parts", "parts/mask_prediction", "parts/mask_prediction/step8"])
-def test_a_part_that_is_a_link_is_refused_and_never_removed(run: Run, tmp_path: Path, linked: str):
-    """Compaction removes what it has merged: by a link that would be folders of somebody else."""
+def test_linked_part_is_refused_and_never_removed(run: Run, tmp_path: Path, linked: str):
+    """Compaction removes merged parts; through a link it would remove the folders of somebody else."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     (run.results / linked).rename(tmp_path / "elsewhere")
     (run.results / linked).symlink_to(tmp_path / "elsewhere")
@@ -158,15 +158,15 @@ def test_a_part_that_is_a_link_is_refused_and_never_removed(run: Run, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["step08", "step9223372036854775808", "step-1", "step" + "9" * 200, "step٣"])
-def test_a_folder_with_another_name_is_no_part(run: Run, name: str):
-    """A step is a number of 64 bits without leading zeros."""
+def test_folder_with_invalid_step_is_ignored(run: Run, name: str):
+    """A step is a 64-bit integer without leading zeros, in ASCII digits."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     part = next(run.results.glob("parts/*/step8"))
     part.rename(part.with_name(name))
     assert results.done(run)["mask_prediction"] == set() and results.read_scores(run).empty
 
 
-# === Right checksum, strange rows ===
+# === Invalid rows with a correct checksum ===
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_folder_with_another_name_is_no_part(run: Run, name: str):
     ids=str,
 )
 def test_rows_out_of_bounds_are_refused(run: Run, change: dict):
-    """A page would draw two thousand million layers, or a step before the first."""
+    """A page would otherwise draw two billion layers, or a step before the first."""
     store(run, SCORES, SCORE)
     assert len(results.read_scores(run)) == 1
     store(run, SCORES, SCORE, SCORE | change)
@@ -198,8 +198,8 @@ def test_rows_out_of_bounds_are_refused(run: Run, change: dict):
     [{"length": 3}, {"length": 2**20}, {"weights": HALVES[:-1]}, {"head": 2**30}, {"weights": INFINITE}],
     ids=str,
 )
-def test_maps_that_are_none_are_refused(run: Run, change: dict):
-    """Square, of finite weights, of heads that a model may have."""
+def test_invalid_attention_maps_are_refused(run: Run, change: dict):
+    """Maps must be square, with finite weights, and belong to a possible head."""
     store(run, ATTENTION, MAP)
     assert results.read_attention(run, 1, 1).weights.shape == (1, 2, 2)
     store(run, ATTENTION, MAP | change)
@@ -207,18 +207,18 @@ def test_maps_that_are_none_are_refused(run: Run, change: dict):
         results.read_attention_steps(run)
 
 
-def test_more_rows_than_are_read_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """By the footer, before any is read."""
+def test_too_many_rows_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """The number is taken from the footer, before any row is read."""
     monkeypatch.setattr(checks, "MAX_ROWS", 1)
     store(run, SCORES, SCORE, SCORE | {"step": 9})
     assert "it has 2 rows" in refused(run)
 
 
-# === While it is written ===
+# === Concurrent writers ===
 
 
-def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """A reader between two steps of a writer gets the rows before or after, never an error."""
+def test_file_replaced_during_read_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Between two steps of a writer, a reader gets the rows before or after, never an error."""
     write_checksums, seen = trust.write_checksums, []
 
     def read_and_write(*arguments) -> None:
@@ -236,8 +236,8 @@ def test_a_file_replaced_while_it_is_read_is_read_again(run: Run, monkeypatch: p
     assert not list(run.results.rglob("scores*"))
 
 
-def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """The writer had listed both checksums already; the new file does not end where the old one did."""
+def test_file_replaced_after_size_check_is_read_again(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Both checksums are listed at that time, and the new file is longer than the old one."""
     path, locate = run.results / "scores.parquet", trust.locate
     for step in (0, 8):
         results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 3)]))
@@ -250,7 +250,7 @@ def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, mo
     before.rename(path)
 
     def locate_and_replace(*arguments) -> tuple:
-        """Return what `locate` finds, after which the writer replaces the table by a longer one."""
+        """Call `locate`, then replace the table by a longer one, as a writer might; return what `locate` found."""
         found = locate(*arguments)
         if after.exists() and arguments[0] == path:
             after.rename(path)
@@ -260,8 +260,8 @@ def test_a_file_replaced_between_its_size_and_its_end_is_read_again(run: Run, mo
     assert len(results.read_scores(run)) == 2
 
 
-def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """The checksum of nothing is listed before the file goes, so it is not a lost file; the next writer tidies up."""
+def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """The checksum of an absent file is listed before the removal, so none is missed; the next writer cleans up."""
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     results.compact(run)
     path, unlink = run.results / "scores.parquet", Path.unlink
@@ -287,7 +287,7 @@ def test_a_removal_that_was_killed_is_none(run: Run, monkeypatch: pytest.MonkeyP
 
 
 def write(run: Run, *steps: int) -> None:
-    """Averaged maps of all heads at these steps, compacted."""
+    """Write averaged maps of all heads at these steps, and compact them."""
     for step in steps:
         results.write(at(run, step), "attention", find("attention", step))
     results.compact(run)
@@ -299,8 +299,7 @@ def footer(run: Run) -> pq.FileMetaData:
         return stored.footer
 
 
-def test_a_footer_is_read_again_when_its_file_is_another(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Once for one file, however often it is opened, and once more after a writer has replaced it."""
+def test_footer_is_cached_until_file_is_replaced(run: Run, monkeypatch: pytest.MonkeyPatch):
     write(run, 0, 8)
     path = run.results / f"{ATTENTION.name}.parquet"
     rows, read, check_size = pq.read_table(path), [], checks.check_size
@@ -311,8 +310,8 @@ def test_a_footer_is_read_again_when_its_file_is_another(run: Run, monkeypatch: 
     assert footer(run).num_rows == len(rows) - 1 and len(read) == 2
 
 
-def test_steps_that_no_run_has_are_refused(run: Run):
-    """A stranger's file whose steps are larger than whole numbers here is one sentence."""
+def test_steps_beyond_64_bits_are_refused(run: Run):
+    """The column of steps has unsigned integers above the largest int64."""
     write(run, *STEPS)
     path = run.results / f"{ATTENTION.name}.parquet"
     rows = pq.read_table(path)
@@ -324,8 +323,8 @@ def test_steps_that_no_run_has_are_refused(run: Run):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 100])
-def test_maps_of_a_step_are_the_same_whatever_the_row_groups(run: Run, rows: int):
-    """One step and several are found however many rows are in a group."""
+def test_maps_do_not_depend_on_row_groups(run: Run, rows: int):
+    """One step and several steps are found for any number of rows in a group."""
     write(run, *STEPS)
     path = run.results / f"{ATTENTION.name}.parquet"
     expected = results.read_attention_steps(run)[1]
@@ -337,11 +336,11 @@ def test_maps_of_a_step_are_the_same_whatever_the_row_groups(run: Run, rows: int
     np.testing.assert_array_equal(results.read_attention_steps(run, [STEPS[0], STEPS[-1]])[1], expected[[0, -1]])
 
 
-# === Files of other people ===
+# === Foreign files ===
 
 
-def test_a_small_file_that_would_be_gigabytes_is_refused(tmp_path: Path):
-    """Many rows, a long text in each, columns of bits, or a date that Python has not: one sentence, little memory."""
+def test_small_file_that_expands_to_gigabytes_is_refused(tmp_path: Path):
+    """Too many rows or bits, long repeated text or a date beyond Python's range are refused within 256 MB of memory."""
     once = {"text": pa.array(np.zeros(2**10, np.int32)), "date": pa.array([2**62], pa.timestamp("us"))}
     long = pa.DictionaryArray.from_arrays(once["text"], pa.array(["x" * 2**20]))
     many = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**20 + 1, np.int32)), pa.array(["x"]))

@@ -1,4 +1,4 @@
-"""Writers are killed at any moment, or work side by side: every result is whole or absent, and none is lost."""
+"""Tests that results are complete or absent, and none is lost, if writers are killed or work concurrently."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ from tests.embryo_core.results.conftest import find, make_run, tree
 
 
 def begin(root: Path) -> None:
-    """Results of step 0, compacted, with a newer part over them."""
+    """Write compacted results of step 0, with a newer pending part of the same step."""
     run = make_run(root)
     for metric in ("mask_prediction", "attention"):
         results.write(at(run, 0), metric, find(metric, 0), {"data": "one"}, {})
@@ -39,7 +39,7 @@ def work(root: Path) -> None:
 
 
 def work_and_die(root: Path, operation: int) -> None:
-    """Do the work, but be killed at the `operation`-th operation on a file or return from writing into one."""
+    """Do the work, but be killed at the `operation`-th file operation or return from a pyarrow writer."""
     seen = 0
 
     def count() -> None:
@@ -65,7 +65,7 @@ def work_and_die(root: Path, operation: int) -> None:
 
 @pytest.fixture(scope="module")
 def context():
-    """Return processes forked from one that has imported the store and holds no thread."""
+    """Return a context whose processes are forked from one that has imported the store and has no threads."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.results", __name__])
     return context
@@ -73,21 +73,21 @@ def context():
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
-    """Return a root to copy for each killing."""
+    """Return a root with results to copy for each kill."""
     begin(tmp_path / "begun")
     return tmp_path / "begun"
 
 
 @pytest.fixture
 def whole(begun: Path, tmp_path: Path) -> dict[str, bytes]:
-    """Return the files that the work leaves if it is not killed."""
+    """Return the files after the work was done without a kill."""
     shutil.copytree(begun, tmp_path / "whole")
     work(tmp_path / "whole")
     return tree(tmp_path / "whole")
 
 
 def assert_evaluations_are_whole(root: Path) -> None:
-    """Scores and words of each evaluation that is done are those of one `find`, never a mixture; so are its maps."""
+    """Check that scores, words and maps of each finished evaluation come from one `find`, never from a mixture."""
     run = make_run(root)
     for step in results.done(run)["mask_prediction"]:
         scores = results.read_scores(run, "mask_prediction")
@@ -103,8 +103,8 @@ def assert_evaluations_are_whole(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_writer_killed_at_any_point_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
-    """Kill -9 at every third file operation: what is left is whole, and a rerun ends with the same bytes."""
+def test_writer_killed_at_any_operation_resumes_to_same_files(begun, whole, tmp_path, context):
+    """SIGKILL comes at every third file operation; what is left is complete, and a rerun gives the same bytes."""
     for operation in range(1, 1000, 3):
         root = Path(shutil.copytree(begun, tmp_path / "killed"))
         process = context.Process(target=work_and_die, args=(root, operation))
@@ -120,8 +120,8 @@ def test_a_writer_killed_at_any_point_is_resumed_to_the_same_files(begun, whole,
     assert operation > 40 and tree(root) == whole
 
 
-def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, whole, tmp_path, context):
-    """The same with a clock for the killer, which also meets half-written files."""
+def test_writer_killed_at_random_times_resumes_to_same_files(begun, whole, tmp_path, context):
+    """A kill by time also happens while a file is half written."""
     chance = random.Random(5)
     for i in range(15):
         root = Path(shutil.copytree(begun, tmp_path / f"killed{i}"))
@@ -135,8 +135,8 @@ def test_a_writer_killed_at_a_random_time_is_resumed_to_the_same_files(begun, wh
         assert tree(root) == whole
 
 
-def test_a_table_that_a_killed_writer_left_is_removed(tmp_path):
-    """By the next evaluation, whatever that writes; a file of another name stays."""
+def test_temporary_tables_of_killed_writer_are_removed(tmp_path):
+    """The next compaction removes them, whatever it writes; a file with an unknown name is kept."""
     run = make_run(tmp_path)
     results.write(at(run, 0), "attention", find("attention", 0))
     results.compact(run)
@@ -149,11 +149,11 @@ def test_a_table_that_a_killed_writer_left_is_removed(tmp_path):
     assert tree(run.results) == whole
 
 
-# === Several processes ===
+# === Concurrent processes ===
 
 
 def write_many(root: Path, metric: str) -> None:
-    """Write twelve steps of a metric, and compact now and then."""
+    """Write twelve steps of a metric, and compact after every third."""
     run = make_run(root)
     for step in range(12):
         results.write(at(run, step), metric, find(metric, step))
@@ -161,8 +161,8 @@ def write_many(root: Path, metric: str) -> None:
             results.compact(run)
 
 
-def test_two_evaluations_and_a_reader_at_once_lose_nothing(tmp_path, context):
-    """Two processes write and compact the same run while a third reads: every row is there, no read fails."""
+def test_concurrent_writers_and_reader_lose_nothing(tmp_path, context):
+    """Two processes write and compact the same run while a third reads; the files equal those of a single process."""
     run = make_run(tmp_path)
     metrics = ("mask_prediction", "token_reconstruction")
     processes = [context.Process(target=write_many, args=(tmp_path, metric)) for metric in metrics]

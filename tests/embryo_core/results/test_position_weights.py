@@ -1,4 +1,4 @@
-"""Weights on fixed positions are read as they are computed from the maps, however these are stored."""
+"""Tests that weights on fixed positions equal those computed from the attention maps, however the maps are stored."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ NORMALISED = [False, True]
 
 
 def write(run: Run, *steps: int, seed: int = 0) -> None:
-    """Return maps of all heads at these steps, pending; of rows that do not sum to 1."""
+    """Write pending maps of all heads at these steps, with rows that do not sum to 1."""
     for step in steps:
         found = find("attention", step, seed).attention
         maps = [AttentionMap(one.layer, one.head, one.weights * 0.75**one.head, one.sentences) for one in found]
@@ -26,14 +26,14 @@ def write(run: Run, *steps: int, seed: int = 0) -> None:
 
 
 def of_maps(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
-    """Return the same, computed from the maps of the head."""
+    """Return the position weights of a head, computed from its maps."""
     maps = results.read_attention(run, layer, head)
     means = position_weights(normalise_rows(maps.weights) if normalised else maps.weights)
     return pd.DataFrame({"step": maps.steps} | dict(zip(POSITIONS, means.T, strict=True)))
 
 
 def check(run: Run) -> None:
-    """Of every head, with rows as they are and normalised, which differ."""
+    """Check every head, with rows as stored and normalised, which give different weights."""
     for layer, head in HEADS:
         found = [results.read_position_weights(run, layer, head, normalised) for normalised in NORMALISED]
         for normalised, frame in zip(NORMALISED, found, strict=True):
@@ -42,8 +42,8 @@ def check(run: Run) -> None:
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_they_are_what_the_maps_say(run: Run, compacted: bool):
-    """From pending evaluations and from the summary, once a later step has come, and once a step was evaluated anew."""
+def test_position_weights_equal_those_of_the_maps(run: Run, compacted: bool):
+    """They are read from pending evaluations and the summary, after a later step, and after a step evaluated again."""
     write(run, *STEPS[:-1])
     if compacted:
         results.compact(run)
@@ -57,8 +57,8 @@ def test_they_are_what_the_maps_say(run: Run, compacted: bool):
     check(run)
 
 
-def test_the_summary_is_read_and_not_the_maps(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """No page waits for the maps of a long series; those of a part are read."""
+def test_position_weights_are_read_from_summary(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Only the maps of pending parts are read, so that no page waits for the maps of a long series."""
     write(run, *STEPS[:-1])
     results.compact(run)
     write(run, STEPS[-1])
@@ -69,8 +69,8 @@ def test_the_summary_is_read_and_not_the_maps(run: Run, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_summary_that_cannot_be_trusted_is_computed_anew(run: Run, damage: str):
-    """And written again by the next compaction, byte for byte."""
+def test_damaged_summary_is_recomputed(run: Run, damage: str):
+    """The next compaction writes the same bytes again."""
     write(run, *STEPS)
     results.compact(run)
     path = run.results / WEIGHTS.file
@@ -81,19 +81,19 @@ def test_a_summary_that_cannot_be_trusted_is_computed_anew(run: Run, damage: str
     assert path.read_bytes() == whole
 
 
-def test_maps_of_two_lengths_do_not_hinder_compaction(run: Run):
-    """They are explained where they are read."""
+def test_compaction_accepts_maps_of_two_lengths(run: Run):
+    """The error is raised when the maps are read as one history."""
     write(run, *STEPS[:-1])
     other = [AttentionMap(layer, head, np.ones((3, 3)), 7) for layer, head in HEADS]
     results.write(at(run, STEPS[-1]), "attention", Findings(attention=other))
     results.compact(run)
-    assert set(results.read_position_weights(run, 1, 1)["step"]) == {*STEPS}  # each step has its own means
+    assert set(results.read_position_weights(run, 1, 1)["step"]) == {*STEPS}  # the means of each step are separate
     with pytest.raises(ResultsError, match=r"length \(3, 4\)"):
         results.read_attention(run, 1, 1)
 
 
-def test_maps_of_one_position_are_left_out_of_the_summary(run: Run):
-    """Which has no other position to attend to; the next step's are there."""
+def test_maps_of_one_position_do_not_stop_compaction(run: Run):
+    """A single position has no other to attend to; the two lengths are reported when the weights are read."""
     single = [AttentionMap(layer, head, np.ones((1, 1)), 7) for layer, head in HEADS]
     results.write(at(run, 0), "attention", Findings(attention=single))
     write(run, 8)
@@ -102,6 +102,6 @@ def test_maps_of_one_position_are_left_out_of_the_summary(run: Run):
         results.read_position_weights(run, 1, 1)
 
 
-def test_without_maps_there_are_none(run: Run):
-    """No step, no file."""
+def test_empty_run_has_no_position_weights(run: Run):
+    """No file is created."""
     assert results.read_position_weights(run, 1, 1).empty and not run.results.exists()

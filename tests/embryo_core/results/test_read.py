@@ -1,4 +1,4 @@
-"""What was written is read back, from pending evaluations and from compacted tables."""
+"""Tests that results are read as they were written, from pending evaluations and from compacted tables."""
 
 import json
 import shutil
@@ -18,8 +18,8 @@ from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, put
 SQUARE = np.full((2, 2), 0.5)
 
 
-def test_reads_of_an_empty_store_have_their_columns(run):
-    """A page of a run without results gets empty frames with all columns, not an error."""
+def test_empty_run_gives_empty_frames_with_columns(run):
+    """A page of a run without results gets empty frames instead of errors, and no file is created."""
     assert list(results.read_scores(run).columns) == ["run", "metric", "step", "layer", "group", "value", "n"]
     words = ["metric", "step", "tag", "word", "band", "n", "correct"]
     assert list(results.read_words(run, "mask_prediction").columns) == words
@@ -36,8 +36,8 @@ def test_reads_of_an_empty_store_have_their_columns(run):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_scores_words_and_facts_come_back_as_found(run, compacted):
-    """Every row comes back, sorted and once, from pending evaluations and from compacted tables."""
+def test_scores_words_and_facts_are_read_as_written(run, compacted):
+    """Every row is read once, in sorted order."""
     for step in (8, 0, 2):
         for metric in METRICS:
             results.write(at(run, step), metric, find(metric, step))
@@ -62,14 +62,14 @@ def test_scores_words_and_facts_come_back_as_found(run, compacted):
 
 
 def write_again(run: Run, table: str, rows: int | None = None) -> None:
-    """Write a compacted table with this many rows in a row group, or all in one, as earlier versions did."""
+    """Rewrite a compacted table with this many rows in a row group, or all in one as earlier versions did."""
     path = run.results / f"{table}.parquet"
     put(path, pq.read_table(path), row_group_size=rows)
 
 
 @pytest.mark.parametrize("earlier", [False, True])
-def test_scores_of_some_metrics_are_those_among_all(run, earlier):
-    """By name, by names or by prefix, in files of now, with a row group for each metric, and in earlier ones."""
+def test_selected_scores_equal_those_among_all(run, earlier):
+    """They are selected by name, names or prefix, from files with a row group per metric and from earlier files."""
     for metric in METRICS:
         results.write(at(run, 2), metric, find(metric, 2))
     results.compact(run)
@@ -88,8 +88,8 @@ def test_scores_of_some_metrics_are_those_among_all(run, earlier):
         pd.testing.assert_frame_equal(rows, scores[scores["metric"].isin(held)].reset_index(drop=True))
 
 
-def test_many_scores_are_those_of_each_metric(run):
-    """In categories, those of no other metric; of a prefix that none has there are none."""
+def test_read_many_scores_equals_read_scores(run):
+    """The categories of metrics have no unused names; an unknown prefix gives no rows."""
     for step in (8, 0, 2):
         results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
         results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
@@ -104,8 +104,8 @@ def test_many_scores_are_those_of_each_metric(run):
 
 
 @pytest.mark.parametrize("rows", [1, 4, None])
-def test_a_relation_is_the_same_whatever_the_row_groups(run, rows):
-    """One that is cut into several, and all relations in one, as earlier files have them."""
+def test_relation_does_not_depend_on_row_groups(run, rows):
+    """A relation may be split into several row groups, or share one with all others as in earlier files."""
     for step in (0, 2, 8):
         results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
     results.compact(run)
@@ -128,8 +128,8 @@ def test_a_relation_is_the_same_whatever_the_row_groups(run, rows):
         ("all", lambda word: True),
     ],
 )
-def test_the_words_of_a_group_come_back(run, group, belongs, compacted):
-    """By their tags or by their band, at one step; a group without words has none."""
+def test_words_of_a_group_are_read(run, group, belongs, compacted):
+    """A group is selected by tag or by frequency band at one step; it may have no words."""
     for step in (8, 0, 2):
         results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
     if compacted:
@@ -143,8 +143,8 @@ def test_the_words_of_a_group_come_back(run, group, belongs, compacted):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_training_curves_of_probes_come_back(run, compacted):
-    """Of a task, of one of its layers, of a step, or all; the points of a curve in the order of iterations."""
+def test_training_curves_of_probes_are_read(run, compacted):
+    """All curves or those of one task, layer and step are selected; points are in the order of iterations."""
     for step in (8, 0):
         results.write(at(run, step), "edge_probing", find("edge_probing", step))
     if compacted:
@@ -165,8 +165,8 @@ def test_training_curves_of_probes_come_back(run, compacted):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
-    """One head's history, one step's heads, and all of them are the maps as found, to float16."""
+def test_attention_is_read_by_head_step_or_all(run, compacted):
+    """One head's history, one step's heads, and all maps equal the findings rounded to float16."""
     for step in STEPS:
         results.write(at(run, step), "attention", find("attention", step))
     if compacted:
@@ -192,23 +192,23 @@ def test_attention_comes_back_by_head_by_step_and_in_all(run, compacted):
         np.testing.assert_array_equal(layers[:, :, 0], weights[1:3, :, head - 1])
 
 
-def test_an_attention_history_tells_the_fewest_sentences_of_its_steps(run):
-    """Which all of its maps are averaged over at least."""
+def test_attention_history_has_minimum_number_of_sentences(run):
+    """All its maps are averaged over at least this number of sentences."""
     for step, sentences in ((0, 9), (2, 5), (8, 7)):
         results.write(at(run, step), "attention", Findings(attention=[AttentionMap(1, 1, SQUARE, sentences)]))
     assert results.read_attention(run, 1, 1).sentences == 5 and results.read_attention_step(run, 8)[1] == 7
 
 
-def test_the_run_is_named_by_its_folder(run, tmp_path):
-    """A run copied under another name (as the demo is) reads its results as its own."""
+def test_scores_have_name_of_copied_run(run, tmp_path):
+    """A copy under another name, such as the demo, reads the results as its own."""
     results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
     shutil.copytree(run.results, run.results.with_name("chick"))
     chick = Run("chick", tmp_path / "runs" / "chick", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
     assert set(results.read_scores(chick)["run"]) == {"chick"}
 
 
-def test_maps_of_two_lengths_are_explained(run):
-    """Steps evaluated with different lengths cannot be one history; the message says what to run."""
+def test_maps_of_two_lengths_are_refused_as_history(run):
+    """The message names both lengths and the command that evaluates them again; a single step can be read."""
     for step, length in ((0, 2), (8, 3)):
         maps = [AttentionMap(1, 1, np.ones((length, length)), 5)]
         results.write(at(run, step), "attention", Findings(attention=maps))
@@ -217,16 +217,16 @@ def test_maps_of_two_lengths_are_explained(run):
         results.read_attention(run, 1, 1)
 
 
-def test_a_step_that_lacks_a_head_is_explained(run):
-    """Heads missing at a step are reported, never filled in."""
+def test_missing_head_is_reported(run):
+    """Missing heads are never filled in."""
     maps = [AttentionMap(i, j, SQUARE, 5) for i, j in ((1, 1), (1, 2), (2, 1))]
     results.write(at(run, 0), "attention", Findings(attention=maps))
     with pytest.raises(ResultsError, match="3 maps, not 2 layers of 2 heads"):
         results.read_attention_step(run, 0)
 
 
-def test_fine_tunings_come_back_as_found(run):
-    """Scores, curves and answers of one task or all, with their step."""
+def test_finetuning_results_are_read_as_written(run):
+    """Scores, curves, answers and spans of one task have their steps."""
     for step in (8, 0):
         results.write(at(run, step), TUNED, find(TUNED, step))
     found = find(TUNED, 8)
@@ -243,8 +243,8 @@ def test_fine_tunings_come_back_as_found(run):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_seeds_of_other_data_are_left_out(run, compacted):
-    """Those of the task's first seed stay, in every table of fine-tuning."""
+def test_seeds_with_other_data_are_left_out(run, compacted):
+    """In every table of fine-tuning, only seeds with the data of the task's first seed are read."""
     for seed, data in ((1, "a"), (2, "b"), (3, "a")):
         scores = [TaskScore("rte", seed, "model", "accuracy", 0.5, 7)]
         answers, points = [TaskAnswer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
@@ -263,8 +263,8 @@ def test_seeds_of_other_data_are_left_out(run, compacted):
 MANY = json.dumps([{"text": "A [MASK] .", "word": "cat"}] * 21)
 
 
-def test_examples_come_back_in_their_order(own_run: Run) -> None:
-    """None before they are written; later ones take the place of earlier ones."""
+def test_examples_are_read_in_written_order(own_run: Run) -> None:
+    """There are none before the first write; a later write replaces them."""
     assert results.read_examples(own_run) == []
     for since in (8, None):
         written = [ExampleQuestion("A [MASK] .", "cat", since), ExampleQuestion("The [MASK] .", "dog", 16)]
@@ -273,8 +273,8 @@ def test_examples_come_back_in_their_order(own_run: Run) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "5", '[{"text": "A ."}]', '[{"text": 1, "word": "a"}]', "[[[[]]]]", MANY])
-def test_a_file_that_holds_something_else_is_refused(own_run: Run, content: str) -> None:
-    """In one sentence with its name; so is a file with more questions than a page has buttons."""
+def test_invalid_examples_file_is_refused(own_run: Run, content: str) -> None:
+    """The message names the file; a file with more questions than a page has buttons is invalid, too."""
     own_run.results.mkdir(parents=True, exist_ok=True)
     (own_run.results / "examples.json").write_text(content)
     with pytest.raises(ResultsError, match=r"examples\.json"):

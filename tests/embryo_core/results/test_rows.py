@@ -1,4 +1,4 @@
-"""A table that is not what was written is reported, never read as another number."""
+"""Tests that a table whose content was changed is reported and never read as other numbers."""
 
 import pandas as pd
 import pyarrow as pa
@@ -19,8 +19,8 @@ BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b
 
 @pytest.mark.parametrize("damage", BREAKS.values(), ids=BREAKS.keys())
 @pytest.mark.parametrize("compacted", [False, True])
-def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
-    """A table that is not what was written is reported by every read that needs it, and never overwritten."""
+def test_broken_table_is_named_with_command_to_repair_it(run, damage, compacted):
+    """Every reader that needs the table reports it in one line."""
     for metric in METRICS:
         results.write(at(run, 8), metric, find(metric, 8))
     if compacted:
@@ -53,8 +53,8 @@ def test_a_broken_file_names_itself_and_what_to_run(run, damage, compacted):
         path.write_bytes(whole)
 
 
-def test_a_flipped_bit_is_never_a_result(run):
-    """Pages carry checksums: a file with a wrong bit reads as before or is reported, never as another number."""
+def test_flipped_bit_never_changes_a_result(run):
+    """With one wrong bit, the table is read as before or refused because of its checksum."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     results.compact(run)
     path, scores = run.results / "scores.parquet", results.read_scores(run)
@@ -68,8 +68,8 @@ def test_a_flipped_bit_is_never_a_result(run):
     assert reported > 100
 
 
-def test_a_parquet_file_with_other_columns_is_refused(run):
-    """A table of another program, or of another version of ours, is not taken for results."""
+def test_table_with_other_columns_is_refused(run):
+    """A table of another program or version is not taken for results."""
     run.results.mkdir(parents=True)
     pd.DataFrame({"step": [1], "value": [0.5]}).to_parquet(run.results / "scores.parquet")
     write_checksum(run.results / "scores.parquet")
@@ -79,8 +79,8 @@ def test_a_parquet_file_with_other_columns_is_refused(run):
         results.done(run)
 
 
-def test_a_table_that_would_be_mostly_empty_is_reported(run, monkeypatch):
-    """Every step with another group: few rows, and a square of cells in a table by step."""
+def test_sparse_table_of_scores_is_refused(run, monkeypatch):
+    """If every step has another group, 20 rows would become a table of 400 cells."""
     for step in range(20):
         results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 1, f"group {step}")]))
     monkeypatch.setattr("embryo_core.results.checks.MAX_CELLS", 399)
@@ -89,8 +89,8 @@ def test_a_table_that_would_be_mostly_empty_is_reported(run, monkeypatch):
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_two_rows_of_one_key_are_reported(run, compacted):
-    """A curve or a table by example would have no place for the second; none is a key too."""
+def test_duplicate_key_is_refused(run, compacted):
+    """A curve or a table has no place for a second row; missing values count as part of a key."""
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     if compacted:
         results.compact(run)

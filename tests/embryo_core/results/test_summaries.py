@@ -1,4 +1,4 @@
-"""A summary holds what the table says, whatever happened to its file."""
+"""Tests that summaries agree with their tables, even if their files are damaged or missing."""
 
 from dataclasses import replace
 
@@ -14,19 +14,19 @@ from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, lose
 
-# === How often words occur ===
+# === Word counts ===
 
 
 def counted(run: Run) -> pd.DataFrame:
-    """Return the words of the last step as they are stored."""
+    """Return the words of the last step, read from the stored rows."""
     last = max(results.done(run)["mask_prediction"])
     return results.read_words(run, "mask_prediction", step=last)[WORD_COUNTS.columns]
 
 
 def write_words(run: Run, steps: tuple[int, ...]) -> None:
-    """Store the words of a metric at these steps, pending, and what another metric has without words.
+    """Store pending words of one metric at these steps, and another metric without words.
 
-    Counts grow with the step, as no treebank's do, so that those of one step are no other's.
+    Counts grow with the step, unlike those of a treebank, so that the steps can be told apart.
     """
     for step in steps:
         found = find("mask_prediction", step, seed=step)
@@ -36,8 +36,8 @@ def write_words(run: Run, steps: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_words_are_counted_at_the_last_step(run: Run, compacted: bool):
-    """From pending evaluations and from the summary, and again once a later step has come."""
+def test_word_counts_are_those_of_last_step(run: Run, compacted: bool):
+    """They are read from pending evaluations and from the summary, and again after later steps."""
     for steps in (STEPS[:2], STEPS[2:]):
         write_words(run, steps)
         if compacted:
@@ -49,8 +49,8 @@ def test_words_are_counted_at_the_last_step(run: Run, compacted: bool):
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_damaged_counts_are_computed_again(run: Run, damage: str):
-    """And written again by the next compaction, which finds nothing pending."""
+def test_damaged_word_counts_are_recomputed(run: Run, damage: str):
+    """The next compaction writes the same bytes again, even if nothing is pending."""
     write_words(run, STEPS)
     results.compact(run)
     path = run.results / COUNTS.file
@@ -61,13 +61,13 @@ def test_damaged_counts_are_computed_again(run: Run, damage: str):
     assert path.read_bytes() == whole
 
 
-def test_without_words_there_are_no_counts(run: Run):
-    """An empty frame with all columns, and no file."""
+def test_empty_run_has_no_word_counts(run: Run):
+    """The frame has all columns, and no file is created."""
     assert list(results.read_word_counts(run, "mask_prediction")) == WORD_COUNTS.columns
     assert results.read_word_counts(run, "mask_prediction").empty and not run.results.exists()
 
 
-# === When scores reached a share of their last value ===
+# === Steps at which scores reached a share of their last value ===
 
 
 N = 60
@@ -75,18 +75,18 @@ TUNED = "finetuning:{}:1"
 
 
 def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
-    """Store a task of labels, whose share of right answers grows with the step, one of spans, and one of values."""
+    """Store three tasks: labels whose accuracy grows with the step, spans, and values."""
     for step in steps:
         random = np.random.default_rng(step)
         right = random.random(n) < 0.5 + 0.1 * STEPS.index(step)
         answers = [TaskAnswer("rte", 1, i, 1.0, float(right[i])) for i in range(n)]
         scores = [TaskScore("rte", 1, "model", "accuracy", float(right.mean()), n)]
         results.write(at(run, step), TUNED.format("rte"), Findings(task_scores=scores, answers=answers))
-        words = np.where(np.arange(n) < n // 2, 0.6 + 0.4 * right, right)  # F1: half of the wrong answers share some
+        words = np.where(np.arange(n) < n // 2, 0.6 + 0.4 * right, right)  # F1: half of the wrong answers overlap
         spans = [SpanAnswer("squad", 1, f"q{i:03}", 0, 1, float(right[i]), float(words[i])) for i in range(n)]
         scores = [TaskScore("squad", 1, "model", name, float(right.mean()), n) for name in ("exact", "f1")]
         results.write(at(run, step), TUNED.format("squad"), Findings(task_scores=scores, spans=spans))
-        gold = np.random.default_rng(9).normal(size=n) ** 3  # with long tails, in which ranks and values differ
+        gold = np.random.default_rng(9).normal(size=n) ** 3  # with long tails, so that Spearman and Pearson differ
         noisy = gold + random.normal(size=n) ** 3 * (4.0, 2.0, 0.3, 0.4)[STEPS.index(step)]
         answers = [TaskAnswer("stsb", 1, i, float(gold[i]), float(noisy[i])) for i in range(n)]
         scores = [TaskScore("stsb", 1, "model", name, 0.5, n) for name in ("spearman", "pearson")]
@@ -94,8 +94,8 @@ def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_it_is_what_the_answers_say(run: Run, compacted: bool):
-    """From pending evaluations and from the summary, before and after a later step is compacted."""
+def test_reached_steps_equal_those_of_answers(run: Run, compacted: bool):
+    """They are read from pending evaluations and from the summary, before and after a later step is compacted."""
     tune(run, STEPS[:-1])
     if compacted:
         results.compact(run)
@@ -111,8 +111,8 @@ def test_it_is_what_the_answers_say(run: Run, compacted: bool):
         assert results.read_reached(run, "rte", "accuracy") == reached(results.read_answers(run, "rte"), "accuracy")
 
 
-def test_the_summary_is_read_and_not_the_answers(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """No page waits for the answers of a long series to be drawn from."""
+def test_reached_steps_are_read_from_summary(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """No page should wait until bootstrap samples of the answers of a long series are drawn."""
     tune(run, STEPS)
     results.compact(run)
     expected = results.read_reached(run, "rte", "accuracy")
@@ -120,8 +120,8 @@ def test_the_summary_is_read_and_not_the_answers(run: Run, monkeypatch: pytest.M
     assert results.read_reached(run, "rte", "accuracy") == expected
 
 
-def test_each_metric_has_its_own_steps(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """Exact match and F1 of spans, correlations of ranks and of values: in the summary as in the answers."""
+def test_reached_steps_differ_by_metric(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """Exact match and F1 of spans, and Spearman and Pearson correlations, equal those computed from the answers."""
     tune(run, STEPS)
     spans, values = results.read_spans(run, "squad"), results.read_answers(run, "stsb")
     expected = [reached(spans, name) for name in ("exact", "f1")]
@@ -135,8 +135,8 @@ def test_each_metric_has_its_own_steps(run: Run, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_damaged_file_is_computed_again(run: Run, damage: str):
-    """And written again by the next compaction."""
+def test_damaged_reached_steps_are_recomputed(run: Run, damage: str):
+    """The next compaction writes the same bytes again."""
     tune(run, STEPS)
     results.compact(run)
     path = run.results / IN_ANSWERS.file
@@ -147,8 +147,8 @@ def test_a_damaged_file_is_computed_again(run: Run, damage: str):
     assert path.read_bytes() == whole
 
 
-def test_a_task_whose_steps_answered_other_examples_is_left_out_and_says_why(run: Run):
-    """Compaction goes on with the others."""
+def test_task_with_changed_examples_is_refused_on_read(run: Run):
+    """Compaction does not fail; reading explains that not all examples were answered at every step."""
     tune(run, STEPS[:-1])
     tune(run, STEPS[-1:], n=N - 1)
     results.compact(run)
@@ -156,6 +156,6 @@ def test_a_task_whose_steps_answered_other_examples_is_left_out_and_says_why(run
         results.read_reached(run, "rte", "accuracy")
 
 
-def test_without_answers_nothing_was_reached(run: Run):
-    """No task, no file."""
+def test_empty_run_reached_nothing(run: Run):
+    """No file is created."""
     assert results.read_reached(run, "rte", "accuracy") == [None, None] and not run.results.exists()

@@ -1,4 +1,4 @@
-"""The tables have a column for all that a row of findings holds, and no other but those that the store adds."""
+"""Tests that tables have the columns of their rows in Findings, plus those that the store adds."""
 
 from dataclasses import fields
 from typing import get_args, get_type_hints
@@ -11,14 +11,14 @@ from embryo_core.types import Findings
 ROWS = {name: get_args(hint)[0] for name, hint in get_type_hints(Findings).items()}
 
 
-def test_every_list_of_findings_has_its_table():
-    """With the same name."""
+def test_every_list_of_findings_has_a_table():
+    """The table has the name of the list."""
     assert sorted(table.name for table in TABLES) == sorted(ROWS)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_columns_are_the_fields_of_a_row(table: Table):
-    """After `evaluation` and `step`, which the store adds; of a map its length too."""
+    """The store adds `evaluation` and `step` in front, and the length of a map."""
     own = {field.name for field in fields(ROWS[table.name])} | ({"length"} if table is ATTENTION else set())
     assert set(table.columns) == own
     assert table.schema.names[:2] == ["evaluation", "step"]
@@ -26,6 +26,6 @@ def test_columns_are_the_fields_of_a_row(table: Table):
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_keys_and_groups_are_columns(table: Table):
-    """Rows are sorted by the key, so that rows of one group are neighbours."""
+    """Rows are sorted by key, and the group is its beginning, so rows of one group are adjacent."""
     assert set(table.key) <= set(table.schema.names)
     assert table.group == table.key[: len(table.group)]

@@ -1,4 +1,4 @@
-"""A write replaces what was there, and compaction leaves no trace of how it went."""
+"""Tests that writing replaces earlier results, and that compacted files do not depend on the order of work."""
 
 import random
 import sys
@@ -15,8 +15,8 @@ from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, make_run, tree, truncated
 
 
-def test_a_rerun_replaces_whether_compacted_or_not(run):
-    """Writing a metric and step again replaces all of its rows, also those that the new findings no longer have."""
+def test_rerun_replaces_all_rows_of_its_step(run):
+    """Rows that the new findings no longer have are removed, from pending and from compacted results."""
     for step in STEPS:
         results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
     results.compact(run)
@@ -33,8 +33,8 @@ def test_a_rerun_replaces_whether_compacted_or_not(run):
         assert results.done(run)["mask_prediction"] == set(STEPS)
 
 
-def test_a_table_that_lost_all_its_rows_is_removed(run):
-    """When a rerun finds no words any more, compaction leaves no words behind."""
+def test_table_without_rows_is_removed(run):
+    """When a rerun finds no words, compaction removes the table of words."""
     results.write(at(run, 2), "mask_prediction", find("mask_prediction", 2))
     results.compact(run)
     results.write(at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")]))
@@ -42,8 +42,8 @@ def test_a_table_that_lost_all_its_rows_is_removed(run):
     assert sorted(tree(run.results)) == ["scores.parquet", "scores.parquet.sha256"]
 
 
-def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
-    """Two evaluations with the same findings give the same files, byte for byte, whatever the order of work."""
+def test_files_do_not_depend_on_order_of_writing(tmp_path):
+    """Evaluations with the same findings give the same bytes, whatever the order of work and of compactions."""
     one, other = make_run(tmp_path / "one"), make_run(tmp_path / "other")
     work = [(metric, step) for step in STEPS for metric in METRICS]
     for metric, step in work:
@@ -61,8 +61,8 @@ def test_order_and_time_of_writing_leave_no_trace_in_the_files(tmp_path):
     assert set(tree(one.results)) == expected
 
 
-def test_sources_are_kept_per_metric(run):
-    """A metric's note of its data replaces the one before and leaves those of others."""
+def test_sources_are_stored_per_metric(run):
+    """A metric's description of its data replaces the earlier one and does not change those of other metrics."""
     for metric, name, sentences in (("attention", "a", 7), ("mask_prediction", "b", 3), ("attention", "c", 9)):
         results.note_dataset(run, metric, {"data": f"{name}.conllu"}, {"sentences": sentences})
     assert results.read_sources(run) == {
@@ -71,8 +71,8 @@ def test_sources_are_kept_per_metric(run):
     }
 
 
-def test_results_of_other_data_go_only_where_they_may(run):
-    """Until then the note of their data stays, and so do they; those of other metrics stay in any case."""
+def test_results_of_other_data_require_overwrite(run):
+    """Without it, and if the new findings are invalid, results and sources stay; other metrics are never affected."""
     for metric in ("attention", "mask_prediction"):
         results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64}, {"sentences": 7})
     noted, other = results.read_sources(run), {"data": "b.conllu", "sha256": "b" * 64}
@@ -91,8 +91,8 @@ def test_results_of_other_data_go_only_where_they_may(run):
 
 
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
-def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
-    """Compaction that meets a broken table leaves it and all pending evaluations; the message's advice mends it."""
+def test_broken_table_stops_compaction_without_loss(run, table):
+    """The broken table and all pending evaluations are kept; removing it and evaluating again repairs the results."""
     results.write(at(run, 0), "world_knowledge", find("world_knowledge", 0))
     results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
     results.compact(run)
@@ -111,15 +111,15 @@ def test_a_broken_file_stops_compaction_before_anything_is_lost(run, table):
     assert len(results.read_scores(run)) == 14 and len(results.read_cloze(run)) == 20
 
 
-def test_results_lie_beside_the_runs(run):
-    """Results of a run go to the same root as the run."""
+def test_results_are_stored_next_to_runs(run):
+    """Results of a run are in the same data root as the run."""
     results.write(at(run, 0), "m", Findings(scores=[Score("m", 1.0, 1)]))
     assert (run.path.parent.parent / "results" / "egg" / "parts" / "m" / "step0" / "scores.parquet").is_file()
     assert runs.list_runs() == []
 
 
-def test_a_step_that_is_added_to_a_long_series_waits_for_others(run, tmp_path, monkeypatch):
-    """As a part, which is read as ever, and so do answers to facts. In the end the tables are those of one go."""
+def test_steps_added_to_long_series_stay_pending(run, tmp_path, monkeypatch):
+    """Pending steps, answers to facts included, are read as usual; finally the tables equal those written at once."""
     monkeypatch.setattr(sys.modules["embryo_core.results.write"], "STEPS_PER_PENDING", 2)
     work = [(metric, step) for step in STEPS for metric in ("mask_prediction", "world_knowledge")]
     later = [(metric, step) for metric in ("mask_prediction", "world_knowledge") for step in (9, 16)]
@@ -140,8 +140,8 @@ def test_a_step_that_is_added_to_a_long_series_waits_for_others(run, tmp_path, m
     assert tree(run.results) == tree(other.results)
 
 
-def test_groups_written_one_after_the_other_are_the_table_written_at_once(run):
-    """Byte for byte, with the steps of every evaluation; and without rows there is no file."""
+def test_rewritten_table_is_identical(run):
+    """A table written in chunks has the same bytes and the steps of every evaluation; without rows there is no file."""
     for metric, step in (
         ("world_knowledge", 8),
         ("attention", 2),
@@ -160,8 +160,8 @@ def test_groups_written_one_after_the_other_are_the_table_written_at_once(run):
     assert steps_of_file(run, CLOZE) == {} and not (run.results / "cloze.parquet").exists()
 
 
-def test_results_of_other_data_are_forgotten_and_the_same_stay(run):
-    """By what is noted of them; other metrics are untouched."""
+def test_overwrite_discards_results_of_other_data_only(run):
+    """Results are compared by the hash in sources.json; those of the same data and those of other metrics stay."""
     for metric in ("mask_prediction", "attention"):
         results.write(at(run, 2), metric, find(metric, 2), {"sha256": "a" * 64}, {})
     results.note_dataset(run, "mask_prediction", {"sha256": "a" * 64}, {"sentences": 7}, overwrite=True)
@@ -171,8 +171,8 @@ def test_results_of_other_data_are_forgotten_and_the_same_stay(run):
     assert results.read_sources(run) == {"attention": {"sha256": "a" * 64}}
 
 
-def test_evaluations_of_other_data_are_shown_by_their_notes():
-    """Those that differ from the task's first seed in what identifies them, or are not noted where others are."""
+def test_incomparable_evaluations_are_found_by_sources():
+    """They differ from the task's first seed in identifying fields, or have no sources while other seeds have."""
     sources = {
         "finetuning:a:1": {"sha256": "x", "learning_rate": 1e-4, "note": "one"},
         "finetuning:a:2": {"sha256": "x", "learning_rate": 2e-4},

@@ -135,9 +135,7 @@ class _Handler(BaseHTTPRequestHandler):
         if repository in self.server.refused:
             self._refuse(*self.server.refused[repository])
         elif repository not in self.server.refs:
-            self._refuse(
-                401, {"X-Error-Message": "Invalid username or password."}
-            )  # as the real Hub answers for unknown repositories
+            self._refuse(401, {"X-Error-Message": "Invalid username or password."})  # as the real Hub does
         elif commit is not None and (repository, commit) not in self.server.files:
             self._refuse(404, {"X-Error-Code": "RevisionNotFound"})
         else:

@@ -132,7 +132,7 @@ def test_electra_is_added_with_its_generator(root, electra, copy):
     assert (inside.pointer is None) == copy and (inside.path / "manifest.json").is_file()
     scores = [Score("mask_prediction", 0.5, 4, "all")]
     results.write(runs.checkpoint(run, 16), "mask_prediction", Findings(scores=scores))
-    for again in (copy, not copy):  # the same models, so that the results stay
+    for again in (copy, not copy):  # the same models, so their results stay valid
         assert add([f"16:{electra.path}"], "taken", copy=again, tokenizer=tokenizer).steps == (16,)
 
 

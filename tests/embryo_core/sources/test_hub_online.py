@@ -91,7 +91,7 @@ def test_resumed_evaluation_keeps_at_most_two_checkpoints_on_disk(root, hub, ser
     assert on_disk == [2] and not kept(WEIGHTS) and set(results.read_scores(run, "mask_prediction").step) == {0}
     report = evaluate(run, data, ["mask_prediction"], limit=2, compute=partial(compute, stop_after=9))
     assert (report.computed, report.done_before) == (2, 1) and max(on_disk) == 2 and not kept(WEIGHTS)
-    assert fetched(hub, WEIGHTS) == len(STEPS) + 1  # fetched ahead of the stop, and again after it
+    assert fetched(hub, WEIGHTS) == len(STEPS) + 1  # the one fetched ahead of the stop was fetched again
 
 
 def test_moved_branch_does_not_change_fetched_weights(root, hub, series, trainer_folder):
@@ -250,7 +250,7 @@ def test_commits_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
         if numbered == "title":
             (folder / "trainer_state.json").unlink()
         commits[step] = hub.push(NAME, "main", folder, title)
-    hub.push(NAME, "main", folder, "End of training")  # the same weights
+    hub.push(NAME, "main", folder, "End of training")  # pushed with the same weights
     added = add([f"hf:{NAME}"], "public")
     found = {one.step: one.pointer.commit for one in runs.checkpoints(added.run)}
     assert found.keys() == {*STEPS} and found[10] == commits[10] and not added.notes
