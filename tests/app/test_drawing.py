@@ -45,7 +45,7 @@ def test_part_of_page_reuses_lock_of_its_page(lock: threading.Lock) -> None:
     assert free(lock)
 
 
-def test_waiting_releases_the_lock(lock: threading.Lock) -> None:
+def test_slow_read_releases_lock(lock: threading.Lock) -> None:
     """A read with a spinner releases the lock, another read does not; afterwards the page holds the lock again."""
     slow = cached(lambda run: (), 1, "Reading")(lambda run: free(lock))
     quick = cached(lambda run: (), 1)(lambda run: free(lock))

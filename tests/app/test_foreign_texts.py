@@ -36,7 +36,7 @@ def as_markdown(app: AppTest) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_foreign_texts_are_escaped_wherever_they_are_shown(page: str, hostile: Run, dashboard) -> None:
+def test_foreign_texts_are_escaped_on_every_page(page: str, hostile: Run, dashboard) -> None:
     """On a run with results, markup is escaped, and addresses and icon names are broken up for Streamlit."""
     app = dashboard.open(page, text="the [MASK] cat .", compare="none", open=FOLDS)
     assert not app.exception and not app.error

@@ -55,7 +55,7 @@ def test_page_without_runs_shows_pretraining_command(page: str, dashboard) -> No
 
 
 @pytest.mark.parametrize("card", ["5", "null", '{"name": "![x](https://example.org/x)"}'])
-def test_link_to_broken_run_names_the_fault(card: str, dashboard_without_results, own_run: Run) -> None:
+def test_link_to_broken_run_names_fault(card: str, dashboard_without_results, own_run: Run) -> None:
     """The picker marks the run as broken, its name is not rendered as Markdown, and without a link another opens."""
     broken = own_run.path.with_name("![a](b)")
     broken.mkdir()
@@ -79,7 +79,7 @@ def test_page_without_results_shows_evaluation_command(page: str, dashboard_with
 @pytest.mark.parametrize(
     ("page", "table"), [("tokens", "scores"), ("tokens", "words"), ("knowledge", "scores"), ("attention", "attention")]
 )
-def test_broken_results_file_is_named_in_a_message(
+def test_broken_results_file_is_named_in_message(
     page: str, table: str, dashboard_with_results, tiny_results: Run, own_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bytes that are not Parquet lead to an error message instead of a traceback."""
@@ -93,7 +93,7 @@ def test_broken_results_file_is_named_in_a_message(
     assert rf"{table}\.parquet" in app.error[0].value
 
 
-def test_run_with_only_broken_checkpoints_names_the_fault(dashboard_without_results, own_run: Run) -> None:
+def test_run_with_only_broken_checkpoints_names_fault(dashboard_without_results, own_run: Run) -> None:
     """There is no step to show, so the page shows what is wrong with a manifest."""
     for manifest in own_run.path.glob("checkpoints/*/manifest.json"):
         manifest.write_text("{}")
@@ -103,7 +103,7 @@ def test_run_with_only_broken_checkpoints_names_the_fault(dashboard_without_resu
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_run_without_checkpoints_gets_a_message(page: str, dashboard_without_results, own_run: Run) -> None:
+def test_run_without_checkpoints_gets_message(page: str, dashboard_without_results, own_run: Run) -> None:
     """This is the state of a run before its pretraining has written the first checkpoint."""
     shutil.rmtree(own_run.path / "checkpoints")
     app = dashboard_without_results.open(page)
@@ -229,7 +229,7 @@ def test_new_page_needs_one_file_and_one_line(
     assert not app.exception and app.title[0].value == "Toy" and app.markdown[-1].value == "at 8"
 
 
-def test_every_metric_names_an_existing_page() -> None:
+def test_every_metric_names_existing_page() -> None:
     assert {metric.page for metric in METRICS} <= set(PAGES)
 
 
@@ -278,7 +278,7 @@ def test_message_about_missing_step_counts_words(dashboard, counted_in_words) ->
 
 
 @pytest.mark.parametrize(("page", "query"), IN_WORDS)
-def test_pages_name_the_unit_that_steps_count(page, query, dashboard, counted_in_words) -> None:
+def test_pages_name_unit_that_steps_count(page, query, dashboard, counted_in_words) -> None:
     """No sentence, table head, hover text or time bar calls a number of words a step."""
     app = dashboard.open(page, **query)
     assert not app.exception

@@ -69,7 +69,7 @@ def test_cheap_questions_go_first(start) -> None:
     assert order == ["first", "second", "dear"]
 
 
-def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question that ends notifies one other, since every thread that wakes competes for the processor."""
     called = []
 
@@ -93,7 +93,7 @@ def test_only_the_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch)
     assert len(called) == len(set(called)) == 5
 
 
-def test_a_heavy_question_pauses_between_its_chunks(start) -> None:
+def test_heavy_question_pauses_between_its_chunks(start) -> None:
     """A cheap question begins while a heavy one is under way, which resumes only after the cheap one has ended."""
     queue, done, checks = Queue(), [], []
     begun, waiting = threading.Event(), threading.Event()
@@ -177,7 +177,7 @@ def test_number_of_heavy_questions_under_way_is_limited(start) -> None:
     queue._waiting = [other for other in queue._waiting if other not in begun]
 
 
-def test_abandoned_question_leaves_the_queue(start) -> None:
+def test_abandoned_question_leaves_queue(start) -> None:
     """The visitor leaves while the question waits: it ends with the error of its check, and the next has its turn."""
     queue, left = Queue(), []
 

@@ -21,7 +21,7 @@ def test_last_evaluated_step_up_to_chosen_one_is_shown(chosen: int, shown: int) 
 def test_step_without_weights_is_answered_by_earlier_checkpoint(open_page, own_run: Run) -> None:
     """The page names the last earlier checkpoint that has weights, or says that no checkpoint has any.
 
-    At other steps the line is empty but has the same height, so that nothing below moves while time is played.
+    At other steps the line is empty but has the same height, so that nothing below moves while the time bar plays.
     """
     page = open_page("query", own_run, step="8", text="The [MASK] runs .")
     assert not any("no weights" in caption.value for caption in page.caption)

@@ -76,7 +76,7 @@ def test_page_without_maps_shows_evaluation_command(look, tiny_run):
     assert "python -m embryo_core evaluate tiny --metrics attention" in test.code[0].value
 
 
-def test_broken_file_is_named_in_a_message(look, own_run):
+def test_broken_file_is_named_in_message(look, own_run):
     """The message about a file that is not Parquet includes the command of evaluation; there is no traceback."""
     own_run.results.mkdir(parents=True)
     (own_run.results / "attention.parquet").write_bytes(b"not parquet")

@@ -118,7 +118,7 @@ def test_seeds_on_different_data_are_never_averaged(look, tuned):
     assert any("first seed: RTE with seed 2" in caption for caption in captions_of(test))
 
 
-def test_empty_choice_of_tasks_gets_a_message(look, tuned):
+def test_empty_choice_of_tasks_gets_message(look, tuned):
     """A link that names no known task is reported too."""
     test = look(tuned, tasks="none")
     assert not test.exception and any("'none'" in info.value.replace("\\", "") for info in test.info)
@@ -145,7 +145,7 @@ def test_page_without_results_shows_fine_tuning_command(look, tiny_run):
     assert "python -m embryo_core finetune tiny" in test.code[0].value
 
 
-def test_broken_file_is_named_in_a_message(look, own_run):
+def test_broken_file_is_named_in_message(look, own_run):
     """A results file that is not Parquet leads to an error message instead of a traceback."""
     own_run.results.mkdir(parents=True)
     (own_run.results / "task_scores.parquet").write_bytes(b"not parquet")

@@ -60,7 +60,7 @@ def test_table_has_each_step_once(dashboard_with_results, step, columns):
     assert list(table.value.columns) == ["pattern", *columns, "history", "appears"]
 
 
-def test_syntax_is_compared_with_the_best_fixed_offset(dashboard_with_results, tiny_results):
+def test_syntax_is_compared_with_best_fixed_offset(dashboard_with_results, tiny_results):
     """The caption has the offset and the accuracy of the stored baseline."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
     baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]

@@ -109,7 +109,7 @@ def test_facts_are_filtered_by_history_and_search(look, asked_run):
     assert test.query_params["facts"] in ("peru", ["peru"])
 
 
-def test_empty_choice_of_relations_gets_a_message(look, asked_run):
+def test_empty_choice_of_relations_gets_message(look, asked_run):
     """The page asks for a relation, and still shows its tables of facts."""
     test = look(asked_run)
     test.multiselect[0].set_value([]).run()
@@ -127,7 +127,7 @@ def test_page_without_results_shows_evaluation_command(look, tiny_run):
 
 
 @pytest.mark.parametrize("table", ["scores", "cloze"])
-def test_broken_file_is_named_in_a_message(look, own_run, table):
+def test_broken_file_is_named_in_message(look, own_run, table):
     """A results file that is not Parquet leads to an error message instead of a traceback."""
     own_run.results.mkdir(parents=True)
     (own_run.results / f"{table}.parquet").write_bytes(b"not parquet")

@@ -48,7 +48,7 @@ def headings(page: AppTest) -> list[str]:
 # === Captions ===
 
 
-def test_captions_name_the_data_and_n(probed) -> None:
+def test_captions_name_data_and_n(probed) -> None:
     """The captions have the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
     text, _ = everything(probed)
     assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
@@ -164,7 +164,7 @@ def test_task_with_fewer_steps_is_shown_at_its_steps(dashboard_without_results, 
     assert "F1 of both tasks at each checkpoint (1)" in text
 
 
-def test_tasks_without_a_common_step_are_not_compared(dashboard_without_results, own_run: Run) -> None:
+def test_tasks_without_common_step_are_not_compared(dashboard_without_results, own_run: Run) -> None:
     """A caption takes the place of the figure."""
     write_probes(own_run, tasks=("pos",), steps=(0,))
     write_probes(own_run, tasks=("mine",), steps=(8,))

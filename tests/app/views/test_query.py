@@ -218,7 +218,7 @@ def test_typed_text_is_never_rendered_as_markup(app: AppTest) -> None:
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_commands_repeat_the_question(app: AppTest) -> None:
+def test_commands_repeat_question(app: AppTest) -> None:
     """The commands are for this step, all steps, the tracked word and the lens; a leading "-" begins no option."""
     ask(app, "- a [MASK] .", step="8", word="-x")
     start = ["python", "-m", "embryo_core", "query", "tiny", "--step"]
@@ -271,7 +271,7 @@ def test_several_masks_are_answered_jointly_or_singly(app: AppTest) -> None:
         ({"mask": "all together"}, " (all masks together)", "all together", ["probability-together"]),
     ],
 )
-def test_files_name_the_mask_of_several(
+def test_files_name_their_mask(
     app: AppTest, shown: list[Figure], parameters: dict[str, str], which: str, mask: int | str, names: list[str]
 ) -> None:
     """Name, title and caption of a file and each row of its table name the mask; the rows have the text too."""
@@ -370,7 +370,7 @@ def test_unknown_pinned_cell_in_link_is_reported_once(app: AppTest, pin: str, sh
 
 
 def test_stale_step_from_browser_is_ignored(app: AppTest) -> None:
-    """If a click interrupts the page while time is played, the boxes below the lens still have the earlier step."""
+    """If a click interrupts the page while the time bar plays, the boxes below the lens still have the earlier step."""
     ask(app, step="8", open="lens")
     before = app._tree
     app.session_state["permalink"]["step"] = "16"

@@ -78,7 +78,7 @@ def test_caption_names_data_and_n(dashboard_with_results) -> None:
 
 
 class VowelPrediction(Metric):
-    """A toy metric of the Tokens page, whose categories no other metric has."""
+    """Define a toy metric of the Tokens page, whose categories no other metric has."""
 
     name, page, source, needs = "vowel_prediction", "tokens", "treebank", frozenset()
     read = compute = None  # its results are written by the test
