@@ -22,7 +22,7 @@ from tests.embryo_core.metrics.conftest import read
 
 
 def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float | None:
-    """Return the bits of characters start to end by transformers, one pass per piece; None without a context."""
+    """Return the surprisal in bits of characters start to end, one pass per piece; None without a context."""
     checkpoint, decoder = model.checkpoint, "next_words" in model.capabilities
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(checkpoint.run.tokenizer / "tokenizer.json"))
     encoding = tokenizer(sentence, add_special_tokens=False, return_offsets_mapping=True)

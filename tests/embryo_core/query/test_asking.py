@@ -1,4 +1,4 @@
-"""Answers of all checkpoints agree with those of each, whether they are asked at once or in rounds."""
+"""Tests of asking all checkpoints of a run, at once and in rounds: answers equal those of each checkpoint alone."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -29,8 +29,8 @@ COUNT = 24
 # === All at once ===
 
 
-def test_a_table_agrees_with_single_steps(tiny_run: Run) -> None:
-    """At each step the leader, probabilities and ranks are those answered at that step alone."""
+def test_table_equals_answers_at_single_steps(tiny_run: Run) -> None:
+    """The leader, probabilities and ranks of each step are those answered at that step alone."""
     found = query.ask(tiny_run, ONE, k=3)
     assert found.steps == STEPS and found.skipped == () and found.table["exact"].all()
     leaders = found.leaders()
@@ -44,8 +44,8 @@ def test_a_table_agrees_with_single_steps(tiny_run: Run) -> None:
     assert set(leaders.values()) <= set(found.history()["token"])
 
 
-def test_several_masks_have_answers_each_and_together(tiny_run: Run) -> None:
-    """The best joint answer has rank 1, its words lead at their masks, and its probability is their product."""
+def test_several_masks_are_answered_singly_and_jointly(tiny_run: Run) -> None:
+    """The best joint answer has rank 1; its words lead at their masks, and its probability is the product of theirs."""
     found = query.ask(tiny_run, TWO)
     table = found.table[found.table["leads"]].set_index(["step", "mask"])
     for step in STEPS:
@@ -54,8 +54,8 @@ def test_several_masks_have_answers_each_and_together(tiny_run: Run) -> None:
         assert joint["probability"] == pytest.approx(first["probability"] * second["probability"])
 
 
-def test_every_joint_answer_has_its_own_score_at_every_step(tiny_run: Run) -> None:
-    """An answer that is in no beam of a step is scored alone there."""
+def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
+    """At a step where the beam lacks an answer, the model scores it alone."""
     found, outside = query.ask(tiny_run, TWO, k=4), 0
     models = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS]
     question = found.question
@@ -79,16 +79,16 @@ def test_every_joint_answer_has_its_own_score_at_every_step(tiny_run: Run) -> No
 
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize(("text", "mask"), [(ONE, 1), (TWO, TOGETHER), (TWO, 2)])
-def test_a_history_has_all_that_led_and_the_best_of_the_last_step(tiny_run: Run, text: str, mask: int, k: int) -> None:
-    """No other answer has a row at every step."""
+def test_history_has_every_leader_and_the_best_of_the_last_step(tiny_run: Run, text: str, mask: int, k: int) -> None:
+    """It has no other answer."""
     found = query.ask(tiny_run, text, k=k)
     best = [one.token for one in query.ask(tiny_run, text, [16], k).best(16, mask)]
     assert set(found.history(mask)["token"]) == {*found.leaders(mask).values(), *best}
     assert [one.token for one in found.best(16, mask)] == best
 
 
-def test_the_final_answer_leads_for_good_after_the_last_other() -> None:
-    """It may have led before."""
+def test_final_answer_leads_for_good_after_the_last_other_leader() -> None:
+    """The step at which it first led may be earlier."""
     steps = [0, 1, 2, 4, 8]
     assert leads(steps, "abbab") == (1, 8)
     assert leads(steps, "abbbb") == (1, 1)
@@ -96,8 +96,8 @@ def test_the_final_answer_leads_for_good_after_the_last_other() -> None:
     assert leads(steps, "bacbb") == (0, 4)
 
 
-def test_some_steps(tiny_run: Run) -> None:
-    """Given steps come in their order; a step that the run lacks is named."""
+def test_given_steps_are_answered_in_ascending_order(tiny_run: Run) -> None:
+    """The error for a step that the run lacks names the step."""
     assert query.ask(tiny_run, ONE, [16, 0]).steps == (0, 16)
     with pytest.raises(UnknownStep, match="no checkpoint at step 5"):
         query.ask(tiny_run, ONE, [5])
@@ -105,7 +105,7 @@ def test_some_steps(tiny_run: Run) -> None:
 
 @pytest.mark.parametrize("ask", [query.ask, query.ask_layers])
 def test_broken_checkpoints_are_left_out(own_run: Run, ask: Callable[[Run, str], Answers]) -> None:
-    """A truncated checkpoint is named and the others answer; if all are broken that is an error."""
+    """A truncated checkpoint is named and the others answer; an error is raised if all are broken."""
     weights = [runs.checkpoint(own_run, step).path / "model.safetensors" for step in STEPS]
     weights[1].write_bytes(weights[1].read_bytes()[:1000])
     found = ask(own_run, ONE)
@@ -120,8 +120,8 @@ def test_broken_checkpoints_are_left_out(own_run: Run, ask: Callable[[Run, str],
 # === Layers ===
 
 
-def test_the_last_layer_is_the_answer(tiny_run: Run) -> None:
-    """At every step its list is that of the model."""
+def test_last_layer_gives_the_models_answers(tiny_run: Run) -> None:
+    """Tokens and ranks are equal at every step, and probabilities up to rounding."""
     found, answers = query.ask_layers(tiny_run, ONE, k=5), query.ask(tiny_run, ONE, k=5)
     assert found.steps == STEPS and set(found.table["layer"]) == {0, 1, 2} and len(found.table) == 3 * 3 * 5
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
@@ -136,7 +136,7 @@ def test_the_last_layer_is_the_answer(tiny_run: Run) -> None:
 
 @pytest.mark.parametrize("mask", [1, 2])
 def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
-    """Its head on its hidden states gives the same probabilities; the other mask of the text stays a mask."""
+    """The head of transformers is applied to its hidden states; the other mask of the text stays a mask."""
     import torch
     from transformers import AlbertForPreTraining
 
@@ -155,8 +155,8 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
         np.testing.assert_allclose([one.probability for one in own], expected[best], rtol=tolerance)
 
 
-def test_layers_of_a_mask_that_the_text_lacks(tiny_run: Run) -> None:
-    """The message says how many there are."""
+def test_layers_of_a_missing_mask_are_refused(tiny_run: Run) -> None:
+    """The message has the number of masks in the text."""
     with pytest.raises(QueryError, match=r"There is no \[MASK\] 3: the text has 2"):
         query.ask_layers(tiny_run, TWO, 3)
 
@@ -166,7 +166,7 @@ def test_layers_of_a_mask_that_the_text_lacks(tiny_run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def series(tiny_run: Run, shared: Callable[..., Path]) -> Run:
-    """Make a run of COUNT checkpoints with the weights of the tiny run's."""
+    """Return a run of COUNT checkpoints with the weights of the tiny run's."""
 
     def make(root: Path) -> None:
         lengthen(copy_run(tiny_run, root), range(100, 100 + COUNT - 3))
@@ -176,7 +176,7 @@ def series(tiny_run: Run, shared: Callable[..., Path]) -> Run:
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six checkpoints at first, then three in a round."""
+    """Ask six checkpoints in the first round, and three in each further round."""
     monkeypatch.setattr(asking, "FIRST", 6)
     monkeypatch.setattr(asking, "ROUND", 3)
 
@@ -192,14 +192,14 @@ def to_the_end(refinement: Refinement) -> list[Answers]:
 
 
 def rows_at(answers: Answers, steps: tuple[int, ...], mask: int = 1) -> pd.DataFrame:
-    """Return the lists of the best answers at these steps."""
+    """Return the rows of the best answers at these steps."""
     table = answers.table
     return table[table["step"].isin(steps) & (table["mask"] == mask) & table["listed"]].reset_index(drop=True)
 
 
 @pytest.mark.parametrize("word", ["", "the", "catsat"], ids=["the best answers", "one piece", "several pieces"])
-def test_the_last_round_gives_the_whole_table(series: Run, short_rounds: None, word: str) -> None:
-    """Number for number, and every table before it has the same answers at its steps."""
+def test_last_round_gives_the_table_of_the_whole_series(series: Run, short_rounds: None, word: str) -> None:
+    """Every number is equal, and each table before it has the same answers at its steps."""
     question = Refinement(series, ONE).question
     question = question.track(word) if word else question
     *before, last = to_the_end(Refinement(series, question))
@@ -211,8 +211,8 @@ def test_the_last_round_gives_the_whole_table(series: Run, short_rounds: None, w
         assert_frame_equal(rows_at(found, found.steps), rows_at(whole, found.steps))
 
 
-def test_joint_answers_end_as_those_of_the_whole_series(series: Run, short_rounds: None) -> None:
-    """Answers that come to lead are scored at the steps asked before; probabilities agree to their rounding."""
+def test_joint_rounds_end_with_the_table_of_the_whole_series(series: Run, short_rounds: None) -> None:
+    """New leaders are also scored at the steps asked before; probabilities are equal up to rounding."""
     *before, last = to_the_end(Refinement(series, TWO))
     whole = query.ask(series, TWO)
     assert [len(found.steps) for found in before] == [6, 12]
@@ -221,8 +221,8 @@ def test_joint_answers_end_as_those_of_the_whole_series(series: Run, short_round
     assert_frame_equal(one, other, rtol=1e-4)
 
 
-def test_rounds_go_where_the_answer_changes(series: Run, short_rounds: None) -> None:
-    """At the end of the narrowing, steps whose leaders differ are neighbours, and others are still unasked."""
+def test_rounds_narrow_down_changes_of_the_answer(series: Run, short_rounds: None) -> None:
+    """After narrowing, asked steps with different leaders are neighbours, and other steps are still unasked."""
     refinement = Refinement(series, ONE)
     refinement.ask(refinement.next_round())
     assert refinement.narrowing
@@ -235,8 +235,8 @@ def test_rounds_go_where_the_answer_changes(series: Run, short_rounds: None) -> 
     assert refinement.next_round()
 
 
-def test_the_widest_gap_is_halved_first() -> None:
-    """Gaps whose ends differ come first, the widest of them first; those beyond the asked steps differ."""
+def test_widest_gap_is_halved_first() -> None:
+    """Gaps whose ends differ come before others, the widest first; gaps at the ends of the series count as such."""
     steps = list(range(10, 30))
     gaps = find_gaps(steps, {10: "a", 14: "b", 20: "b", 27: "b", 29: "c"})
     assert halve(steps, gaps, 1) == [12]
@@ -245,22 +245,22 @@ def test_the_widest_gap_is_halved_first() -> None:
     assert halve(steps, gaps, 99) == [step for step in steps if step not in (10, 14, 20, 27, 29)]
     assert halve(steps, find_gaps(steps, {step: "a" for step in steps[:-2]}), 9) == [28, 29]
     assert [agree for agree, *_ in find_gaps(steps, {14: "a", 20: "a"})] == [False, True, False]
-    wide = list(range(30))  # the halves of a wide gap come before a gap that is narrower than they are
+    wide = list(range(30))  # the halves of a wide gap come before a gap narrower than they are
     gaps = find_gaps(wide, {step: step for step in (0, 16, *range(17, 21), *range(26, 30))})
     assert halve(wide, gaps, 3) == [4, 8, 12]
     assert halve(wide, gaps, 4) == [4, 8, 12, 23]
 
 
 def test_given_steps_are_asked_once(series: Run, short_rounds: None) -> None:
-    """With the first round or later."""
+    """They are given with the first round, and one of them again later."""
     refinement = Refinement(series, ONE)
     refinement.ask([*refinement.next_round(), 103])
     refinement.ask([103, 105])
     assert {103, 105} <= set(refinement.answers.steps) and len(refinement.answers.steps) == len(refinement.asked)
 
 
-def test_an_interrupted_round_is_asked_again(series: Run, short_rounds: None) -> None:
-    """An interruption leaves the answers as they were; later the refinement goes on."""
+def test_interrupted_round_can_be_asked_again(series: Run, short_rounds: None) -> None:
+    """The interruption leaves the answers unchanged, and the rounds after it end with the whole table."""
 
     class Gone(Exception):
         pass
@@ -280,7 +280,7 @@ def test_an_interrupted_round_is_asked_again(series: Run, short_rounds: None) ->
 
 
 def test_rounds_leave_out_broken_checkpoints(series: Run, tmp_path: Path, short_rounds: None) -> None:
-    """They are named as by `ask`, and count as asked."""
+    """They have the reasons that `ask` gives, and count as asked."""
     run = copy_run(series, tmp_path)
     for step in (0, 8, 16, 102, 120):
         (runs.checkpoint(run, step).path / "model.safetensors").write_bytes(b"")
@@ -290,8 +290,8 @@ def test_rounds_leave_out_broken_checkpoints(series: Run, tmp_path: Path, short_
     assert last.skipped == whole.skipped and len(last.skipped) == 5 and len(refinement.asked) == COUNT
 
 
-def test_the_first_models_stay_while_later_ones_are_transient(series: Run, short_rounds: None, monkeypatch) -> None:
-    """With room for eight models a whole refinement keeps the six of the first round in memory."""
+def test_models_of_the_first_round_stay_in_memory(series: Run, short_rounds: None, monkeypatch) -> None:
+    """There is room for eight models; those of later rounds are transient and do not evict the first six."""
     models, first = ModelCache(), runs.loadable(series)
     size = models.get(first[0]).nbytes
     models = ModelCache(limit=8 * size)
@@ -305,8 +305,8 @@ def test_the_first_models_stay_while_later_ones_are_transient(series: Run, short
     assert begun <= {model.checkpoint.step for model in models._models.values()}
 
 
-def test_an_answer_is_ranked_in_the_beam_of_each_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exactly if it is as probable as the bound of that step, whether or not the beam kept it."""
+def test_joint_rank_is_exact_at_or_above_the_bound_of_its_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds whether or not the beam of that step kept the answer."""
     ids, empty = np.array([[1, 1], [2, 2]]), [np.zeros((2, 3))] * 4
     replies = {step: Reply(ids, np.log([p, p / 2]), np.log(p / 2), *empty) for step, p in ((0, 0.6), (8, 0.2))}
     monkeypatch.setattr(asking, "sweep", lambda *_: ({step: [np.log(0.15)] for step in replies}, {}))

@@ -1,4 +1,4 @@
-"""Live cloze: single masks equal transformers, several masks equal a hand computation."""
+"""Tests of beam search: a single mask equals transformers, and several masks equal the chain rule by hand."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ def load(run: Run, step: int = 16):
 
 
 def reference(run: Run, step: int, ids: list[int], position: int) -> np.ndarray:
-    """Probabilities [V] at one position by plain transformers, every logit of the sequence computed."""
+    """Return the probabilities [V] at one position by plain transformers, with every logit of the sequence computed."""
     import torch
     from transformers import AlbertForPreTraining
 
@@ -40,7 +40,7 @@ def reference(run: Run, step: int, ids: list[int], position: int) -> np.ndarray:
 
 @pytest.mark.parametrize("step", [0, 16])
 def test_one_mask_equals_transformers(tiny_run: Run, step: int) -> None:
-    """Tokens, their order and their probabilities are those of transformers' own logits through its own tokenizer."""
+    """Tokens, their order and their probabilities are those of transformers' logits, with transformers' tokenizer."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(tiny_run.tokenizer)
@@ -55,8 +55,8 @@ def test_one_mask_equals_transformers(tiny_run: Run, step: int) -> None:
     assert [p.token for p in found[:5]] == query.readable(model.tokenizer, best[:5])
 
 
-def test_several_masks_are_joint(tiny_run: Run) -> None:
-    """The best answer, its probability, and both lists equal an exhaustive search over the chain rule by hand."""
+def test_two_masks_equal_the_chain_rule(tiny_run: Run) -> None:
+    """The best answer among 12 first words with 5 second words each, its probability, and both lists are compared."""
     model = load(tiny_run)
     question = query.read_question(TWO, model.tokenizer)
     first, second = question.masks
@@ -79,8 +79,8 @@ def test_several_masks_are_joint(tiny_run: Run) -> None:
     np.testing.assert_allclose(np.exp(reply.conditionals[1]), conditionals[best[0]], rtol=tolerance)
 
 
-def test_joint_probability_of_given_words(tiny_run: Run) -> None:
-    """Scoring the beam's answers one by one gives the beam's own probabilities."""
+def test_scores_of_given_answers_equal_the_beams(tiny_run: Run) -> None:
+    """The answers of the beam are scored again in reverse order."""
     model = load(tiny_run)
     question = query.read_question("[MASK] [MASK] and [MASK]", model.tokenizer)
     (reply,) = beam.search([model], question)
@@ -92,8 +92,8 @@ def test_joint_probability_of_given_words(tiny_run: Run) -> None:
 
 @pytest.mark.parametrize("width", [1, query.BEAM_WIDTH])
 @pytest.mark.parametrize("text", [ONE, TWO])
-def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, width: int) -> None:
-    """The answers of several checkpoints to one question do not depend on who else is asked."""
+def test_models_asked_together_answer_as_they_do_alone(tiny_run: Run, text: str, width: int) -> None:
+    """Every part of a reply is equal bit for bit."""
     models = [load(tiny_run, step) for step in (0, 8, 16)]
     question = query.read_question(text, models[0].tokenizer)
     replies = beam.search(models, question, width)
@@ -108,10 +108,10 @@ def test_models_asked_together_answer_as_alone(tiny_run: Run, text: str, width: 
 @pytest.mark.parametrize(
     ("text", "sharpness", "fewer"), [(TWO, 1, False), (TWO, 20, True), ("[MASK] [MASK] and [MASK]", 20, False)]
 )
-def test_a_beam_stops_where_no_row_can_change_the_best(
+def test_beam_stops_once_no_row_can_change_the_best(
     tiny_run: Run, text: str, sharpness: int, fewer: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Logits times 20 are of a sure checkpoint, whose other rows are read only where they matter."""
+    """Logits times 20 imitate a confident checkpoint, which reads fewer rows of the beam for two masks."""
     models, read, plain = [load(tiny_run, step) for step in (0, 16)], [], beam._logits
     question = query.read_question(text, models[0].tokenizer)
 
@@ -134,8 +134,8 @@ def test_a_beam_stops_where_no_row_can_change_the_best(
         np.testing.assert_allclose(reply.bound, expected.bound, rtol=0, atol=tolerance)
 
 
-def test_rank_counts_equals_before() -> None:
-    """Of equal pieces the first is the better, as in a stable sort; a reply's probabilities sum to one."""
+def test_ties_are_ranked_in_vocabulary_order() -> None:
+    """Ranks are those of a stable sort, and the probabilities of a reply sum to one."""
     logits = np.float32([[1, 3, 2, 3, 1, 3]])
     reply = Reply(np.array([[1]]), np.zeros(1), 0, logits, beam.logsumexp(logits), np.sort(logits), np.array([[1]]))
     assert reply.ranks(0, [0, 1, 2, 3, 4, 5]) == [5, 1, 4, 2, 6, 3]
@@ -143,8 +143,8 @@ def test_rank_counts_equals_before() -> None:
 
 
 @pytest.mark.parametrize("width", [3, query.BEAM_WIDTH])
-def test_a_joint_rank_is_exact_or_a_lower_bound(tiny_run: Run, width: int) -> None:
-    """Among all pairs of pieces, an exact rank is the true one, and no other is higher than the true one."""
+def test_joint_rank_is_exact_or_a_lower_bound(tiny_run: Run, width: int) -> None:
+    """Ranks are compared with those among all pairs of pieces."""
     model = load(tiny_run)
     question = query.read_question("[MASK] [MASK] .", model.tokenizer)
     (reply,) = beam.search([model], question, width)
@@ -158,7 +158,7 @@ def test_a_joint_rank_is_exact_or_a_lower_bound(tiny_run: Run, width: int) -> No
 
 
 def log_probabilities_of_pairs(model: Model, question: query.Question) -> np.ndarray:
-    """Joint log probability [V * V] of every pair of pieces at two masks, each computed."""
+    """Compute the joint log probability [V * V] of every pair of pieces at two masks."""
     first, second = question.masks
     filled = question.filled(np.arange(model.vocabulary_size)[:, None])  # [V, L]
     rows, mask = np.arange(len(filled)), np.ones_like(filled)
@@ -167,16 +167,16 @@ def log_probabilities_of_pairs(model: Model, question: query.Question) -> np.nda
     return ((alone - beam.logsumexp(alone)).T + (given - beam.logsumexp(given))).ravel()
 
 
-def test_a_sure_answer_has_an_exact_rank() -> None:
-    """Where the best answer is more probable than every prefix that was dropped, nothing can come before it."""
+def test_rank_is_exact_at_or_above_the_bound() -> None:
+    """No prefix that was dropped can lead to an answer that is more probable."""
     reply = Reply(np.array([[1, 1], [2, 1]]), np.log([0.6, 0.1]), np.log(0.2), *[np.zeros((2, 3))] * 4)
     assert [reply.joint_rank(total) for total in reply.log_probabilities] == [(1, True), (2, False)]
     assert reply.joint_rank(np.log(0.01)) == (3, False)
     assert reply.joint_rank(reply.bound) == (2, True)
 
 
-def test_nothing_outside_a_beam_is_more_probable_than_its_bound(tiny_run: Run) -> None:
-    """Which is the least probable answer that it keeps at one of the masks: here three words, or three pairs."""
+def test_bound_is_the_least_probable_prefix_kept(tiny_run: Run) -> None:
+    """A beam of three keeps three words, then three pairs; the bound is the higher of the two least probable ones."""
     model = load(tiny_run)
     question = query.read_question("[MASK] [MASK] .", model.tokenizer)
     (reply,) = beam.search([model], question, 3)
@@ -184,15 +184,14 @@ def test_nothing_outside_a_beam_is_more_probable_than_its_bound(tiny_run: Run) -
     assert reply.bound == pytest.approx(max(first, reply.log_probabilities.min()))
 
 
-def test_joint_predictions_read_as_words(tiny_run: Run) -> None:
-    """A joint answer is one prediction whose token names the words of all masks."""
+def test_joint_prediction_names_the_words_of_all_masks(tiny_run: Run) -> None:
     found = query.ask(tiny_run, TWO, [16], 3).best(16, TOGETHER)
     assert [p.rank for p in found] == [1, 2, 3]
     assert all(p.token.count("|") == 1 for p in found)
 
 
-def test_the_largest_values_come_in_order_and_equal_ones_in_theirs() -> None:
-    """Any number of them, or all."""
+def test_top_k_is_sorted_and_keeps_the_order_of_ties() -> None:
+    """All values are returned if k exceeds their number."""
     values = np.random.default_rng(0).integers(0, 5, (3, 60)).astype(np.float32)
     for k in (1, 2, 17, 60, 99):
         for own, found in zip(values.tolist(), beam.top_k(values, k).tolist(), strict=True):
@@ -200,8 +199,8 @@ def test_the_largest_values_come_in_order_and_equal_ones_in_theirs() -> None:
             assert found == sorted(found, key=lambda i: (-own[i], i))
 
 
-def test_rows_beyond_the_tokenizer_are_never_answered(own_run: Run) -> None:
-    """With a vocabulary padded to 768 rows, all probability is the tokenizer's 700 pieces', alone and jointly."""
+def test_padded_vocabulary_rows_are_never_answered(own_run: Run) -> None:
+    """The vocabulary has 768 rows, but only the tokenizer's 700 pieces have probability, jointly and in layers too."""
     torch.manual_seed(0)
     checkpoint = runs.checkpoint(own_run, 16)
     padded = AlbertForPreTraining(AlbertConfig.from_pretrained(checkpoint.path, vocab_size=768))

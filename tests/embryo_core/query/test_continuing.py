@@ -1,4 +1,4 @@
-"""A text is continued with the numbers of plain transformers: next pieces, a word of several, greedily, by layer."""
+"""Tests of continuing a text: pieces, words of several pieces, greedy continuations and layers equal transformers."""
 
 import json
 import math
@@ -33,7 +33,7 @@ MASKED = "The cat sat on the [MASK] ."
 
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
 def run(request: pytest.FixtureRequest, shared: Callable[..., Path]) -> Run:
-    """Return a run of tiny decoders; a token opens every text of the LLaMA."""
+    """Return a run of tiny decoders; a token opens every text of the LLaMA, but not of the GPT-2."""
     family = request.param
     root = shared(
         f"continuing-{family}", lambda root: add_series(root, family, STEPS, family == "llama", vocabulary=600)
@@ -48,25 +48,25 @@ def reference(run: Run, step: int) -> torch.nn.Module:
 
 
 def probabilities(run: Run, step: int, ids: list[int]) -> np.ndarray:
-    """Probabilities [V] of the piece after ids."""
+    """Return the probabilities [V] of the piece after ids."""
     with torch.no_grad():
         logits = reference(run, step)(torch.tensor([ids])).logits[0, -1]
     return torch.softmax(logits.double(), dim=0).numpy()
 
 
 def pieces(run: Run, text: str) -> list[int]:
-    """Ids of a text, after the token that opens it, if any."""
+    """Return the ids of a text, after the token that opens it, if any."""
     tokenizer = parse(run, text).tokenizer
     return [*tokenizer.begin.tolist(), *tokenizer._tokenizer.encode(text, add_special_tokens=False).ids]
 
 
 def tolerance(run: Run, expected: float) -> float:
-    """Relative tolerance of a probability."""
+    """Return the relative tolerance of a probability."""
     return probability_rounding(MODELS.get(runs.checkpoint(run, 10)), 20, np.array(expected))
 
 
 def change(run: Run, step: int, config: dict, tensors: dict | None = None) -> None:
-    """Change settings of a checkpoint, and its tensors, as if it had been trained so."""
+    """Change the settings and tensors of a checkpoint, as if it had been trained with them."""
     folder = runs.checkpoint(run, step).path
     (folder / "config.json").write_text(json.dumps(json.loads((folder / "config.json").read_text()) | config))
     if tensors:
@@ -75,8 +75,8 @@ def change(run: Run, step: int, config: dict, tensors: dict | None = None) -> No
     runs.write_manifest(folder, step, None, None)
 
 
-def test_next_pieces(run: Run) -> None:
-    """Ids, order, ranks and probabilities of the best pieces at every step."""
+def test_next_pieces_equal_transformers(run: Run) -> None:
+    """Ids, order, ranks and probabilities of the best pieces are compared at every step."""
     found, ids = query.ask(run, TEXT, k=5), pieces(run, TEXT)
     assert found.steps == STEPS and found.question.continues and found.masks == 1
     assert found.question.ids.tolist() == ids
@@ -89,8 +89,8 @@ def test_next_pieces(run: Run) -> None:
         assert [one.probability for one in listed] == pytest.approx(expected[best], rel=tolerance(run, expected[best]))
 
 
-def test_a_word_of_several_pieces(run: Run) -> None:
-    """Each piece after the true ones before it; the rank is that among all answers of as many pieces, or a bound."""
+def test_word_of_several_pieces_has_the_product_of_their_probabilities(run: Run) -> None:
+    """The probability of each piece is that after the true pieces before it."""
     question = parse(run, TEXT).track(WORD)
     ids, word = pieces(run, TEXT), question.tracked.ids.tolist()
     assert len(word) > 1 and question.widened == TEXT
@@ -100,8 +100,8 @@ def test_a_word_of_several_pieces(run: Run) -> None:
         assert row.token == WORD and row.rank >= 1
 
 
-def test_a_word_of_one_piece_is_listed(run: Run) -> None:
-    """With its probability and its rank over the whole vocabulary."""
+def test_word_of_one_piece_has_its_listed_rank(run: Run) -> None:
+    """The rank is exact over the whole vocabulary, and the probability is the listed one."""
     question = parse(run, TEXT).track("the")
     assert len(question.tracked.pieces) == 1
     listed = query.ask(run, TEXT, k=1000)
@@ -111,8 +111,8 @@ def test_a_word_of_one_piece_is_listed(run: Run) -> None:
         assert row.probability == pytest.approx(own.probability, rel=tolerance(run, own.probability))
 
 
-def test_a_piece_inside_a_word_is_tracked_by_its_name(run: Run) -> None:
-    """As the tables name it: "##" and its letters, which no blank precedes."""
+def test_piece_inside_a_word_is_tracked_by_its_readable_name(run: Run) -> None:
+    """Tables show it as "##" and its letters; without "##" the piece begins a word."""
     (row,) = query.ask(run, parse(run, TEXT).track("##ing"), [10]).table.itertuples()
     ids = pieces(run, TEXT)
     tokenizer = parse(run, TEXT).tokenizer
@@ -121,8 +121,8 @@ def test_a_piece_inside_a_word_is_tracked_by_its_name(run: Run) -> None:
     assert parse(run, TEXT).track("ing").tracked.pieces != parse(run, TEXT).track("##ing").tracked.pieces
 
 
-def test_greedy_continuation(run: Run) -> None:
-    """That of `generate` at every step, with the product of the probabilities of its pieces."""
+def test_greedy_continuation_equals_generate(run: Run) -> None:
+    """Its probability is the product of those of its pieces, at every step."""
     found, ids = query.ask(run, TEXT), pieces(run, TEXT)
     for step in STEPS:
         model = reference(run, step)
@@ -136,8 +136,8 @@ def test_greedy_continuation(run: Run) -> None:
         assert greedy.probability == pytest.approx(math.prod(factors), rel=CONTINUED * tolerance(run, min(factors)))
 
 
-def test_a_draft_changes_nothing_but_the_work(run: Run) -> None:
-    """Right, right at first, or wrong: the continuation is the same, and a right one takes a single pass."""
+def test_draft_changes_the_passes_and_not_the_continuation(run: Run) -> None:
+    """Drafts are right, right at first, or wrong; a right one takes a single pass."""
     model, question = MODELS.get(runs.checkpoint(run, 5)), parse(run, TEXT)
     (plain,) = query.beam.continue_greedily([model], question, [])
     right, passes = plain.answers[0], []
@@ -151,7 +151,7 @@ def test_a_draft_changes_nothing_but_the_work(run: Run) -> None:
 
 
 class Counting:
-    """A model that counts its passes."""
+    """Wrap a model and count its passes."""
 
     def __init__(self, model: Model) -> None:
         self._model, self.passes = model, 0
@@ -160,13 +160,13 @@ class Counting:
         return getattr(self._model, name)
 
     def forward_with_past(self, *asked: Any) -> Any:
-        """Count a pass of the model, and return what it gives."""
+        """Count a pass of the model, and return its result."""
         self.passes += 1
         return self._model.forward_with_past(*asked)
 
 
-def test_a_continuation_ends_with_the_text_and_with_the_positions(run: Run, tmp_path: Path) -> None:
-    """At the token that ends a text, as `generate` does; and after as many pieces as the model has positions for."""
+def test_continuation_stops_at_an_end_token_or_the_last_position(run: Run, tmp_path: Path) -> None:
+    """The end token is included; a text of 38 pieces is continued until the model has no position left."""
     own = copy_run(run, tmp_path)
     question = parse(run, TEXT)
     model = MODELS.get(runs.checkpoint(run, 10))
@@ -182,8 +182,8 @@ def test_a_continuation_ends_with_the_text_and_with_the_positions(run: Run, tmp_
     assert len(short.answers[0]) == model.max_positions - 38 + 1
 
 
-def test_the_lens_is_final_norm_and_head_on_every_layer(run: Run) -> None:
-    """At the last position; the last layer's answers are the model's own."""
+def test_lens_applies_final_norm_and_head_to_every_layer(run: Run) -> None:
+    """It reads the last position; the last layer's answer is the model's own."""
     found, ids = query.ask_layers(run, TEXT, k=3), pieces(run, TEXT)
     for step in STEPS:
         model = reference(run, step)
@@ -202,8 +202,8 @@ def test_the_lens_is_final_norm_and_head_on_every_layer(run: Run) -> None:
         assert listed[0].probability == pytest.approx(own, rel=tolerance(run, own))
 
 
-def test_a_text_that_the_models_do_not_answer(run: Run, tiny_run: Run) -> None:
-    """A decoder fills no [MASK], an encoder continues no text; each says what to write. There is one place to track."""
+def test_texts_that_the_models_cannot_answer_are_refused(run: Run, tiny_run: Run) -> None:
+    """A decoder fills no [MASK] and an encoder continues no text; a second mask, an empty and a long text fail too."""
     with pytest.raises(QueryError, match=r"has a \[MASK\].* continues a text.*: The capital of France is$"):
         query.ask(run, MASKED)
     with pytest.raises(QueryError, match=r"no \[MASK\]; write \[MASK\]"):
@@ -226,20 +226,20 @@ def test_a_text_that_the_models_do_not_answer(run: Run, tiny_run: Run) -> None:
         ("[MASK] and [mask].", "[MASK] and [mask].", "[MASK] and [mask]."),
     ],
 )
-def test_a_text_changes_at_its_end_alone_for_the_other_kind(text: str, continued: str, filled: str) -> None:
-    """So that a fact, or a comparison, can be asked of both; any other text stays as it is."""
+def test_reword_adds_or_removes_only_a_final_mask(text: str, continued: str, filled: str) -> None:
+    """So a fact or a comparison can be asked of encoders and decoders; any other text is unchanged."""
     assert query.reword(text, {"next_words"}) == continued and query.reword(text, {"masked_words"}) == filled
     assert query.reword(text, {"next_words", "masked_words"}) == text
 
 
 def test_examples_are_asked_up_to_their_mask(run: Run) -> None:
-    """The same list of questions serves models that continue a text."""
+    """The list of questions serves encoders too; a question that begins with its mask is left out for decoders."""
     (example,) = query.find_examples(run, [(MASKED, "the"), ("[MASK] is nothing to continue .", "the")])
     assert (example.text, example.word) == (TEXT, "the")
 
 
 def test_reports_say_that_the_text_is_continued(run: Run) -> None:
-    """At one step, over all, of a word and by layer; with the greedy continuation at each step."""
+    """Reports of one step and of all steps have the greedy continuations."""
     found = query.ask(run, TEXT)
     at_step = report.report_step(run, TEXT, 5, 3)
     assert "text continued: " + TEXT in at_step and found.best(5, TOGETHER)[0].token in at_step
@@ -249,8 +249,8 @@ def test_reports_say_that_the_text_is_continued(run: Run) -> None:
     assert "layers after the text" in report.report_layers(run, TEXT)
 
 
-def test_logits_that_are_not_finite_leave_a_checkpoint_out(run: Run, tmp_path: Path) -> None:
-    """With one sentence, which ends the question if it is the only one; its weights are finite."""
+def test_checkpoint_with_infinite_logits_is_left_out(run: Run, tmp_path: Path) -> None:
+    """Its weights are finite; if only this checkpoint is asked, the error is raised."""
     own = copy_run(run, tmp_path)
     for step in (0, 10):
         tensors = load_file(runs.checkpoint(own, step).path / "model.safetensors")

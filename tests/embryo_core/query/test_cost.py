@@ -1,4 +1,4 @@
-"""A question's estimated cost is the work that it makes: the same matrix products, and more for more of anything."""
+"""Tests of the estimated cost of a question: matrix products equal those torch counts, and more work costs more."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,7 +43,7 @@ ASKED = {
 
 @pytest.fixture
 def products_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Costs count the operations of matrix products and nothing else; models compute on the path that torch counts.
+    """Let costs count matrix products alone, and let models compute on the path that torch counts.
 
     No beam stops before its last row.
     """
@@ -57,28 +57,29 @@ def products_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def counted(ask: Callable[[Run], object], run: Run) -> int:
-    """Floating-point operations of the matrix products of a question, as torch counts them."""
+    """Return the floating-point operations of a question's matrix products, as torch counts them."""
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         ask(run)
     return counter.get_total_flops()
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_products_are_those_that_torch_counts(what: str, tiny_run: Run, products_alone: None) -> None:
-    """Every operation of a matrix product is in the estimate, and no other."""
+def test_estimated_products_equal_those_that_torch_counts(what: str, tiny_run: Run, products_alone: None) -> None:
     estimated, ask = ASKED[what]
     assert estimated(tiny_run) == counted(ask, tiny_run)
 
 
-def test_rows_that_share_a_filled_piece_are_counted_apart(tiny_run: Run, products_alone: None) -> None:
-    """Of three pieces two are filled, and rows may have the second in common: the estimate is no less, and close."""
+def test_estimate_counts_shared_rows_more_than_once(tiny_run: Run, products_alone: None) -> None:
+    """Rows may share the second of two filled pieces, so a word of three pieces is overestimated by up to 10%."""
     question = word(tiny_run, "catsat")
     assert 1 <= cost.ask(tiny_run, question) / counted(lambda run: query.ask(run, question), tiny_run) < 1.1
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_a_text_that_is_continued(family: str, tmp_path: Path, products_alone: None) -> None:
-    """Its passes, a word and the lens, through transformers: within a factor of two."""
+def test_estimate_of_a_continued_text_is_within_a_factor_of_two(
+    family: str, tmp_path: Path, products_alone: None
+) -> None:
+    """The greedy continuation, a tracked word and the lens are compared."""
     run = add_series(tmp_path, family, (0, 5))
     text, word = "The cat sat on the", query.parse(run, "The cat sat on the").track("rivers")
     assert 0.5 <= cost.ask(run, text) / counted(lambda run: query.ask(run, text), run) <= 2
@@ -86,16 +87,16 @@ def test_a_text_that_is_continued(family: str, tmp_path: Path, products_alone: N
     assert 0.5 <= cost.ask_layers(run, text) / counted(lambda run: query.ask_layers(run, text), run) <= 2
 
 
-def test_several_masks_cost_the_scoring_of_answers_too(tiny_run: Run, products_alone: None) -> None:
-    """Answers that lead at one step are scored at all others: how many there are is guessed, within a factor of two."""
+def test_estimate_includes_the_scoring_of_joint_answers(tiny_run: Run, products_alone: None) -> None:
+    """Answers that lead at one step are scored at all others; their number is a guess, within a factor of two."""
     assert 0.5 <= cost.ask(tiny_run, TWO) / counted(lambda run: query.ask(run, TWO), tiny_run) <= 2
 
 
-COUNTED = {  # of three checkpoints: how often one is read, passes, and rows of logits
+COUNTED = {  # numbers of checkpoints read, of passes, and of rows of logits
     "one step": (1, 2, 1 + 10),
     "all steps": (3, 3, 3),
     "a word of one piece": (3, 3, 3),
-    "a word of several": (3, 3 * 3, 3 * (2 + 10)),  # of the word itself, and a beam after its first piece
+    "a word of several": (3, 3 * 3, 3 * (2 + 10)),  # the word itself, and a beam after its first piece
     "layers": (3, 3, 3 * 3),
     "a sentence": (1, 1, 0),
     "its steps": (3, 3, 0),
@@ -105,7 +106,7 @@ COUNTED = {  # of three checkpoints: how often one is read, passes, and rows of 
 
 @pytest.mark.parametrize("what", COUNTED)
 def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its seconds, beside those of matrix products."""
+    """Each has a cost in seconds besides that of matrix products."""
     estimates = {name: estimated for name, (estimated, _) in ASKED.items()}
     estimates["several masks"] = lambda run: cost.ask(run, TWO, 10)
     seconds = {"CHECKPOINT": 1.0, "PASS": 1.0, "LOGIT": 1 / 700}  # a row has 700 logits
@@ -118,7 +119,7 @@ def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, mon
     assert found == pytest.approx(COUNTED[what])
 
 
-def test_more_of_anything_costs_more(tiny_run: Run, own_run: Run) -> None:
+def test_more_work_costs_more(tiny_run: Run, own_run: Run) -> None:
     """Checkpoints, masks, words and pieces of a tracked word each raise the cost."""
     (own_run.path / "checkpoints" / "step8" / "manifest.json").unlink()
     assert cost.ask(own_run, TEXT) < cost.ask(tiny_run, TEXT) < cost.ask(tiny_run, TWO)
@@ -127,8 +128,8 @@ def test_more_of_anything_costs_more(tiny_run: Run, own_run: Run) -> None:
     assert cost.attend(tiny_run, TEXT) < cost.attend(tiny_run, TEXT, None)
 
 
-def test_the_errors_are_those_of_the_question(tiny_run: Run) -> None:
-    """A text without a mask, one too long, with a word or without, an empty sentence."""
+def test_estimate_raises_the_errors_of_the_question(tiny_run: Run) -> None:
+    """The text has no mask, is too long, with a tracked word or for the layers, or is empty."""
     long = word(tiny_run, "the")
     long = replace(long, ids=np.concatenate([long.ids] * 100))
     for estimate, ask in (
@@ -144,16 +145,16 @@ def test_the_errors_are_those_of_the_question(tiny_run: Run) -> None:
         assert str(estimated.value) == str(asked.value)
 
 
-def test_without_a_readable_checkpoint_there_is_no_cost(own_run: Run) -> None:
-    """The error is that of the checkpoint."""
+def test_run_without_readable_checkpoints_has_no_estimate(own_run: Run) -> None:
+    """The error of a checkpoint is raised."""
     for config in own_run.path.glob("checkpoints/*/config.json"):
         config.write_text("{}")
     with pytest.raises(BrokenCheckpoint, match=r"config\.json"):
         cost.ask(own_run, TEXT)
 
 
-def test_some_steps_cost_their_share(tiny_run: Run) -> None:
-    """Two of three checkpoints cost two thirds of one mask's answers, of a tracked word and of the layers."""
+def test_cost_is_proportional_to_the_number_of_steps(tiny_run: Run) -> None:
+    """Two of three checkpoints cost two thirds, for a single mask, a tracked word and the layers."""
     question = word(tiny_run, "catsat")
     for seconds in (
         lambda steps: cost.ask(tiny_run, TEXT, steps),

@@ -1,4 +1,4 @@
-"""A question is parsed once; a tracked word has the probability of the chain rule and a rank that is known."""
+"""Tests of questions: texts are checked, and a tracked word has the probability of the chain rule and a known rank."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ STEPS = (0, 8, 16)
 
 
 def track(run: Run, text: str, word: str, mask: int = 1, steps: list[int] | None = None) -> Answers:
-    """Ask for a word."""
+    """Ask for a word at one mask of a text."""
     return query.ask(run, query.read_question(text, load_tokenizer(run)).track(word, mask), steps)
 
 
@@ -34,8 +34,8 @@ def track(run: Run, text: str, word: str, mask: int = 1, steps: list[int] | None
 
 
 @pytest.mark.parametrize("text", ["the [mask] .", "the [Mask] .", "  the [ MASK ] .\n"])
-def test_masks_in_any_case(text: str) -> None:
-    """[mask] in any case, with blanks inside or around, is the mask."""
+def test_mask_is_recognised_in_any_case(text: str) -> None:
+    """Blanks inside the brackets and around the text are removed."""
     assert query.check_text(text) == "the [MASK] ."
 
 
@@ -49,21 +49,21 @@ def test_masks_in_any_case(text: str) -> None:
         ("[MASK]" + " a" * 10_000, "The text has 20,006 characters; at most 20,000 can be queried"),
     ],
 )
-def test_refused_before_any_model(text: str, sentence: str) -> None:
-    """An empty, maskless or endless text is refused in one sentence that says what was received and what to do."""
+def test_invalid_texts_are_refused_before_a_model_is_loaded(text: str, sentence: str) -> None:
+    """The message says what was received and what to do."""
     with pytest.raises(QueryError) as error:
         query.check_text(text)
     assert str(error.value).startswith(sentence)
 
 
-def test_longer_than_the_positions(tiny_run: Run) -> None:
-    """A text of 10,000 characters is refused with its length in pieces and the model's limit."""
+def test_text_longer_than_the_positions_is_refused(tiny_run: Run) -> None:
+    """The message has its length in pieces and the model's limit."""
     with pytest.raises(QueryError, match=r"5,00\d pieces long .* at most 64"):
         query.ask(tiny_run, "[MASK]" + " ." * 5_000, [16])
 
 
 def test_pieces_inside_words_are_marked(tiny_run: Run) -> None:
-    """The first piece of a word reads as the word, a later piece after ##, special tokens as they are."""
+    """The first piece of a word reads as the word, a later piece has ## before it, and special tokens are unchanged."""
     tokenizer = load_tokenizer(tiny_run)
     ids = tokenizer.encode_text("the [MASK]")
     assert query.readable(tokenizer, ids) == ["[CLS]", "the", "[MASK]", "[SEP]"]
@@ -72,7 +72,7 @@ def test_pieces_inside_words_are_marked(tiny_run: Run) -> None:
 
 
 def test_importing_query_loads_no_torch() -> None:
-    """The dashboard can import the module, and refuse a text, without torch or transformers."""
+    """The dashboard can import the module and refuse a text without torch or transformers."""
     code = (
         "import sys; from embryo_core import query; from embryo_core.errors import QueryError\n"
         "try: query.check_text('x')\nexcept QueryError: pass\n"
@@ -93,7 +93,7 @@ def reference(run: Run, step: int):
 
 
 def probabilities(run: Run, step: int, ids: list[int], position: int) -> np.ndarray:
-    """Probabilities [V] at one position by plain transformers."""
+    """Return the probabilities [V] at one position by plain transformers."""
     import torch
 
     with torch.no_grad():
@@ -102,8 +102,8 @@ def probabilities(run: Run, step: int, ids: list[int], position: int) -> np.ndar
 
 
 @pytest.mark.parametrize(("text", "mask"), [(ONE, 1), (TWO, 1), (TWO, 2)])
-def test_two_pieces_by_hand(tiny_run: Run, text: str, mask: int) -> None:
-    """P(river) in the first of two masks, times P(##s) after "river"; another mask of the text stays a mask."""
+def test_word_of_two_pieces_follows_the_chain_rule(tiny_run: Run, text: str, mask: int) -> None:
+    """P(river) at the first of two masks is multiplied by P(##s) after "river"; another mask of the text remains."""
     tokenizer = load_tokenizer(tiny_run)
     river, s = tokenizer.encode_text("rivers")[1:-1].tolist()
     ids = tokenizer.encode_text(text).tolist()
@@ -123,7 +123,7 @@ def test_two_pieces_by_hand(tiny_run: Run, text: str, mask: int) -> None:
         assert row.probability == pytest.approx(expected, rel=2 * tolerance)
 
 
-def test_one_piece_equals_the_answers(tiny_run: Run) -> None:
+def test_word_of_one_piece_equals_the_listed_answer(tiny_run: Run) -> None:
     """Probability and rank at each step are those listed for the mask, over the whole vocabulary."""
     found, listed = track(tiny_run, ONE, "river"), query.ask(tiny_run, ONE, k=700)
     assert found.steps == STEPS and found.question.widened == ONE and found.skipped == ()
@@ -133,18 +133,18 @@ def test_one_piece_equals_the_answers(tiny_run: Run) -> None:
         assert row.probability == pytest.approx(own.probability)
 
 
-def test_rank_of_several_pieces_is_at_least_that_in_the_beam(tiny_run: Run) -> None:
-    """A word less probable than the whole beam has at least the rank behind it."""
+def test_word_outside_the_beam_has_a_lower_bound_as_its_rank(tiny_run: Run) -> None:
+    """The bound is the rank after the whole beam."""
     (row,) = track(tiny_run, ONE, "rivers", steps=[16]).table.itertuples()
     assert (row.rank, row.exact) == (query.BEAM_WIDTH + 1, False)
 
 
 @pytest.mark.parametrize("sharpness", [1, 20])
 @pytest.mark.parametrize("count", [2, 3])
-def test_the_rank_of_several_pieces_is_that_in_the_whole_beam(
+def test_search_for_a_word_finds_its_rank_in_the_whole_beam(
     tiny_run: Run, sharpness: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of answers from the best to improbable ones, at sure checkpoints too; fewer rows are read."""
+    """Answers range from the best to improbable ones, at confident checkpoints too; fewer rows are computed."""
     models, read, plain = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS], [], beam._logits
 
     def sharp(models: list[Model], *rest: Any) -> Iterator[tuple[int, int, np.ndarray]]:
@@ -155,7 +155,7 @@ def test_the_rank_of_several_pieces_is_that_in_the_whole_beam(
     monkeypatch.setattr(beam, "_logits", sharp)
     asked = query.read_question("the " + "[MASK] " * count, models[0].tokenizer)
     whole = beam.search(models, asked)
-    rows, ranks = len(models) * (1 + (count - 1) * (query.BEAM_WIDTH + 1)), set()  # of each, and of the word itself
+    rows, ranks = len(models) * (1 + (count - 1) * (query.BEAM_WIDTH + 1)), set()  # of the beam, and of the word itself
     for place in (0, 1, 4, 9, None):
         pieces = np.array([7] * count) if place is None else whole[-1].answers[place]
         read.clear()
@@ -168,8 +168,8 @@ def test_the_rank_of_several_pieces_is_that_in_the_whole_beam(
     assert {1, 10, 11} <= ranks
 
 
-def test_a_fact_asked_live_gets_the_stored_answer(tiny_results: Run) -> None:
-    """At every step: the prediction and its probability, and the true object's probability and rank."""
+def test_fact_asked_live_equals_the_stored_answer(tiny_results: Run) -> None:
+    """At every step the prediction and its probability are compared, and the true object's probability and rank."""
     templates = results.read_sources(tiny_results)["world_knowledge"]["templates"]
     stored = results.read_cloze(tiny_results)
     some = stored.groupby(["step", "relation"]).head(2)
@@ -199,14 +199,14 @@ def test_a_fact_asked_live_gets_the_stored_answer(tiny_results: Run) -> None:
         ("[MASK]" + " ." * 61, "rivers", 1, "With 2 pieces of the word the text is 65 pieces long"),
     ],
 )
-def test_a_word_that_cannot_be_tracked(tiny_run: Run, text: str, word: str, mask: int, message: str) -> None:
-    """One sentence that says what was received and what to do."""
+def test_words_that_cannot_be_tracked_are_refused(tiny_run: Run, text: str, word: str, mask: int, message: str) -> None:
+    """The message names the reason, which is in the word, in the number of its mask, or in the text."""
     with pytest.raises(QueryError) as error:
         track(tiny_run, text, word, mask)
     assert message in str(error.value)
 
 
-def test_a_text_that_just_fits_is_tracked(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A widened text as long as the model's positions, and a word of as many pieces as there may be."""
+def test_longest_text_and_word_that_fit_are_tracked(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The widened text fills the model's positions, and the word has the largest number of pieces."""
     monkeypatch.setattr(question, "MAX_MASKS", 2)
     assert track(tiny_run, "[MASK]" + " ." * 60, "rivers", steps=[8]).steps == (8,)

@@ -1,4 +1,4 @@
-"""Answers and traces in the terminal say what the functions behind them found."""
+"""Tests of reports in the terminal: they show what the functions behind them return."""
 
 import shlex
 from dataclasses import replace
@@ -15,22 +15,21 @@ from embryo_core.types import Run
 ONE = "The cat sat on the [MASK] ."
 
 
-def test_answers_at_one_step(tiny_run: Run) -> None:
-    """One line per prediction, in the order of ranks."""
+def test_report_of_one_step_lists_the_answers(tiny_run: Run) -> None:
+    """There is one line per prediction, in the order of ranks."""
     expected = query.ask(tiny_run, "a [MASK] .", [8], 3).best(8)
     lines = report_step(tiny_run, "a [mask] .", 8, k=3).splitlines()
     assert lines[0] == "tiny, step 8, [MASK] filled: a [MASK] ."
     assert [line.split() for line in lines[3:]] == [[str(p.rank), f"{p.probability:.4%}", p.token] for p in expected]
 
 
-def test_several_masks(tiny_run: Run) -> None:
-    """The joint answers come first, then a list for each mask."""
+def test_joint_answers_come_before_those_of_each_mask(tiny_run: Run) -> None:
     text = report_step(tiny_run, "[MASK] and [MASK]", 16)
     assert text.index("All masks together") < text.index("[MASK] 1, given") < text.index("[MASK] 2, given")
 
 
-def test_a_history_names_the_best_answer_of_each_step(tiny_run: Run) -> None:
-    """With its probability, and those and the rank of the final answer, though another answer leads at some steps."""
+def test_history_report_has_the_leader_of_each_step(tiny_run: Run) -> None:
+    """Its probability and those and the rank of the final answer follow; another answer leads at some steps."""
     found = query.ask(tiny_run, ONE)
     lead, leaders = found.lead(), found.leaders()
     assert len({*leaders.values()}) > 1
@@ -46,8 +45,8 @@ def test_a_history_names_the_best_answer_of_each_step(tiny_run: Run) -> None:
 
 
 @pytest.mark.parametrize("word", ["cat", "rivers"])
-def test_a_tracked_word_has_its_probability_and_rank_at_each_step(tiny_run: Run, word: str) -> None:
-    """To three digits; of several pieces the rank is at least the one shown."""
+def test_word_report_has_probability_and_rank_at_each_step(tiny_run: Run, word: str) -> None:
+    """Probabilities have three digits; the rank of a word of several pieces may be a lower bound."""
     found = query.ask(tiny_run, query.read_question(ONE, load_tokenizer(tiny_run)).track(word))
     head, *lines = [line.split() for line in report.report_word(tiny_run, ONE, word).splitlines()[-4:]]
     assert head == ["step", "probability", "rank"]
@@ -56,8 +55,8 @@ def test_a_tracked_word_has_its_probability_and_rank_at_each_step(tiny_run: Run,
         assert line == [str(row.step), f"{row.probability:.3g}", *spelled.split()]
 
 
-def test_layers_are_numbered_and_have_their_answers(tiny_run: Run) -> None:
-    """The best at every step, a column for each layer; the best of one step, a line for each layer."""
+def test_layer_report_has_the_answers_of_each_layer(tiny_run: Run) -> None:
+    """Over all steps, each layer has a column with its best answer; at one step, a line with its two best."""
     found = query.ask_layers(tiny_run, ONE, k=2)
 
     def cells(step: int, layer: int, count: int) -> list[str]:
@@ -72,16 +71,16 @@ def test_layers_are_numbered_and_have_their_answers(tiny_run: Run) -> None:
     assert rows == [[str(layer), *cells(8, layer, 2)] for layer in range(3)]
 
 
-def test_columns_are_as_wide_as_their_numbers(tiny_run: Run) -> None:
-    """Steps may count tokens."""
+def test_columns_are_as_wide_as_their_longest_number(tiny_run: Run) -> None:
+    """Steps may count tokens and then have twelve digits."""
     history = query.ask(tiny_run, "a [MASK] .").history()
     leaders = history[history["leads"]]
     leaders = leaders.assign(step=[0, 8, 400_000_000_000])
     assert len({len(line) for line in report._lines(tiny_run, leaders, leaders).splitlines()}) == 1
 
 
-def test_a_run_that_counts_words_says_so(tiny_run: Run) -> None:
-    """In every report: at one step, at all, of a tracked word, and of the layers."""
+def test_reports_use_the_step_unit_of_the_run(tiny_run: Run) -> None:
+    """Steps count words in the reports of one step, of all steps, of a tracked word, and of the layers."""
     run, text = replace(tiny_run, step_unit="words"), "a [MASK] ."
     assert report_step(run, text, 8).startswith("tiny, 8 words, ")
     assert report.report_layers(run, text, step=8).startswith("tiny, 8 words, layers")
@@ -93,7 +92,7 @@ def test_a_run_that_counts_words_says_so(tiny_run: Run) -> None:
 
 @pytest.mark.parametrize(("word", "mask", "count"), [("", 1, 3), ("Paris", 2, 4), ("Paris", query.TOGETHER, 2)])
 def test_commands_ask_the_same_question(word: str, mask: int, count: int) -> None:
-    """At the step, at all, the tracked word, the layers; all masks together have neither word nor layers."""
+    """They ask at one step, at all steps, for the word, and by layer; the last two are for one of the masks."""
     text = "--x '$(rm)' [MASK] and [MASK] ."
     commands = query.commands("tiny", 8, f" {text} ", word, mask)
     assert len(commands) == count
@@ -103,7 +102,6 @@ def test_commands_ask_the_same_question(word: str, mask: int, count: int) -> Non
         assert ("--mask" in arguments) == (mask == 2 and ("--lens" in arguments or f"--track={word}" in arguments))
 
 
-def test_bad_text(tiny_run: Run) -> None:
-    """A text without [MASK] is refused as everywhere."""
+def test_text_without_mask_is_refused(tiny_run: Run) -> None:
     with pytest.raises(QueryError, match="no \\[MASK\\]"):
         report_history(tiny_run, "nothing")

@@ -1,4 +1,4 @@
-"""One text through the heads: the weights are the model's own, and a text that cannot be read gets a reason."""
+"""Tests of attention in one sentence: weights are the model's own, and texts that cannot be read are refused."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from embryo_core.query.sentence import attend, attend_over_steps
 TEXT = "The cat sat on the [MASK] ."
 
 
-def test_the_weights_are_those_of_the_model(tiny_run):
-    """All layers and heads, every row summing to 1, as the checkpoint itself gives them."""
+def test_weights_equal_the_models_attention(tiny_run):
+    """All layers and heads are compared, and every row sums to 1."""
     found = attend(tiny_run, TEXT, 8)
     model = load(runs.checkpoint(tiny_run, 8))
     ids = model.tokenizer.encode_text(TEXT)[None]
@@ -22,28 +22,28 @@ def test_the_weights_are_those_of_the_model(tiny_run):
     assert found.pieces[0] == "[CLS]" and "[MASK]" in found.pieces and found.pieces[-1] == "[SEP]"
 
 
-def test_a_mask_is_read_however_it_is_typed(tiny_run):
-    """As in a query."""
+def test_mask_is_recognised_in_lower_case(tiny_run):
+    """The text is normalised as in a query."""
     assert attend(tiny_run, " the [mask] sat ", 0).pieces == attend(tiny_run, "the [MASK] sat", 0).pieces
 
 
-def test_a_head_over_the_steps_is_that_head_at_each_step(tiny_run):
-    """Layer and head count from 1; each step holds what `attend` gives there."""
+def test_head_over_steps_equals_the_head_at_each_step(tiny_run):
+    """Layer and head count from 1; the weights of each step are those of `attend`."""
     history = attend_over_steps(tiny_run, TEXT, layer=2, head=1)
     assert history.steps.tolist() == [0, 8, 16] and not history.skipped
     for step, weights in zip(history.steps, history.weights, strict=True):
         np.testing.assert_array_equal(weights, attend(tiny_run, TEXT, int(step)).weights[1, 0])
 
 
-def test_a_head_is_read_at_a_part_of_the_steps(tiny_run):
-    """What it has there is what it has among all steps."""
+def test_head_can_be_read_at_some_of_the_steps(tiny_run):
+    """Its weights there equal those among all steps."""
     every, part = attend_over_steps(tiny_run, TEXT, 2, 1), attend_over_steps(tiny_run, TEXT, 2, 1, [0, 16])
     assert part.steps.tolist() == [0, 16]
     np.testing.assert_array_equal(part.weights, every.weights[[0, 2]])
 
 
-def test_a_broken_checkpoint_is_left_out_and_named(own_run):
-    """The others are read; where none is left, that is an error."""
+def test_broken_checkpoint_is_left_out_and_named(own_run):
+    """The others are read; an error is raised if it is the only one asked."""
     (own_run.path / "checkpoints" / "step8" / "model.safetensors").unlink()
     history = attend_over_steps(own_run, TEXT, 1, 1)
     assert history.steps.tolist() == [0, 16] and "model.safetensors does not exist" in history.skipped[0]
@@ -60,7 +60,7 @@ def test_a_broken_checkpoint_is_left_out_and_named(own_run):
     ],
     ids=("empty", "past the positions", "past all reason"),
 )
-def test_a_text_that_cannot_be_read_gets_one_sentence(tiny_run, text, message):
-    """What was received, and the limit."""
+def test_texts_that_cannot_be_read_are_refused(tiny_run, text, message):
+    """The message says that the text is empty, or has its length and the limit."""
     with pytest.raises(QueryError, match=message):
         attend(tiny_run, text, 0)

@@ -1,4 +1,4 @@
-"""A sweep asks every readable checkpoint once, within the memory limit; between chunks of work it can wait or end."""
+"""Tests of sweeps: each readable checkpoint is asked once, memory is limited, and questions can be paused or ended."""
 
 import threading
 
@@ -21,30 +21,30 @@ def numbers(models) -> list[int]:
     return [model.checkpoint.step for model in models]
 
 
-def test_answers_in_the_order_of_steps(tiny_run: Run) -> None:
-    """All checkpoints, or those of the given steps."""
+def test_answers_come_in_the_order_of_steps(tiny_run: Run) -> None:
+    """All checkpoints are asked, or those of the given steps, each once."""
     found, skipped = sweep_run(tiny_run, numbers)
     assert [*found.items()] == [(0, 0), (8, 8), (16, 16)] and skipped == ()
     found, _ = sweep_run(tiny_run, lambda models: [-step for step in numbers(models)], steps=[16, 0, 16])
     assert [*found.items()] == [(0, 0), (16, -16)]
 
 
-def test_a_broken_checkpoint_is_left_out(own_run: Run) -> None:
-    """It is named; the others answer."""
+def test_broken_checkpoint_is_left_out(own_run: Run) -> None:
+    """The reason names it, and the others answer."""
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"")
     found, skipped = sweep_run(own_run, numbers)
     assert [*found] == [0, 16] and len(skipped) == 1 and "step8" in skipped[0]
 
 
-def test_steps_that_lost_their_weights_are_counted_where_all_are_asked(own_run: Run) -> None:
-    """Of steps that were given, nothing else is said."""
+def test_steps_without_weights_are_counted_if_all_are_asked(own_run: Run) -> None:
+    """The count is left out if steps are given."""
     runs.remove_weights(runs.checkpoint(own_run, 8))
     _, (counted,) = sweep_run(own_run, numbers)
     assert "2 of 3" in counted and sweep_run(own_run, numbers, steps=[0, 16])[1] == ()
 
 
-def test_what_the_question_raises_ends_it(tiny_run: Run) -> None:
-    """The error of any checkpoint is the caller's."""
+def test_error_of_a_question_ends_the_sweep(tiny_run: Run) -> None:
+    """The caller receives the error."""
 
     def refuse(models):
         raise QueryError("no")
@@ -55,7 +55,7 @@ def test_what_the_question_raises_ends_it(tiny_run: Run) -> None:
 
 @pytest.mark.parametrize(("room", "groups"), [(1.5, [[0], [8], [16]]), (5, [[0, 8], [16]]), (100, [[0, 8, 16]])])
 def test_memory_stays_within_the_limit(tiny_run: Run, monkeypatch: pytest.MonkeyPatch, room: float, groups) -> None:
-    """Models asked together fill a quarter of the limit; as many as it has room for are kept."""
+    """Models asked together fill a quarter of the limit; the cache keeps models up to the limit."""
     models, asked = ModelCache(), []
     size = models.get(runs.checkpoint(tiny_run, 0)).nbytes
     monkeypatch.setenv("EMBRYO_MODEL_MEMORY", f"{int(room * size)} B")
@@ -85,15 +85,13 @@ ASKED = {
 
 @pytest.fixture
 def pauses() -> list[threading.Thread]:
-    """List the threads in which the questions of the test pause, in order."""
+    """Return a list for the threads in which the questions of the test pause, in order."""
     return []
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_every_question_pauses_at_least_once_for_each_checkpoint(
-    what: str, tiny_run: Run, pauses: list[threading.Thread]
-) -> None:
-    """Outside of `pausing` nobody is called."""
+def test_question_pauses_at_least_once_per_checkpoint(what: str, tiny_run: Run, pauses: list[threading.Thread]) -> None:
+    """Outside of `pausing` the function is not called."""
     with pausing(lambda: pauses.append(threading.current_thread())):
         ASKED[what](tiny_run)
     count = len(pauses)
@@ -105,7 +103,7 @@ def test_every_question_pauses_at_least_once_for_each_checkpoint(
 def test_smaller_chunks_give_the_same_answer(
     tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With chunks of one row each, a beam pauses before each row; ranks and words stay, probabilities to rounding."""
+    """A beam pauses before each row if chunks have one row; ranks and words stay, probabilities up to rounding."""
     expected = query.ask(tiny_run, TWO)
     monkeypatch.setattr(beam, "OPERATIONS", 1)
     with pausing(lambda: pauses.append(threading.current_thread())):
@@ -121,15 +119,15 @@ def test_smaller_chunks_give_the_same_answer(
 def test_every_thread_of_a_sweep_pauses(
     tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The threads of a pool call what their question was given, and not what another was."""
+    """The threads of the pool call the function that was given to their question."""
     monkeypatch.setattr(device, "parallel_passes", lambda: 2)
     with pausing(lambda: pauses.append(threading.current_thread())):
         query.ask(tiny_run, TWO)
     assert len(set(pauses)) == 2
 
 
-def test_what_a_pause_raises_ends_the_question(tiny_run: Run) -> None:
-    """It is the caller's, whichever thread it was raised in."""
+def test_error_in_a_pause_ends_the_question(tiny_run: Run) -> None:
+    """The caller receives the error."""
 
     def end() -> None:
         raise TimeoutError
