@@ -56,7 +56,7 @@ def test_lower_bytes_are_stored_first(run: Run, maps: np.ndarray):
 
 @EARLIER
 def test_earlier_formats_give_the_same_maps(run: Run, maps: np.ndarray, kind: pa.DataType):
-    """This holds for reading all steps, some steps, one step and one head."""
+    """All steps, some steps, one step and one head are compared."""
     make_earlier(run, kind)
     np.testing.assert_array_equal(results.read_attention_steps(run)[1], maps)
     np.testing.assert_array_equal(results.read_attention_steps(run, STEPS[1:3])[1], maps[1:3])

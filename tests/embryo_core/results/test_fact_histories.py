@@ -48,7 +48,7 @@ def shown(frame: pd.DataFrame) -> list[tuple]:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_histories_equal_per_fact_computation(run, ranks, compacted):
-    """They come from pending evaluations or the summary, and are compared with the rule applied to each fact alone."""
+    """Histories come from pending evaluations or the summary; the reference applies the rule to each fact alone."""
     write(run, ranks)
     if compacted:
         results.compact(run)

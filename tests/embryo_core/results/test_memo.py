@@ -34,7 +34,7 @@ def test_frame_is_read_again_only_after_files_change(run: Run, reads: list[str])
 
 
 def test_callers_cannot_change_cached_frame(run: Run):
-    """This holds for its values, its columns and its index."""
+    """Changes of values, columns or index affect only the caller's copy."""
     results.write(at(run, 0), "m", find("m", 0))
     expected = results.read_scores(run).copy(deep=True)
     frame = results.read_scores(run)

@@ -340,7 +340,7 @@ def test_maps_do_not_depend_on_row_groups(run: Run, rows: int):
 
 
 def test_small_file_that_expands_to_gigabytes_is_refused(tmp_path: Path):
-    """Too many rows or bits, long repeated text or a date beyond Python's range are refused within 256 MB of memory."""
+    """Too many rows or bits, repeated long texts and dates beyond Python's range are refused within 256 MB of RAM."""
     once = {"text": pa.array(np.zeros(2**10, np.int32)), "date": pa.array([2**62], pa.timestamp("us"))}
     long = pa.DictionaryArray.from_arrays(once["text"], pa.array(["x" * 2**20]))
     many = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**20 + 1, np.int32)), pa.array(["x"]))

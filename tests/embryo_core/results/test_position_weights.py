@@ -43,7 +43,7 @@ def check(run: Run) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_position_weights_equal_those_of_the_maps(run: Run, compacted: bool):
-    """They are read from pending evaluations and the summary, after a later step, and after a step evaluated again."""
+    """They come from pending parts or the summary, and stay equal after a later step and after a repeated step."""
     write(run, *STEPS[:-1])
     if compacted:
         results.compact(run)

@@ -37,7 +37,7 @@ def write_words(run: Run, steps: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_word_counts_are_those_of_last_step(run: Run, compacted: bool):
-    """They are read from pending evaluations and from the summary, and again after later steps."""
+    """Counts come from pending evaluations or the summary, and are updated by later steps."""
     for steps in (STEPS[:2], STEPS[2:]):
         write_words(run, steps)
         if compacted:
@@ -95,7 +95,7 @@ def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
 
 @pytest.mark.parametrize("compacted", [False, True])
 def test_reached_steps_equal_those_of_answers(run: Run, compacted: bool):
-    """They are read from pending evaluations and from the summary, before and after a later step is compacted."""
+    """The steps come from pending evaluations or the summary, before and after a later step is compacted."""
     tune(run, STEPS[:-1])
     if compacted:
         results.compact(run)

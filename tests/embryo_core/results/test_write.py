@@ -141,7 +141,7 @@ def test_steps_added_to_long_series_stay_pending(run, tmp_path, monkeypatch):
 
 
 def test_rewritten_table_is_identical(run):
-    """A table written in chunks has the same bytes and the steps of every evaluation; without rows there is no file."""
+    """A table that is read and written again has the same bytes and steps; without rows there is no file."""
     for metric, step in (
         ("world_knowledge", 8),
         ("attention", 2),

@@ -59,7 +59,7 @@ def test_leftovers_of_killed_writer_are_removed(tmp_path):
 @pytest.mark.parametrize("name", ["a", "a.tmp", "a.old.tmp"])
 @pytest.mark.parametrize("inside", ["precious.txt", "parts/precious.npy"])
 def test_unknown_file_is_never_removed(tmp_path, name, inside):
-    """This holds for the folder itself and for temporary ones; nothing is written then."""
+    """A folder with an unknown file is kept, whether it is temporary or not, and nothing is written."""
     precious = tmp_path / name / inside
     precious.parent.mkdir(parents=True)
     precious.write_text("mine")

@@ -110,7 +110,7 @@ def test_new_run_has_no_missing_steps(planning):
 
 
 def test_unreadable_step_is_not_missing(own_run):
-    """A step with a broken manifest exists."""
+    """A step with a broken manifest still counts as existing."""
     card = json.loads((own_run.path / "run.json").read_text())
     (own_run.path / "run.json").write_text(json.dumps(card | {"planned_steps": [0, 8, 16]}))
     (own_run.path / "checkpoints" / "step8" / "manifest.json").write_text("{")

@@ -227,7 +227,7 @@ def test_phases_of_training_are_changes(tiny_run: Run, settings: dict, message: 
 
 
 def test_continued_run_includes_changes_of_its_origin(tiny_run: Run):
-    """Its corpus changes at its first step, from which its own phases are counted."""
+    """The corpus changes at the first step of the continued run, from which its phases are counted."""
     sources = [{"name": "a.txt"}, {"name": "b.txt"}, {"name": "c.txt"}]
     config = tiny_run.config | {"constant_steps": 10, "steps": 16}
     run = replace(tiny_run, origin=ORIGIN, config=config, corpus=tiny_run.corpus | {"sources": sources})

@@ -112,7 +112,7 @@ def test_infinity_in_manifest_is_reported(own_run: Run):
 
 
 def test_symlink_out_of_run_is_not_followed(own_run: Run, tmp_path):
-    """This holds for a checkpoint's folder and for a single file."""
+    """A link in place of a checkpoint's folder or of its manifest breaks the checkpoint."""
     folder = own_run.path / "checkpoints" / "step8"
     outside = folder.rename(tmp_path / "outside")
     folder.symlink_to(outside)

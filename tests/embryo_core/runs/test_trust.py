@@ -74,7 +74,7 @@ def test_checksums_are_compatible_with_sha256sum(tmp_path: Path):
 
 
 def test_checksums_created_during_read_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The missing file counts as missing if a writer creates it between two looks; the reader does not wait."""
+    """If a writer creates the file between two looks of the reader, the reader does not wait and returns None."""
     path = tmp_path / "sums"
 
     def too_late(*arguments: object) -> bytes:

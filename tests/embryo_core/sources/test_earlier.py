@@ -134,7 +134,7 @@ def test_copied_weights_outlive_their_source(root, source):
 
 @pytest.mark.parametrize("more", [{"warmup_steps": -1}, {"short_steps": 5}, {"batch_size": True}, {"steps": 2**70}])
 def test_fields_of_model_config_never_break_a_run(root, source, more):
-    """A model's config.json may have any field; none of these is copied into the run's config."""
+    """A model's config.json may have any field; settings of training are not copied from it into the run's config."""
     add([str(source)], "mine", copy=True)
     shutil.rmtree(source / "checkpoint-0")
     path = source / "checkpoint-20" / "config.json"
@@ -159,7 +159,7 @@ def test_truncated_source_never_replaces_a_copy(root, source, copy):
 
 @pytest.mark.parametrize("where", ["removed", "generator"])
 def test_adding_over_foreign_run_allows_only_added_folders(root, source, tmp_path, where):
-    """Step 5 points elsewhere, by a manifest of removed weights or by a generator's manifest; neither is allowed."""
+    """A step of the run points elsewhere, by a manifest of removed weights or by a generator's; neither is allowed."""
     run = add([str(source)], "theirs").run
     (tmp_path / "settings" / "embryo" / "added.json").unlink()  # this user has added nothing
     secret = shutil.copytree(source / "checkpoint-0", tmp_path / "private") / "model.safetensors"

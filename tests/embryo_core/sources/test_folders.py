@@ -137,7 +137,7 @@ def test_electra_is_added_with_its_generator(root, electra, copy):
 
 
 def test_final_model_without_number_becomes_last_step(root, source):
-    """It needs new weights and a later step in trainer_state.json without a best checkpoint; else a note names it."""
+    """New weights, a later global_step and no best checkpoint are required; otherwise a note names the model."""
     shutil.copytree(source / "checkpoint-20", source, dirs_exist_ok=True)
     added = add([str(source)], "same")
     assert added.steps == STEPS and not added.notes

@@ -70,7 +70,7 @@ def test_tensors_decide_on_masked_words(root, byte_level, tmp_path, kind, pickle
 
 
 def test_add_prints_capabilities_of_checkpoints(root, byte_level, tmp_path, capsys):
-    """They are known before the first question is asked."""
+    """The output lists masked words, states and attentions by step, before any question is asked."""
     model = model_of()
     for step, part in ((1, model), (2, model.base_model), (3, model.base_model)):
         save(tmp_path / f"checkpoint-{step}", byte_level, part, architectures=["RobertaForMaskedLM"])

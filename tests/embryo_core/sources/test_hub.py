@@ -190,7 +190,7 @@ def size(cache: Path) -> int:
 
 
 def test_electra_generator_is_fetched_and_discarded_too(root, cache, electra, monkeypatch):
-    """It is in generator/ at the same commit as the discriminator."""
+    """The generator is in generator/ at the same commit as the discriminator."""
     commit = store(cache, NAME, "step16", electra.path)
     run = add([f"hf:{NAME}"], "public", tokenizer=str(electra.run.tokenizer)).run
     checkpoint = runs.checkpoint(run, 16)
@@ -243,7 +243,7 @@ def test_repository_that_was_not_added_is_refused(root, series):
 
 @pytest.mark.parametrize("reason", [httpx2.ReadError(""), httpx2.ConnectTimeout("timed out"), OSError("no disk")])
 def test_broken_connection_is_reported(monkeypatch: pytest.MonkeyPatch, reason: Exception):
-    """This holds for fetching a file and for listing revisions; an error without a message is named by its class."""
+    """Fetching a file and listing revisions both give the reason; an error without a message is named by its class."""
 
     def broken(*_: object, **__: object) -> None:
         raise reason

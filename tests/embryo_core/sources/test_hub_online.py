@@ -127,7 +127,7 @@ def test_interrupted_download_is_reported_and_repeated(root, hub, series):
 
 
 def test_unreachable_hub_is_asked_only_once(root, hub, series, monkeypatch):
-    """It is asked again after RETRY_AFTER; cached files stay available in the meantime."""
+    """The Hub is asked again only after RETRY_AFTER; cached files stay available in the meantime."""
     run = add([f"hf:{NAME}"], "public").run
     hub.shutdown()
     hub.server_close()
@@ -159,7 +159,7 @@ BUSY = (429, {"X-Error-Message": "We had to rate limit you."})
     ids=["gated", "unknown", "busy"],
 )
 def test_refusals_of_the_hub_are_reported_in_one_line(root, hub, series, answer, why):
-    """This holds for listing revisions and for fetching weights."""
+    """Listing revisions and fetching weights both give the reason, without a line break."""
     run = add([f"hf:{NAME}"], "public").run
     hub.refused[NAME] = answer
     with pytest.raises(RunError, match=rf"The Hub does not list hf:{NAME} \({why}") as error:
@@ -228,7 +228,7 @@ def answer(trainer_folder: Path, step: int) -> object:
     return query.ask(add([str(trainer_folder)], "local").run, "The [MASK] .", [step]).best(step)
 
 
-def test_choice_between_two_series_in_a_repository_is_required(root, hub, trainer_folder, tmp_path):
+def test_choice_between_two_series_is_required(root, hub, trainer_folder, tmp_path):
     """With two seeds in one repository, the message names both folders."""
     for seed in (1, 2):
         for step in STEPS:
@@ -258,7 +258,7 @@ def test_commits_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
 
 
 def test_main_branch_becomes_last_step_if_trainer_counted_it(root, hub, series, trainer_folder, tmp_path):
-    """Without a later step in trainer_state.json, a note names it; weights equal to those of step 20 add no step."""
+    """Without a later step in trainer_state.json a note names the branch; weights of an existing step add no step."""
     hub.push(NAME, "main", trainer_folder / "checkpoint-20")
     added = add([f"hf:{NAME}"], "equal")
     assert added.steps == STEPS and not added.notes
@@ -286,7 +286,7 @@ def test_babylm_revisions_are_placed_by_words(root, hub, trainer_folder):
 
 
 def test_tokenizer_may_come_from_another_repository(root, hub, series, byte_level, trainer_folder, tmp_path):
-    """It may be at a revision, at a commit or in a folder; an unknown revision is an error."""
+    """The tokenizer may be at a revision, at a commit or in a folder; an unknown revision is an error."""
     bare = shutil.copytree(trainer_folder, tmp_path / "bare")
     for step in STEPS:
         for path in (bare / f"checkpoint-{step}").glob("tokenizer*"):

@@ -49,7 +49,7 @@ def test_known_pattern_with_most_matches_is_used():
 
 
 def test_unmatched_names_with_numbers_are_listed():
-    """They may belong to another phase; names without a number, of digits only, or with a suffix are not listed."""
+    """Such names may belong to another phase; names without a number, of digits only, or with a suffix are left out."""
     names = ["step5", "step10", "ext5", "decay2k", "main", "step5-final", "2024", "1.5T"]
     assert left_alone(names, match_names(names, [])) == ["ext5", "decay2k", "1.5T"]
 
