@@ -1,4 +1,4 @@
-"""Tests of words in running text, masked as plain transformers would, and of words tokenized on their own."""
+"""Tests of words in running text, masked one at a time by plain transformers, and of words tokenized on their own."""
 
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def test_treebank_without_blanks_has_no_running_text(trained, tmp_path):
         read(MASK_PREDICTION, trained, path, **{AS_WRITTEN.name: True})
 
 
-def test_results_of_running_text_and_single_words_do_not_mix(tiny_run, tmp_path):
+def test_results_of_both_tokenizations_do_not_mix(tiny_run, tmp_path):
     """The note names running text, a comparison warns, and results older than the option are of single words."""
     alone, written = (copy_run(tiny_run, tmp_path / name) for name in ("a", "b"))
     for run, options in ((alone, None), (written, {AS_WRITTEN.name: True})):

@@ -1,4 +1,4 @@
-"""Tests of averaged attention maps: an entry is the mean over the sentences that reach it, as by plain transformers."""
+"""Tests of averaged attention maps: each entry is the mean over the sentences that reach it."""
 
 import numpy as np
 import torch

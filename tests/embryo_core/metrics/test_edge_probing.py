@@ -45,7 +45,7 @@ def test_every_task_has_scores_in_every_layer(trained, found):
 
 
 def test_scores_and_curves_belong_to_their_task_and_layer(trained, monkeypatch):
-    """Training is replaced by distinct numbers for each task, layer and control task."""
+    """Training is replaced to return distinct numbers for each task, layer and control task."""
     data = read(EdgeProbing(), trained)
     numbers = iter(range(1000))
 

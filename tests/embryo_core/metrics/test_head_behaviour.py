@@ -87,8 +87,7 @@ def _between_words(a, word_of, count) -> np.ndarray:
 def test_scores_equal_plain_loops_over_transformers(trained, sample):
     """Every score of every head is compared, with its number of cases.
 
-    An error e in an attention score changes a weight p by at most 2 e p, entropy by 2 e (ln L + 1), and distance by 4 e
-    L.
+    An error e in a score changes a weight p by at most 2 e p, entropy by 2 e (ln L + 1), and distance by 4 e L.
     """
     scores = found(trained)
     expected, ties = by_hand(trained, corpora.read_treebank(sample / "treebank.conllu"))
@@ -150,7 +149,7 @@ def test_baseline_is_the_nearest_of_equally_frequent_offsets(trained, tmp_path: 
 
 
 def test_symbols_are_not_punctuation(trained, tmp_path: Path):
-    """Only Unicode's category P counts, which "$", "+" and "<" do not have; nor do words with a letter count."""
+    """Unicode category P counts, to which "$", "+" and "<" do not belong; a word with a letter does not count."""
     path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in ("$", ".", "+", "...", "<", "it's", "-")))
     (sentence,) = read(HeadBehaviour(), trained, path).sentences
     words = [sentence.punctuation[sentence.word == word].all() for word in range(7)]

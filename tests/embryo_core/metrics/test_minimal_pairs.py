@@ -54,7 +54,7 @@ def test_scores_equal_one_masked_piece_at_a_time(trained, pll):
         assert (one.good > one.bad) == (expected[0] > expected[1])
 
 
-def test_forms_of_the_score_differ_only_for_words_of_several_pieces(trained):
+def test_score_forms_differ_only_for_words_of_several_pieces(trained):
     metric = MinimalPairs()
     data = read(metric, trained)
     by_word, plain = (metric.compute(trained, read(metric, trained, pll=pll)).pairs for pll in ("word-l2r", "plain"))
@@ -94,7 +94,7 @@ def test_tie_counts_half(trained, tmp_path):
     assert values[metric.name, 2] == (0.5, 1) and values["minimal_pairs_ties", 2] == (1.0, 1)
 
 
-def test_pairs_that_cannot_be_scored_are_left_out_and_counted(trained, tmp_path):
+def test_unscorable_pairs_are_left_out_and_counted(trained, tmp_path):
     """Their sentences are equal, longer than the model reads, or have words that the tokenizer cannot encode."""
     good = ("Rome is old.", "Rome are old.")
     pairs = [good, ("Rome.", "Rome."), ("Rome 中.", "Rome."), ("Rome " * 40 + ".", "Rome.")]

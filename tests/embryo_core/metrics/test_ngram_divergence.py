@@ -87,7 +87,7 @@ def test_masks_are_evenly_spaced_in_every_line(trained: Model):
 
 
 @pytest.mark.parametrize("length", [3, 4, 5, 9, 10, 24])
-def test_every_piece_can_be_masked_but_not_cls_or_sep(length: int):
+def test_every_piece_except_cls_and_sep_can_be_masked(length: int):
     """Every line has a mask, and over 100 lines of one length each piece is masked in some."""
     chosen = [predicted(length - 1, number) for number in range(100)]
     assert all(chosen) and {place for places in chosen for place in places} == set(range(1, length - 1))

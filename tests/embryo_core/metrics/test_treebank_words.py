@@ -78,7 +78,7 @@ def test_ranks_start_at_1_and_bands_include_both_ends(trained, tmp_path):
     assert data.groups["rank 50-99"].tolist() == [False, True, True, False]
 
 
-def test_rank_is_that_of_the_whole_word_in_any_case(trained, tmp_path):
+def test_rank_is_of_the_whole_word_in_any_case(trained, tmp_path):
     """A compound that pretraining counted as several words does not get the rank of the first."""
     (tmp_path / "frequencies.tsv").write_text("".join(f"w{i}\t9\n" for i in range(60)) + "river\t8\ntown\t7\n")
     words = ("River", "town", "river-town", "TOWN")

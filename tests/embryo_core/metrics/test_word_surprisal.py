@@ -103,7 +103,7 @@ def test_drawn_occurrences_do_not_depend_on_other_words(trained, tmp_path):
     assert lengths[0] == lengths[1] and len(set(lengths[0])) > 2
 
 
-def test_words_that_cannot_be_measured_are_left_out_and_counted(trained, tmp_path):
+def test_unmeasurable_words_are_left_out_and_counted(trained, tmp_path):
     """They never occur, occur in sentences that are too long, or cannot be encoded by the tokenizer."""
     text = "The river is old.\nThe river 中.\nThe door" + " is old" * 40 + ".\n"
     data = WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "river door zoo 中 old", text))
@@ -119,13 +119,14 @@ def test_text_without_any_listed_word_is_reported(trained, tmp_path):
         WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "zoo", "Rome is old.\n"))
 
 
-def test_word_list_without_a_text_is_reported_with_the_option(own_run):
+def test_word_list_without_a_text_is_refused(own_run):
+    """The error names the option that gives a text."""
     with pytest.raises(CorpusError, match="--text PATH"):
         evaluate(own_run, {"words": SAMPLE_DATA["words"]}, ["word_surprisal"])
 
 
 def test_limit_applies_to_pairs_and_not_to_the_text(own_run):
-    """So pairs and words can be evaluated at once, and surprisals do not depend on --limit."""
+    """Pairs and words can therefore be evaluated at once, and surprisals do not depend on --limit."""
     data = {name: SAMPLE_DATA[name] for name in ("pairs", "words", "text")}
     assert evaluate(own_run, data, ["minimal_pairs", "word_surprisal"], [8], limit=1).computed == 2
     noted = results.read_sources(own_run)

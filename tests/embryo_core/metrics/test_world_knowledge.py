@@ -41,7 +41,7 @@ def test_answers_equal_the_papers_procedure(trained, paper, sample, findings):
     assert len({answer.rank == 1 for answer in findings.cloze}) == 2  # some are known, some not
 
 
-def test_precision_at_1_is_the_share_of_facts_with_rank_1(findings):
+def test_precision_at_1_is_the_share_of_rank_1(findings):
     """Scores are by relation and over all facts ("all")."""
     scores = {score.group: score for score in findings.scores if score.metric == "world_knowledge"}
     for group, score in scores.items():
@@ -61,7 +61,7 @@ def test_coverage_is_the_share_of_single_piece_objects(trained, sample, findings
 
 
 def test_summary_has_the_template_of_every_relation(trained, sample):
-    """So a question can be shown without LAMA."""
+    """With it, a question can be shown without LAMA."""
     noted = read(WorldKnowledge(), trained).summary["templates"]
     assert noted == {fact.relation: fact.template for fact in corpora.read_lama(sample / "lama")}
 

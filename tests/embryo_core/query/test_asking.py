@@ -79,15 +79,15 @@ def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
 
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize(("text", "mask"), [(ONE, 1), (TWO, TOGETHER), (TWO, 2)])
-def test_history_has_every_leader_and_the_best_of_the_last_step(tiny_run: Run, text: str, mask: int, k: int) -> None:
-    """It has no other answer."""
+def test_history_has_all_leaders_and_the_last_steps_best(tiny_run: Run, text: str, mask: int, k: int) -> None:
+    """It has no other answers."""
     found = query.ask(tiny_run, text, k=k)
     best = [one.token for one in query.ask(tiny_run, text, [16], k).best(16, mask)]
     assert set(found.history(mask)["token"]) == {*found.leaders(mask).values(), *best}
     assert [one.token for one in found.best(16, mask)] == best
 
 
-def test_final_answer_leads_for_good_after_the_last_other_leader() -> None:
+def test_final_answer_leads_for_good_after_all_others() -> None:
     """The step at which it first led may be earlier."""
     steps = [0, 1, 2, 4, 8]
     assert leads(steps, "abbab") == (1, 8)
@@ -211,7 +211,7 @@ def test_last_round_gives_the_table_of_the_whole_series(series: Run, short_round
         assert_frame_equal(rows_at(found, found.steps), rows_at(whole, found.steps))
 
 
-def test_joint_rounds_end_with_the_table_of_the_whole_series(series: Run, short_rounds: None) -> None:
+def test_joint_rounds_end_with_the_whole_table(series: Run, short_rounds: None) -> None:
     """New leaders are also scored at the steps asked before; probabilities are equal up to rounding."""
     *before, last = to_the_end(Refinement(series, TWO))
     whole = query.ask(series, TWO)
@@ -236,7 +236,7 @@ def test_rounds_narrow_down_changes_of_the_answer(series: Run, short_rounds: Non
 
 
 def test_widest_gap_is_halved_first() -> None:
-    """Gaps whose ends differ come before others, the widest first; gaps at the ends of the series count as such."""
+    """Gaps whose ends differ, or that are at an end of the series, come before others; the widest comes first."""
     steps = list(range(10, 30))
     gaps = find_gaps(steps, {10: "a", 14: "b", 20: "b", 27: "b", 29: "c"})
     assert halve(steps, gaps, 1) == [12]
@@ -252,7 +252,7 @@ def test_widest_gap_is_halved_first() -> None:
 
 
 def test_given_steps_are_asked_once(series: Run, short_rounds: None) -> None:
-    """They are given with the first round, and one of them again later."""
+    """Step 103 is given with the first round and again with step 105."""
     refinement = Refinement(series, ONE)
     refinement.ask([*refinement.next_round(), 103])
     refinement.ask([103, 105])
@@ -305,8 +305,8 @@ def test_models_of_the_first_round_stay_in_memory(series: Run, short_rounds: Non
     assert begun <= {model.checkpoint.step for model in models._models.values()}
 
 
-def test_joint_rank_is_exact_at_or_above_the_bound_of_its_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds whether or not the beam of that step kept the answer."""
+def test_joint_rank_is_exact_above_the_steps_bound(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank at the bound is exact too; the beam need not have kept the answer."""
     ids, empty = np.array([[1, 1], [2, 2]]), [np.zeros((2, 3))] * 4
     replies = {step: Reply(ids, np.log([p, p / 2]), np.log(p / 2), *empty) for step, p in ((0, 0.6), (8, 0.2))}
     monkeypatch.setattr(asking, "sweep", lambda *_: ({step: [np.log(0.15)] for step in replies}, {}))

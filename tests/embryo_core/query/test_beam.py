@@ -21,6 +21,7 @@ TWO = "The [MASK] sat on the [MASK] ."
 
 
 def load(run: Run, step: int = 16):
+    """Return the model of a step."""
     return MODELS.get(runs.checkpoint(run, step))
 
 
@@ -190,7 +191,7 @@ def test_joint_prediction_names_the_words_of_all_masks(tiny_run: Run) -> None:
     assert all(p.token.count("|") == 1 for p in found)
 
 
-def test_top_k_is_sorted_and_keeps_the_order_of_ties() -> None:
+def test_top_k_is_sorted_with_ties_in_order() -> None:
     """All values are returned if k exceeds their number."""
     values = np.random.default_rng(0).integers(0, 5, (3, 60)).astype(np.float32)
     for k in (1, 2, 17, 60, 99):

@@ -89,7 +89,7 @@ def test_next_pieces_equal_transformers(run: Run) -> None:
         assert [one.probability for one in listed] == pytest.approx(expected[best], rel=tolerance(run, expected[best]))
 
 
-def test_word_of_several_pieces_has_the_product_of_their_probabilities(run: Run) -> None:
+def test_word_probability_is_the_product_over_its_pieces(run: Run) -> None:
     """The probability of each piece is that after the true pieces before it."""
     question = parse(run, TEXT).track(WORD)
     ids, word = pieces(run, TEXT), question.tracked.ids.tolist()
@@ -111,7 +111,7 @@ def test_word_of_one_piece_has_its_listed_rank(run: Run) -> None:
         assert row.probability == pytest.approx(own.probability, rel=tolerance(run, own.probability))
 
 
-def test_piece_inside_a_word_is_tracked_by_its_readable_name(run: Run) -> None:
+def test_piece_inside_a_word_is_tracked_by_name(run: Run) -> None:
     """Tables show it as "##" and its letters; without "##" the piece begins a word."""
     (row,) = query.ask(run, parse(run, TEXT).track("##ing"), [10]).table.itertuples()
     ids = pieces(run, TEXT)
@@ -165,7 +165,7 @@ class Counting:
         return self._model.forward_with_past(*asked)
 
 
-def test_continuation_stops_at_an_end_token_or_the_last_position(run: Run, tmp_path: Path) -> None:
+def test_continuation_stops_at_end_token_or_last_position(run: Run, tmp_path: Path) -> None:
     """The end token is included; a text of 38 pieces is continued until the model has no position left."""
     own = copy_run(run, tmp_path)
     question = parse(run, TEXT)
@@ -203,7 +203,7 @@ def test_lens_applies_final_norm_and_head_to_every_layer(run: Run) -> None:
 
 
 def test_texts_that_the_models_cannot_answer_are_refused(run: Run, tiny_run: Run) -> None:
-    """A decoder fills no [MASK] and an encoder continues no text; a second mask, an empty and a long text fail too."""
+    """Decoders fill no [MASK], encoders continue no text, and a continued text has one place; long texts fail too."""
     with pytest.raises(QueryError, match=r"has a \[MASK\].* continues a text.*: The capital of France is$"):
         query.ask(run, MASKED)
     with pytest.raises(QueryError, match=r"no \[MASK\]; write \[MASK\]"):
@@ -227,7 +227,7 @@ def test_texts_that_the_models_cannot_answer_are_refused(run: Run, tiny_run: Run
     ],
 )
 def test_reword_adds_or_removes_only_a_final_mask(text: str, continued: str, filled: str) -> None:
-    """So a fact or a comparison can be asked of encoders and decoders; any other text is unchanged."""
+    """A fact or a comparison can then be asked of encoders and decoders; any other text is unchanged."""
     assert query.reword(text, {"next_words"}) == continued and query.reword(text, {"masked_words"}) == filled
     assert query.reword(text, {"next_words", "masked_words"}) == text
 
@@ -239,7 +239,7 @@ def test_examples_are_asked_up_to_their_mask(run: Run) -> None:
 
 
 def test_reports_say_that_the_text_is_continued(run: Run) -> None:
-    """Reports of one step and of all steps have the greedy continuations."""
+    """All four reports do; those of one step and of all steps also have the greedy continuations."""
     found = query.ask(run, TEXT)
     at_step = report.report_step(run, TEXT, 5, 3)
     assert "text continued: " + TEXT in at_step and found.best(5, TOGETHER)[0].token in at_step

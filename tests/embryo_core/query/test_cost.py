@@ -76,9 +76,7 @@ def test_estimate_counts_shared_rows_more_than_once(tiny_run: Run, products_alon
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_estimate_of_a_continued_text_is_within_a_factor_of_two(
-    family: str, tmp_path: Path, products_alone: None
-) -> None:
+def test_estimate_of_continued_text_is_within_factor_two(family: str, tmp_path: Path, products_alone: None) -> None:
     """The greedy continuation, a tracked word and the lens are compared."""
     run = add_series(tmp_path, family, (0, 5))
     text, word = "The cat sat on the", query.parse(run, "The cat sat on the").track("rivers")
@@ -129,7 +127,7 @@ def test_more_work_costs_more(tiny_run: Run, own_run: Run) -> None:
 
 
 def test_estimate_raises_the_errors_of_the_question(tiny_run: Run) -> None:
-    """The text has no mask, is too long, with a tracked word or for the layers, or is empty."""
+    """The text has no mask, is empty, or is too long with a tracked word or for the layers."""
     long = word(tiny_run, "the")
     long = replace(long, ids=np.concatenate([long.ids] * 100))
     for estimate, ask in (

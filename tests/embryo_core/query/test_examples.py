@@ -51,7 +51,7 @@ def asked(histories: Histories) -> list[tuple[str, str]]:
     return [*known, ("unknown [MASK] .", "☃"), ("early [MASK] .", "catsat")]
 
 
-def test_examples_go_from_early_to_late_and_end_with_an_unlearned_one(asked, tiny_run: Run) -> None:
+def test_examples_are_sorted_and_end_with_an_unlearned_one(asked, tiny_run: Run) -> None:
     """A learned word leads at the last step, not at the first; the unlearned one never led and is most probable."""
     found = [(example.text, example.since) for example in examples.find_examples(tiny_run, asked)]
     learned = [("early [MASK] .", 8), ("lost and found [MASK] .", 32), ("late [MASK] .", 32)]
@@ -67,8 +67,8 @@ def test_four_learned_examples_are_spread_from_first_to_last(histories, tiny_run
     assert [(example.text[0], example.since) for example in found] == [("b", 8), ("c", 16), ("g", 16), ("e", 32)]
 
 
-def test_unlearned_example_never_led_and_is_most_probable_at_the_end(histories, tiny_run: Run) -> None:
-    """A word that led in between and a word that was more probable before are not chosen."""
+def test_unlearned_example_never_led_and_is_most_probable(histories, tiny_run: Run) -> None:
+    """A word that led in between and a word that was more probable earlier are not chosen."""
     ranks = {"led": (9, 1, 9, 2), "was": (9, 2, 9, 9), "is": (9, 9, 9, 3)}
     shares = {"led": (0.1, 0.9, 0.1, 0.4), "was": (0.1, 0.4, 0.1, 0.1), "is": (0.1, 0.1, 0.1, 0.3)}
     (only,) = examples.find_examples(tiny_run, histories(ranks, shares))

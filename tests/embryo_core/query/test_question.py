@@ -133,15 +133,15 @@ def test_word_of_one_piece_equals_the_listed_answer(tiny_run: Run) -> None:
         assert row.probability == pytest.approx(own.probability)
 
 
-def test_word_outside_the_beam_has_a_lower_bound_as_its_rank(tiny_run: Run) -> None:
-    """The bound is the rank after the whole beam."""
+def test_rank_outside_the_beam_is_a_lower_bound(tiny_run: Run) -> None:
+    """The word is less probable than the whole beam, so its rank is at least the one after the beam."""
     (row,) = track(tiny_run, ONE, "rivers", steps=[16]).table.itertuples()
     assert (row.rank, row.exact) == (query.BEAM_WIDTH + 1, False)
 
 
 @pytest.mark.parametrize("sharpness", [1, 20])
 @pytest.mark.parametrize("count", [2, 3])
-def test_search_for_a_word_finds_its_rank_in_the_whole_beam(
+def test_search_for_a_word_finds_its_beam_rank(
     tiny_run: Run, sharpness: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers range from the best to improbable ones, at confident checkpoints too; fewer rows are computed."""

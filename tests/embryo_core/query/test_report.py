@@ -29,7 +29,7 @@ def test_joint_answers_come_before_those_of_each_mask(tiny_run: Run) -> None:
 
 
 def test_history_report_has_the_leader_of_each_step(tiny_run: Run) -> None:
-    """Its probability and those and the rank of the final answer follow; another answer leads at some steps."""
+    """Each line also has the leader's probability, and the final answer's probability and rank; leaders change."""
     found = query.ask(tiny_run, ONE)
     lead, leaders = found.lead(), found.leaders()
     assert len({*leaders.values()}) > 1

@@ -103,7 +103,7 @@ def test_question_pauses_at_least_once_per_checkpoint(what: str, tiny_run: Run, 
 def test_smaller_chunks_give_the_same_answer(
     tiny_run: Run, pauses: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A beam pauses before each row if chunks have one row; ranks and words stay, probabilities up to rounding."""
+    """With chunks of one row, a beam pauses before each row; the answer is equal up to rounding of probabilities."""
     expected = query.ask(tiny_run, TWO)
     monkeypatch.setattr(beam, "OPERATIONS", 1)
     with pausing(lambda: pauses.append(threading.current_thread())):

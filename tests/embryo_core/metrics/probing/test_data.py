@@ -1,4 +1,4 @@
-"""Tests of reading edge-probing tasks: sentences and spans are stored once; targets get a label and control label."""
+"""Tests of reading edge-probing tasks: sentences and spans are stored once, with two labels for each target."""
 
 import json
 from pathlib import Path
@@ -75,8 +75,8 @@ def test_label_missing_in_training_is_unseen(trained: Model, tmp_path: Path):
     assert task.labels == ("NN",) and sorted(task.test.labels) == [UNSEEN, 0]
 
 
-def test_targets_that_do_not_fit_are_left_out_and_counted(trained: Model, tmp_path: Path):
-    """These are targets in sentences longer than the model's positions, and targets with a span without pieces."""
+def test_unusable_targets_are_left_out_and_counted(trained: Model, tmp_path: Path):
+    """Their sentence is longer than the model's positions, or one of their spans has no pieces."""
     long = " ".join(["dog"] * 500)
     rows = [(long, [("A", (0, 1)), ("B", (1, 2))]), ("The \u200b dog", [("A", (1, 2)), ("B", (1, 3)), ("A", (2, 3))])]
     folder = write_task(tmp_path / "t", train=rows, dev=rows[1:], test=rows[1:])

@@ -50,8 +50,8 @@ class Trained:
     ("targets", "batches"),
     [(1, 200), (1024, 200), (1025, 400), (4097, 1000), (200 * 1024, 1000), (200 * 1024 + 1, 1010), (301 * 1024, 1510)],
 )
-def test_fast_protocol_takes_1000_batches_within_5_to_200_epochs(targets: int, batches: int):
-    """The number of batches is rounded up to a multiple of the ten evaluations."""
+def test_fast_protocol_has_1000_batches_within_epoch_limits(targets: int, batches: int):
+    """The limits are 5 and 200 epochs; the number of batches is rounded up to a multiple of the ten evaluations."""
     assert (FAST.length(targets), FAST.evaluations, FAST.batch) == (batches, 10, 1024)
 
 
@@ -148,7 +148,7 @@ def test_paper_protocol_clips_gradient_norm_at_5():
     assert second(FAST, 40.0) != pytest.approx(second(FAST, 5.0), rel=1e-2)
 
 
-# === Optimum ===
+# === Tasks to learn ===
 
 
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
@@ -241,7 +241,7 @@ def test_each_step_receives_the_share_of_iterations_left(monkeypatch: pytest.Mon
 # === Evaluations in development ===
 
 
-def test_curve_point_has_the_mean_loss_since_the_previous_one(monkeypatch: pytest.MonkeyPatch):
+def test_curve_point_has_mean_loss_since_the_previous_one(monkeypatch: pytest.MonkeyPatch):
     """The mean is over the batches in between, for the task and for its control task."""
     losses, loss = [], Probes.loss
 
@@ -281,12 +281,12 @@ def test_paper_training_stops_if_development_f1_stays_at_0(probing):
     assert {point.dev_f1 for point in probe.curve} == {(0.0, 0.0)}
 
 
-# === Apart and together ===
+# === Layers and tasks together ===
 
 
 @pytest.mark.parametrize(("rising", "evaluations"), [("task", 10), ("control", 10), ("neither", 3)])
 def test_layer_trains_until_both_probes_have_stopped(monkeypatch: pytest.MonkeyPatch, rising: str, evaluations: int):
-    """A probe that still improves trains on after its partner has stopped; if neither improves, patience ends at 2."""
+    """One probe improves while the other stops; if neither improves, both stop two evaluations after the first."""
     found = iter(range(1, 100))
 
     def scripted(probes: Probes, targets: Targets, *weights: torch.Tensor) -> list[float]:
