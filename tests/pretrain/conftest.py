@@ -1,4 +1,4 @@
-"""Fixtures of pretraining's tests: the tiny preset on the sample text, prepared once."""
+"""Fixtures of the pretraining tests: the tiny preset on the sample text, prepared once."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-# Set before TensorFlow is imported: XLA compiles a third faster, into code as deterministic as the usual.
+# Set before TensorFlow is imported: XLA compiles a third faster, into equally deterministic code.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import numpy as np
@@ -28,14 +28,14 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def config() -> Config:
-    """Return the tiny preset with a first phase mostly on shorter sequences, and text that is held out."""
+    """Return the tiny preset with 12 updates, a first phase mostly on shorter sequences, and 16 held-out sequences."""
     return replace(preset("tiny"), steps=12, warmup_steps=2, save_every=6, state_every=3, log_every=2, short_steps=7,
                    short_sequence_length=16, short_batch_size=8, long_every=3, measured_sequences=16)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the sample text in two files: to train on, and held out."""
+    """Write the sample text to two files; return the one to train on and the held-out one."""
     folder = tmp_path_factory.mktemp("texts")
     documents = (sample / "text.txt").read_text(encoding="utf-8").strip().split("\n\n")
     cut = max(1, len(documents) // 5)
@@ -46,7 +46,7 @@ def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache of prepared corpora for the session."""
+    """Return the folder in which the session caches prepared corpora."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -58,7 +58,7 @@ def data(config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
 
 @pytest.fixture(scope="module")
 def model(config: Config) -> PretrainingModel:
-    """Return a model of that size whose every weight is random, so that none equals another; not to be trained."""
+    """Return a tiny model whose weights are all random, so that no two tensors are equal; tests must not train it."""
     model = build(config)
     rng = np.random.default_rng(0)
     for variable in model.trainable_variables:
@@ -68,7 +68,7 @@ def model(config: Config) -> PretrainingModel:
 
 @pytest.fixture(scope="session")
 def by_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compute with torch as backend what tests compare, in one process for all of them; return its folder."""
+    """Compute the results that tests expect of the torch backend, all in one process; return the folder with them."""
     folder = tmp_path_factory.mktemp("torch")
     program = (
         "import sys; from pathlib import Path; from tests.pretrain import test_dropout, test_muon; "
@@ -82,20 +82,20 @@ def by_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def eager() -> Iterator[None]:
-    """TensorFlow computes one operation at a time: for a few updates, that takes a tenth of compiling them."""
+    """Run TensorFlow one operation at a time: a few updates take a tenth of the time that compiling them takes."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)
 
 
 def weights(run: Path) -> dict[str, str]:
-    """Hash of the weights of every checkpoint, by its step."""
+    """Return the SHA-256 of every file of weights by its folder, generators included."""
     return {
         str(path.parent.relative_to(run)): runs.sha256(path) for path in run.glob("checkpoints/**/model.safetensors")
     }
 
 
 def log(run: Path) -> list[dict[str, Any]]:
-    """Rows of the log without what the clock says."""
+    """Return the rows of the log without tokens_per_second and time, which depend on the clock."""
     rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     return [{name: value for name, value in row.items() if name not in ("tokens_per_second", "time")} for row in rows]

@@ -1,6 +1,6 @@
-"""The models of google-research's albert, bert and electra, two layers deep: their variables, and what they compute.
+"""Models of google-research's albert, bert and electra with two layers: their variables and their outputs.
 
-Names and graph are those of the original modeling.py and run_pretraining.py, in plain numpy and in no code of ours.
+Names and graph follow the original modeling.py and run_pretraining.py, in plain numpy without code of this project.
 """
 
 from math import sqrt
@@ -17,7 +17,7 @@ Variables = dict[str, np.ndarray]
 
 
 def variables(family: str, seed: int = 0) -> Variables:
-    """Every variable of a checkpoint, random, with the slots of its optimizer and the global step."""
+    """Return every variable of a checkpoint with random values, the optimizer's slots and the global step."""
     rng = np.random.default_rng(seed)
     found: Variables = {}
 
@@ -79,7 +79,7 @@ def variables(family: str, seed: int = 0) -> Variables:
 
 
 def save(prefix: Path, values: Variables) -> None:
-    """Write a checkpoint as TensorFlow 1 does, by the operation of its Saver."""
+    """Write a checkpoint as TensorFlow 1 does, with the operation of its Saver."""
     import tensorflow as tf
 
     names = sorted(values)
@@ -87,11 +87,11 @@ def save(prefix: Path, values: Variables) -> None:
     tf.raw_ops.SaveV2(prefix=str(prefix), tensor_names=names, shape_and_slices=[""] * len(names), tensors=tensors)
 
 
-# === What they compute ===
+# === Outputs ===
 
 
 def masked_words(family: str, w: Variables, ids: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """Logits of the masked-word head at every position, [B, T, V]; ELECTRA's are the generator's."""
+    """Return the logits of the masked-word head at every position, [B, T, V]; for ELECTRA, those of the generator."""
     if family == "electra":
         head, table = "generator_predictions", "electra"
         states = states_of(family, w, ids, segments, "generator")[-1]
@@ -104,20 +104,20 @@ def masked_words(family: str, w: Variables, ids: np.ndarray, segments: np.ndarra
 
 
 def pairs(family: str, w: Variables, ids: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """Logits of the sentence loss, [B, 2]."""
+    """Return the logits of the sentence loss, [B, 2]."""
     pooled = np.tanh(_dense(states_of(family, w, ids, segments)[-1][:, 0], w, "bert/pooler/dense"))
     return pooled @ w["cls/seq_relationship/output_weights"].T + w["cls/seq_relationship/output_bias"]
 
 
 def replaced(w: Variables, ids: np.ndarray, segments: np.ndarray) -> np.ndarray:
-    """Logits of ELECTRA's discriminator, [B, T]."""
+    """Return the logits of ELECTRA's discriminator, [B, T]."""
     states = states_of("electra", w, ids, segments)[-1]
     hidden = _gelu(_dense(states, w, "discriminator_predictions/dense"))
     return _dense(hidden, w, "discriminator_predictions/dense_1")[..., 0]
 
 
 def states_of(family: str, w: Variables, ids: np.ndarray, segments: np.ndarray, scope: str = "") -> list[np.ndarray]:
-    """Hidden states [B, T, H] from the embeddings, as they enter the first layer, to the last layer."""
+    """Return the hidden states [B, T, H]: the embeddings that enter the first layer, then the output of every layer."""
     root = "electra" if family == "electra" else "bert"
     scope = scope or root
     tables = {name: w[f"{root}/embeddings/{name}_embeddings"] for name in ("word", "position", "token_type")}

@@ -1,4 +1,4 @@
-"""The peers of our training: transformers' models and torch's AdamW, from a checkpoint of ours, on batches of ours."""
+"""Peers of our training: models of transformers and torch's AdamW, from our checkpoints and on our batches."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ from pretrain.config import Config
 from pretrain.masking import DRAWS, MaskedBatch
 
 Tensors = dict[str, torch.Tensor]
-Weights = dict[tuple[str, str], np.ndarray]  # by the folder inside a checkpoint, "" for its own, and by name
+Weights = dict[tuple[str, str], np.ndarray]  # by folder inside a checkpoint ("" for the checkpoint itself) and by name
 
 
 class PairPeer(torch.nn.Module):
-    """An ALBERT or a BERT, which learns masked words and what two segments are to each other."""
+    """ALBERT or BERT, which learns masked words and the relation of two segments."""
 
     def __init__(self, folder: Path, config: Config):
         super().__init__()
@@ -31,17 +31,17 @@ class PairPeer(torch.nn.Module):
         }[config.family]
         self.model = kind.from_pretrained(folder)
         self.loss_weights = {"masked_lm": 1.0, self.pairs: 1.0}
-        self.parts = {"": self.model}  # by their folders inside a checkpoint
+        self.parts = {"": self.model}  # by folder inside a checkpoint
 
     def forward(self, batch: Tensors) -> Tensors:
-        """Mean loss of each objective."""
+        """Return the mean loss of each objective."""
         words, pairs = self.model(**text(batch, batch["ids"])).to_tuple()
         found = words[masked(batch)]
         return {"masked_lm": cross_entropy(found, words_of(batch)), self.pairs: cross_entropy(pairs, batch["pair"])}
 
 
 class ElectraPeer(torch.nn.Module):
-    """Generator and discriminator on the same embeddings, with samples between them."""
+    """ELECTRA: a generator and a discriminator that reads its samples, with shared embeddings."""
 
     def __init__(self, folder: Path, config: Config):
         super().__init__()
@@ -52,7 +52,7 @@ class ElectraPeer(torch.nn.Module):
         self.parts = {"": self.discriminator, "generator": self.generator}
 
     def forward(self, batch: Tensors) -> Tensors:
-        """Mean loss of each objective; no gradient flows through the samples."""
+        """Return the mean loss of each objective; no gradient flows through the samples."""
         words = self.generator(**text(batch, batch["ids"])).logits[masked(batch)]
         cumulative = words.detach().double().softmax(-1).cumsum(-1)
         chances = batch["draws"][batch["weights"] > 0].double()[:, None] / DRAWS
@@ -64,7 +64,7 @@ class ElectraPeer(torch.nn.Module):
 
 
 class CausalPeer(torch.nn.Module):
-    """A GPT-2, which learns the next token."""
+    """GPT-2, which learns the next token."""
 
     def __init__(self, folder: Path, config: Config):
         super().__init__()
@@ -73,7 +73,7 @@ class CausalPeer(torch.nn.Module):
         self.parts = {"": self.model}
 
     def forward(self, batch: Tensors) -> Tensors:
-        """Return the mean loss."""
+        """Return the mean loss of the next token."""
         logits = self.model(batch["ids"], attention_mask=batch["attention_mask"]).logits
         return {"next_token": cross_entropy(logits[batch["weights"] > 0], words_of(batch))}
 
@@ -82,23 +82,23 @@ PEERS = {"albert": PairPeer, "bert": PairPeer, "electra": ElectraPeer, "gpt2": C
 
 
 def text(batch: Tensors, ids: torch.Tensor) -> Tensors:
-    """Return what every model reads."""
+    """Return the inputs of an encoder, with these token ids."""
     return {"input_ids": ids, "attention_mask": batch["attention_mask"], "token_type_ids": batch["token_type_ids"]}
 
 
 def masked(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and columns of the masked positions."""
+    """Return the rows and columns of the masked positions."""
     rows, predictions = torch.nonzero(batch["weights"], as_tuple=True)
     return rows, batch["positions"][rows, predictions]
 
 
 def words_of(batch: Tensors) -> torch.Tensor:
-    """Return the true tokens there."""
+    """Return the original tokens at the positions to be predicted."""
     return batch["labels"][batch["weights"] > 0]
 
 
 class Peer:
-    """A model of transformers that begins with the weights of our checkpoint and is trained by torch's AdamW."""
+    """A model of transformers that starts from the weights of our checkpoint and is trained with torch's AdamW."""
 
     def __init__(self, folder: Path, config: Config):
         self.config = config
@@ -109,7 +109,7 @@ class Peer:
         self.optimizer = torch.optim.AdamW(groups, betas=(config.beta_1, config.beta_2))
 
     def update(self, batch: MaskedBatch, step: int) -> dict[str, float]:
-        """One update; returns the loss of each objective and "norm", that of all gradients before they are clipped."""
+        """Make an update; return the loss of each objective and, as "norm", that of all gradients before clipping."""
         losses = self.model({name: torch.from_numpy(array).long() for name, array in vars(batch).items()})
         self.optimizer.zero_grad()
         sum(self.model.loss_weights[name] * loss for name, loss in losses.items()).backward()
@@ -122,14 +122,14 @@ class Peer:
         return {name: loss.item() for name, loss in losses.items()} | {"norm": norm.item()}
 
     def rate(self, step: int) -> float:
-        """Warm-up, then linear decay to zero."""
+        """Return the learning rate of a step: linear warm-up, then linear decay to zero."""
         config = self.config
         if step < config.warmup_steps:
             return config.learning_rate * (step + 1) / config.warmup_steps
         return config.learning_rate * (1 - step / config.steps)
 
     def adamw_step(self, step: int, rate: float) -> None:
-        """Return the step of torch, whose correction of the bias is undone: the originals have none.
+        """Make torch's AdamW step without its bias correction, which the original optimizers do not have.
 
         torch divides the first moment by 1 - b1^t and the second by 1 - b2^t.
         """
@@ -141,7 +141,7 @@ class Peer:
         self.optimizer.step()
 
     def adapted_step(self, step: int, rate: float) -> None:
-        """LAMB: every matrix moves by `rate` times its own length, in the direction in which AdamW would move it."""
+        """Make a step of LAMB: every matrix moves by `rate` times its norm, in the direction of AdamW's step."""
         parameters = list(self.model.parameters())
         before = [p.detach().clone() for p in parameters]
         self.adamw_step(step, rate=1.0)
@@ -152,7 +152,7 @@ class Peer:
                 p.copy_(old + rate * ratio * change)
 
     def weights(self) -> Weights:
-        """Every weight as it is now, those that are tied once."""
+        """Return every current weight, tied ones once."""
         return {
             (folder, name): p.detach().numpy()
             for folder, part in self.model.parts.items()

@@ -1,4 +1,4 @@
-"""Keras's other backends: JAX and torch go on from a state of TensorFlow's and train as it does."""
+"""Tests of Keras's other backends: JAX and torch start from TensorFlow's initial weights and have its losses."""
 
 import os
 import shutil
@@ -19,23 +19,23 @@ from pretrain.train import build
 REPOSITORY = Path(__file__).resolve().parents[2]
 SETTINGS = (
     "steps=50 short_steps=0 warmup_steps=5 log_every=1 save_every=50 clip_norm=0.5 "
-    "compute_dtype=float32 hidden_dropout_prob=0 attention_probs_dropout_prob=0"  # backends drop in ways of their own
+    "compute_dtype=float32 hidden_dropout_prob=0 attention_probs_dropout_prob=0"  # dropout differs between backends
 ).split()
 
-# Updates in which an ELECTRA's samples are the same on every backend. One of the 40 draws of an update falls within the
-# rounding of a cumulative probability, about 1e-6, once in ten thousand updates; more often once weights drift apart.
+# Updates in which ELECTRA's samples are the same on every backend. About once in ten thousand updates, one of its 40
+# draws falls within the rounding of a cumulative probability (1e-6); more often once the weights have drifted apart.
 SAMPLED = 10
 
 
 @pytest.fixture(scope="module")
 def config(request: pytest.FixtureRequest) -> Config:
-    """Fifty updates, every one of them clipped, of one encoder and of two with samples between them."""
+    """Return the preset that the test names, with fifty updates, each with clipped gradients, and without dropout."""
     return changed(preset(request.param), SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def arguments(config: Config, texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Return the command line of that training, to which a run is added."""
+    """Return the command line of this training; the run's folder is to be appended."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     (name,) = [name for name, each in FAMILIES[config.family].presets.items() if name.endswith("tiny")]
     return [name, *corpus, "--set", *SETTINGS, "--run"]
@@ -43,7 +43,7 @@ def arguments(config: Config, texts: tuple[Path, Path], cache: Path) -> list[str
 
 @pytest.fixture(scope="module")
 def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the run as TensorFlow trains it."""
+    """Train the run with TensorFlow; return its folder."""
     folder = tmp_path_factory.mktemp("tensorflow") / "own"
     assert main([*arguments, str(folder)]) == 0
     return folder
@@ -56,12 +56,12 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
     indirect=["config"],
     scope="module",
 )
-def test_another_backend_trains_as_tensorflow_does(
+def test_backend_has_the_losses_of_tensorflow(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, tmp_path: Path
 ):
-    """From the same weights, the losses of every update agree to 1e-5, and the checkpoints have the same form.
+    """From the same weights, the losses of every row agree to 1e-5, and the last checkpoint matches its manifest.
 
-    So do an ELECTRA's in its first updates: later a sample may be another by rounding, from where on the curves differ.
+    ELECTRA is compared in its first updates only: later, rounding may change a sample, and the curves diverge.
     """
     folder = Path(shutil.copytree(by_tensorflow, tmp_path / "own", ignore=shutil.ignore_patterns("state")))
     save_state(build(config), folder, Progress(0, 0, 0))

@@ -1,4 +1,4 @@
-"""Batches out of a prepared corpus: functions of (seed, step), in two phases, held-out text kept apart."""
+"""Tests of batches from a prepared corpus: functions of (seed, step), in two phases, apart from held-out text."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -19,18 +19,18 @@ HIDDEN = "single pieces 15 %, all [MASK]"
 
 
 def same(a: MaskedBatch, b: MaskedBatch) -> bool:
-    """Whether two batches are equal in every array."""
+    """Return whether two batches are equal in every array."""
     arrays = a.inputs() | a.targets()
     return all(np.array_equal(array, (b.inputs() | b.targets())[name]) for name, array in arrays.items())
 
 
 def with_collator(data: Data, config: Config, **changes: Any) -> Data:
-    """Return the same text with other settings, in batches and in what makes them."""
+    """Return the data with another configuration, and with these changes to its collator."""
     return replace(data, config=config, collator=replace(data.collator, config=config, **changes))
 
 
 def original(batch: MaskedBatch) -> np.ndarray:
-    """Return the token ids of a batch before they were masked."""
+    """Return the token ids of a batch before masking."""
     ids, used = batch.ids.copy(), batch.weights > 0
     rows = np.broadcast_to(np.arange(len(ids))[:, None], used.shape)
     ids[rows[used], batch.positions[used]] = batch.labels[used]
@@ -38,7 +38,7 @@ def original(batch: MaskedBatch) -> np.ndarray:
 
 
 def passages(batches: list[MaskedBatch]) -> set[tuple[int, ...]]:
-    """Every eight tokens in a row without a special token among them."""
+    """Return every sequence of eight tokens in the batches that contains no special token."""
     found = set()
     for ids in map(original, batches):
         windows = np.lib.stride_tricks.sliding_window_view(ids, 8, axis=1).reshape(-1, 8)
@@ -47,7 +47,7 @@ def passages(batches: list[MaskedBatch]) -> set[tuple[int, ...]]:
 
 
 def broken_words(data: Data, batch: MaskedBatch) -> int:
-    """How many pieces inside a word are to be predicted where the piece before them is not."""
+    """Return the number of predicted pieces inside a word whose preceding piece is not predicted."""
     ids = original(batch)
     chosen = [set(row[used].tolist()) for row, used in zip(batch.positions, batch.weights > 0, strict=True)]
     masking = data.collator.masking
@@ -59,8 +59,8 @@ def broken_words(data: Data, batch: MaskedBatch) -> int:
     )
 
 
-def test_a_batch_is_a_function_of_seed_and_step(config: Config, data: Data, texts, cache):
-    """In any order, and in another process's place: the same step gives the same batch, another step another."""
+def test_batch_is_function_of_seed_and_step(config: Config, data: Data, texts, cache):
+    """Data that are prepared again give the same batches in any order; another step or seed gives another batch."""
     again = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
     ahead = {step: data.training(step) for step in (9, 3, 0)}
     assert all(same(batch, again.training(step)) for step, batch in ahead.items())
@@ -69,15 +69,15 @@ def test_a_batch_is_a_function_of_seed_and_step(config: Config, data: Data, text
     assert not same(ahead[0], other.training(0))
 
 
-def test_batches_made_ahead_by_other_processes_are_the_same(data: Data):
-    """In order, and as many as are asked for."""
+def test_prefetched_batches_equal_those_made_directly(data: Data):
+    """Two processes make the batches of steps 2 to 8, which arrive in order."""
     made = list(prefetched(data, 2, 9, processes=2))
     assert len(made) == 7
     assert all(same(batch, data.training(step)) for step, batch in enumerate(made, start=2))
 
 
-def test_phases_have_their_own_batches(config: Config, data: Data):
-    """Short sequences before short_steps but for every third batch, long ones from there."""
+def test_batch_shapes_follow_the_phases(config: Config, data: Data):
+    """Before short_steps, every third batch has long sequences and the others short ones; later, all are long."""
     shapes = [data.training(step).ids.shape for step in range(config.short_steps + 2)]
     short, long = (config.short_batch_size, config.short_sequence_length), (config.batch_size, config.sequence_length)
     assert shapes == [short, short, long, short, short, long, short, long, long]
@@ -86,8 +86,8 @@ def test_phases_have_their_own_batches(config: Config, data: Data):
     assert data.collator.masking.predictions(config.sequence_length) == width
 
 
-def test_each_length_goes_through_its_own_examples_in_order(config: Config, data: Data):
-    """Long sequences among short ones, and those of the second phase, take up the order where the last one stopped."""
+def test_each_length_continues_its_own_order(config: Config, data: Data):
+    """Between batches of the other length, and into the second phase, no example is skipped or repeated."""
     made = {True: 0, False: 0}
     for step in range(config.steps):
         short = config.is_short(step)
@@ -100,8 +100,8 @@ def test_each_length_goes_through_its_own_examples_in_order(config: Config, data
     assert made == {True: 5, False: 7}
 
 
-def test_masks_follow_the_step(config: Config, data: Data):
-    """Single words at first, then n-grams; the share grows to its end, the arrays keep their width."""
+def test_masking_follows_the_schedule(config: Config, data: Data):
+    """Single words are masked first, then n-grams; the share doubles to its final value in arrays of the same width."""
     changed = replace(config, short_steps=0, long_every=0, single_word_steps=4, masked_share_end=0.3)
     own = with_collator(data, changed, masking=replace(data.collator.masking, widest_share=0.3))
     assert changed.masking_at(0) == (0.15, 1) and changed.masking_at(4)[1] == 3
@@ -111,8 +111,8 @@ def test_masks_follow_the_step(config: Config, data: Data):
     assert last.weights.sum() == pytest.approx(2 * first.weights.sum(), rel=0.2)
 
 
-def test_every_update_is_masked_as_its_step_is(config: Config, data: Data):
-    """By the share and the n-grams that the configuration has for it."""
+def test_every_batch_is_masked_by_the_settings_of_its_step(config: Config, data: Data):
+    """The masked share and the longest n-gram are those that the configuration gives for the step."""
     noted = []
 
     class Noted(Masking):
@@ -129,8 +129,8 @@ def test_every_update_is_masked_as_its_step_is(config: Config, data: Data):
 
 
 @pytest.mark.parametrize("end", [None, 0.1, 0.35])
-def test_masking_is_that_of_the_configuration(config: Config, end: float | None):
-    """Each of its shares; arrays have room for the largest of the run. Words may be single pieces."""
+def test_masking_takes_the_configured_shares(config: Config, end: float | None):
+    """The arrays have room for the largest share of the run; without whole_words, every piece begins a word."""
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
     word_start = np.array([True, False])
@@ -141,8 +141,8 @@ def test_masking_is_that_of_the_configuration(config: Config, end: float | None)
     assert found.word_start.all() and whole.word_start is word_start
 
 
-def test_heldout_text_is_measured_on_as_many_sequences_as_are_asked_for(config: Config, data: Data, monkeypatch):
-    """In whole batches, or one that is smaller; those masked as in training, and those at 15 %, at each length."""
+def test_heldout_sequences_fill_whole_batches(config: Config, data: Data, monkeypatch):
+    """The settings count sequences of the shorter length, longer ones in proportion; too few make one smaller batch."""
     monkeypatch.setattr("pretrain.collators.BATCH", 8)
     own = with_collator(data, replace(config, heldout_sequences=12, measured_sequences=20))
     counts = set()
@@ -154,8 +154,8 @@ def test_heldout_text_is_measured_on_as_many_sequences_as_are_asked_for(config: 
     assert counts == {16, 8, 6}
 
 
-def test_an_epoch_shows_every_example_once(config: Config, data: Data):
-    """Over one epoch's tokens no two sequences are alike, and all the text that was cut into examples is seen."""
+def test_sequences_hardly_repeat_within_an_epoch(config: Config, data: Data):
+    """Of the short sequences of the first phase, at most one epoch, 98 % differ in more than the order of tokens."""
     count = len(data.short.examples)
     alone = replace(data, config=replace(config, long_every=0))
     batches = [alone.training(step) for step in range(min(config.short_steps, count // config.short_batch_size))]
@@ -163,8 +163,8 @@ def test_an_epoch_shows_every_example_once(config: Config, data: Data):
     assert len(set(rows)) >= 0.98 * len(rows)
 
 
-def test_heldout_batches_are_the_same_every_time(config: Config, data: Data):
-    """For every call, and for runs with another seed; each example once, at both lengths, masked in four ways."""
+def test_heldout_batches_do_not_depend_on_seed(config: Config, data: Data):
+    """Each part has one of the two lengths and one of four ways of masking, and holds every example once."""
     first, second = (list(each.heldout()) for each in (data, replace(data, config=replace(config, seed=1))))
     ways = ("training", "single pieces 15 %", "whole words 15 %", HIDDEN)
     assert [(part.length, part.masking) for part in first] == [(n, way) for n in config.lengths for way in ways]
@@ -175,8 +175,8 @@ def test_heldout_batches_are_the_same_every_time(config: Config, data: Data):
         assert len(rows) == 16 * config.short_sequence_length // ours.length
 
 
-def test_measures_at_15_percent_do_not_depend_on_the_recipe(config: Config, data: Data):
-    """Runs that mask 15 or 30 %, words or n-grams, with any batch size, are compared on the same masked sequences."""
+def test_measures_at_15_percent_do_not_depend_on_recipe(config: Config, data: Data):
+    """Runs that differ in masked share, n-grams and batch size are compared on the same masked sequences."""
     recipe = {"batch_size": 4, "short_batch_size": 2, "masked_share": 0.3, "max_ngram": 1}
     masking = replace(data.collator.masking, masked_share=0.3, max_ngram=1, widest_share=0.3)
     other = with_collator(data, replace(config, **recipe), masking=masking)
@@ -185,8 +185,8 @@ def test_measures_at_15_percent_do_not_depend_on_the_recipe(config: Config, data
         assert equal == (ours.masking != "training")
 
 
-def test_single_pieces_are_masked_at_random_and_words_whole(data: Data):
-    """At 15 % both ways mask as many tokens; single pieces break words up, whole words never do."""
+def test_single_pieces_break_up_words_and_whole_words_do_not(data: Data):
+    """Both ways of masking choose 15 % of the tokens, to two percentage points."""
     parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
     broken = {way: sum(broken_words(data, batch) for batch in parts[way]) for way in parts}
     assert broken["whole words 15 %"] == 0 < broken["single pieces 15 %"]
@@ -195,8 +195,8 @@ def test_single_pieces_are_masked_at_random_and_words_whole(data: Data):
     assert shares == pytest.approx([0.15, 0.15], abs=0.02)
 
 
-def test_the_same_single_pieces_are_also_measured_with_mask_at_all_of_them(data: Data):
-    """None of them stays as it is or is random; an ELECTRA's generator is trained without random ones."""
+def test_all_mask_batches_hide_the_same_single_pieces(data: Data):
+    """Every chosen piece is [MASK], none random or unchanged: ELECTRA's generator is trained without random ones."""
     parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
     for single, hidden in zip(parts["single pieces 15 %"], parts[HIDDEN], strict=True):
         for name in ("positions", "labels", "weights", "token_type_ids", "attention_mask", "pair"):
@@ -209,20 +209,20 @@ def test_the_same_single_pieces_are_also_measured_with_mask_at_all_of_them(data:
 
 
 def test_heldout_text_is_not_trained_on(config: Config, data: Data):
-    """But for a stock phrase, no eight tokens in a row of the held-out batches occur in any batch of training."""
+    """Except for stock phrases (below 3 %), no eight tokens of the held-out batches occur in 60 training batches."""
     long = replace(data, config=replace(config, short_steps=0))
     training = passages([long.training(step) for step in range(60)])
     heldout = passages([batch for part in long.heldout() for batch in part.batches])
     assert len(heldout) > 100 and len(training & heldout) < 0.03 * len(heldout)
 
 
-def test_without_heldout_text_there_are_no_heldout_batches(config: Config, texts, cache):
-    """A run without --heldout trains all the same."""
+def test_data_without_heldout_text_have_no_heldout_batches(config: Config, texts, cache):
+    """The option --heldout may be left out."""
     assert list(prepare_data(config, [str(texts[0])], [], cache).heldout()) == []
 
 
-def test_a_run_gets_its_tokenizer_and_keeps_it(config: Config, data: Data, tmp_path):
-    """Copied once, checked ever after: another tokenizer in its place is an error, and stays as it is."""
+def test_run_keeps_its_tokenizer(config: Config, data: Data, tmp_path):
+    """It is copied once; another tokenizer in its place raises an error and is not overwritten."""
     sha256 = data.corpus.fingerprint["tokenizer_sha256"]
     run = Run("own", tmp_path / "own", "albert", "both", {}, sha256, {}, (0,), "tests")
     runs.write_run(run)
@@ -235,7 +235,7 @@ def test_a_run_gets_its_tokenizer_and_keeps_it(config: Config, data: Data, tmp_p
     assert (run.tokenizer / "tokenizer.json").read_text() == "{}"
 
 
-def test_a_vocabulary_that_the_text_cannot_fill_is_said(config: Config, texts, cache):
-    """One sentence that names the number of pieces."""
+def test_vocabulary_too_large_for_the_text_is_refused(config: Config, texts, cache):
+    """The error names the number of pieces."""
     with pytest.raises(CorpusError, match="60,000 pieces"):
         prepare_data(replace(config, vocab_size=60_000), [str(texts[0])], [], cache)

@@ -1,4 +1,4 @@
-"""The card of a run: what a resume may change, and what it may not."""
+"""Tests of a run's card: which settings a resume may change."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,28 +17,28 @@ PLAN = {"steps": 100, "warmup_steps": 10, "constant_steps": 60, "save_every": 20
 
 @pytest.fixture
 def plan(config: Config) -> Config:
-    """100 updates whose rate decays from the 60th on."""
+    """Return a plan of 100 updates whose learning rate decays from update 60 on."""
     return replace(config, **PLAN)
 
 
 @pytest.fixture
 def folder(plan: Config, data: Data, tmp_path: Path) -> Path:
-    """Return the folder of a run with that plan, at step 50."""
+    """Return the folder of a run with this plan at step 50."""
     write_card(new_card(tmp_path / "own", plan, data.corpus))
     at_step(tmp_path / "own", 50)
     return tmp_path / "own"
 
 
 def at_step(folder: Path, step: int) -> None:
-    """Put a state of that step into a run's folder, its arrays left out."""
+    """Write a state of this step, without its arrays, to a run's folder."""
     import numpy as np
 
     (folder / "state").mkdir(exist_ok=True)
     np.savez(folder / "state" / f"step{step}.npz", progress=np.array([step, 8 * step, 100 * step]))
 
 
-def test_a_run_may_be_extended_before_its_rate_decays(folder: Path, plan: Config, data: Data):
-    """Other steps, another start of the decay, another grid: run.json has the new plan, and the steps saved before."""
+def test_run_may_be_extended_before_its_rate_decays(folder: Path, plan: Config, data: Data):
+    """run.json has the new steps, start of the decay and grid, and keeps the checkpoints planned up to this step."""
     longer = replace(plan, steps=300, constant_steps=200, save_every=30)
     found = write_card(new_card(folder, longer, data.corpus))
     assert found == runs.read_run(folder) and found.config == asdict(longer)
@@ -54,10 +54,10 @@ def test_a_run_may_be_extended_before_its_rate_decays(folder: Path, plan: Config
         (50, {"learning_rate": 1.0}, "started with learning_rate=0.006, received 1.0; resume it"),
     ],
 )
-def test_what_was_already_trained_is_not_planned_anew(
+def test_change_that_affects_past_updates_is_refused(
     folder: Path, plan: Config, data: Data, step: int, change: dict, sentence: str
 ):
-    """Once updates depend on the plan, and for every other setting, a change is refused and run.json stays."""
+    """The length of a phase is fixed once updates depend on it, other settings always; run.json is unchanged."""
     at_step(folder, step)
     before = (folder / "run.json").read_bytes()
     with pytest.raises(ConfigError, match=sentence):
@@ -65,8 +65,8 @@ def test_what_was_already_trained_is_not_planned_anew(
     assert (folder / "run.json").read_bytes() == before
 
 
-def test_masks_that_follow_the_plan_fix_it(plan: Config, data: Data, tmp_path: Path):
-    """Where the share masked depends on how far the run is, its length can change before the first update only."""
+def test_growing_masked_share_fixes_the_steps(plan: Config, data: Data, tmp_path: Path):
+    """If the masked share depends on the progress of the run, its steps may change only before the first update."""
     growing = replace(plan, masked_share_end=0.3)
     write_card(new_card(tmp_path / "own", growing, data.corpus))
     write_card(new_card(tmp_path / "own", replace(growing, steps=200), data.corpus))
@@ -75,16 +75,16 @@ def test_masks_that_follow_the_plan_fix_it(plan: Config, data: Data, tmp_path: P
         write_card(new_card(tmp_path / "own", replace(growing, steps=300), data.corpus))
 
 
-def test_a_run_of_another_family_is_refused(folder: Path, data: Data):
-    """One sentence names both families, and run.json stays."""
+def test_run_of_another_family_is_refused(folder: Path, data: Data):
+    """The error names both families, and run.json is unchanged."""
     before = (folder / "run.json").read_bytes()
     with pytest.raises(ConfigError, match="Run 'own' is of the family albert, received bert; resume it with"):
         write_card(new_card(folder, preset("bert-tiny"), data.corpus))
     assert (folder / "run.json").read_bytes() == before
 
 
-def test_a_run_of_an_earlier_version_goes_on(folder: Path, plan: Config, data: Data):
-    """A setting that run.json does not have yet was at its default; with another value it is refused."""
+def test_setting_missing_from_an_earlier_version_is_its_default(folder: Path, plan: Config, data: Data):
+    """The default is accepted for a setting that run.json lacks, and any other value is refused."""
     run = runs.read_run(folder)
     older = {name: value for name, value in run.config.items() if name not in ("share", "whole_words", "tokenizer")}
     runs.write_run(replace(run, config=older))
@@ -93,14 +93,14 @@ def test_a_run_of_an_earlier_version_goes_on(folder: Path, plan: Config, data: D
         write_card(new_card(folder, replace(plan, share="none"), data.corpus))
 
 
-def test_a_note_of_the_family_is_in_the_card(plan: Config, data: Data, tmp_path: Path):
-    """What the checkpoints do not say themselves."""
+def test_card_contains_the_note_of_the_family(plan: Config, data: Data, tmp_path: Path):
+    """The note says which weights the layers share, which the checkpoints do not show."""
     write_card(new_card(tmp_path / "own", replace(plan, share="ffn"), data.corpus))
     assert "share their feed-forward network alone" in runs.read_run(tmp_path / "own").note
 
 
-def test_the_grid_of_checkpoints_may_always_change(folder: Path, plan: Config, data: Data):
-    """Even where the rate decays; steps passed before keep their place in the plan, and no earlier one is added."""
+def test_checkpoint_grid_may_always_change(folder: Path, plan: Config, data: Data):
+    """It may change even while the rate decays; planned steps up to the current one are kept, and no earlier step is added."""
     at_step(folder, 70)
     found = write_card(new_card(folder, replace(plan, save_every=5), data.corpus))
     assert found.planned_steps == (0, 1, 2, 4, 8, 16, 20, 40, 60, 75, 80, 85, 90, 95, 100)
