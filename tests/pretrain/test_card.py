@@ -100,7 +100,7 @@ def test_card_contains_the_note_of_the_family(plan: Config, data: Data, tmp_path
 
 
 def test_checkpoint_grid_may_always_change(folder: Path, plan: Config, data: Data):
-    """It may change even while the rate decays; planned steps up to the current one are kept, and no earlier step is added."""
+    """It may change even while the rate decays; past planned steps are kept, and no earlier step is added."""
     at_step(folder, 70)
     found = write_card(new_card(folder, replace(plan, save_every=5), data.corpus))
     assert found.planned_steps == (0, 1, 2, 4, 8, 16, 20, 40, 60, 75, 80, 85, 90, 95, 100)
