@@ -1,4 +1,4 @@
-"""Continued pretraining: a run of its own that goes on from another's checkpoint, on other text."""
+"""Tests of continued pretraining: a new run that starts from a checkpoint of another run, on other text."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def domain(texts: tuple[Path, Path], root: Path) -> Path:
-    """Text of another kind: the sample's sentences in another order, about other things."""
+    """Write the sample's documents in reverse order, with "the " replaced by "our "; return the file."""
     documents = texts[0].read_text(encoding="utf-8").replace("the ", "our ").split("\n\n")
     path = root / "domain.txt"
     path.write_text("\n\n".join(reversed(documents)), encoding="utf-8")
@@ -37,7 +37,7 @@ def domain(texts: tuple[Path, Path], root: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def first(texts: tuple[Path, Path], cache: Path, root: Path) -> Run:
-    """Six updates on the sample text."""
+    """Train for six updates on the sample text; return the run."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     assert main(["tiny", *corpus, *SETTINGS, "--run", str(root / "first")]) == 0
     return runs.read_run(root / "first")
@@ -45,46 +45,46 @@ def first(texts: tuple[Path, Path], cache: Path, root: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def command(first: Run, domain: Path, cache: Path) -> list[str]:
-    """Six more on the domain's, from step 3, to which a run is added."""
+    """Return the command of six updates on the other text, from step 3; the run's folder is to be appended."""
     start = ["--init-from", f"{first.path}@3", "--corpus", str(domain), "--cache", str(cache)]
     return ["tiny", *start, *SETTINGS, "--run"]
 
 
 @pytest.fixture(scope="module")
 def continued(command: list[str], root: Path) -> Run:
-    """Return that run."""
+    """Run this command; return the continued run."""
     assert main([*command, str(root / "second")]) == 0
     return runs.read_run(root / "second")
 
 
 def weights(run: Run) -> dict[int, str]:
-    """Hash of the weights of every checkpoint, by its step."""
+    """Return the SHA-256 of the weights of every checkpoint, by step."""
     return {found.step: runs.sha256(found.path / "model.safetensors") for found in runs.checkpoints(run)}
 
 
-def test_steps_sequences_and_tokens_go_on(first: Run, continued: Run):
-    """The first run's checkpoints up to the start, then its own, as planned; nothing of them begins at zero again."""
+def test_steps_sequences_and_tokens_are_counted_on(first: Run, continued: Run):
+    """The first run's checkpoints up to the start are followed by new ones as planned; no count restarts at zero."""
     found = runs.checkpoints(continued)
     assert [checkpoint.step for checkpoint in found] == [0, 1, 2, 3, 4, 5, 6, 9] == list(continued.planned_steps)
     assert found[3].sequences == runs.checkpoint(first, 3).sequences and found[-1].sequences == 9 * 8
     assert all(earlier.tokens < later.tokens for earlier, later in pairwise(found))
 
 
-def test_it_begins_with_the_weights_of_the_first(first: Run, continued: Run):
-    """Up to the start they are the same files, which take no space again; from there on they are others."""
+def test_continued_run_starts_from_the_first_weights(first: Run, continued: Run):
+    """Checkpoints up to the start are links to the first run's files, which take no space; later ones differ."""
     ours, theirs = weights(continued), weights(first)
     assert all(ours[step] == theirs[step] for step in (0, 1, 2, 3)) and ours[6] != theirs[6]
     files = [run.path / "checkpoints" / "step1" / "model.safetensors" for run in (first, continued)]
     assert files[0].stat().st_ino == files[1].stat().st_ino
     change = [load_file(runs.checkpoint(continued, step).path / "model.safetensors") for step in (3, 4)]
-    peak = 6e-3 / 2  # the rate of the first update of a warm-up of two
+    peak = 6e-3 / 2  # the rate of the first update in a warm-up of two
     moved = [np.linalg.norm(change[1][name] - array) / np.linalg.norm(array) for name, array in change[0].items()
              if name.endswith("embeddings.weight")]  # fmt: skip
     assert max(moved) <= peak * (1 + 1e-3) and min(moved) > 0, "LAMB changes a matrix by the rate times its norm"
 
 
-def test_the_log_goes_on_and_tells_both_texts(first: Run, continued: Run):
-    """Its rows up to the start are the first run's, but what is held out is measured anew there."""
+def test_log_continues_the_first_log(first: Run, continued: Run):
+    """Rows before the start are the first run's; updates are counted on, and the learning rate warms up again."""
     ours, theirs = runs.read_log(continued), runs.read_log(first)
     assert [row for row in ours if row["step"] < 3] == [row for row in theirs if row["step"] < 3]
     assert [row["step"] for row in ours if row["split"] == "train"] == list(range(1, 10))
@@ -93,8 +93,8 @@ def test_the_log_goes_on_and_tells_both_texts(first: Run, continued: Run):
     ]
 
 
-def test_the_card_and_the_changes_say_where_it_came_from(first: Run, continued: Run):
-    """Run, step, hash of the weights; the change of text is one of the run's changes."""
+def test_card_records_origin_and_change_of_text(first: Run, continued: Run):
+    """The origin has the run, step and hash of the weights; tokenizer and word frequencies are the first run's."""
     assert (continued.origin.run, continued.origin.step) == ("first", 3)
     assert continued.origin.weights_sha256 == weights(first)[3]
     assert runs.changes(continued) == (Change(3, "corpus: domain.txt"),)
@@ -102,8 +102,8 @@ def test_the_card_and_the_changes_say_where_it_came_from(first: Run, continued: 
     assert runs.read_ranks(continued.path / "frequencies.tsv") == runs.read_ranks(first.path / "frequencies.tsv")
 
 
-def test_stopped_and_resumed_it_ends_the_same(continued: Run, command: list[str], root: Path):
-    """From its state, and from none, even where the first run is gone: the weights and the log are the same."""
+def test_resumed_run_has_the_same_weights_and_log(continued: Run, command: list[str], root: Path):
+    """This holds with its earlier state or none, and even if the first run no longer exists."""
 
     def rows(run: Run) -> list[dict]:
         return [row | {"tokens_per_second": None, "time": None} for row in runs.read_log(run)]
@@ -120,8 +120,8 @@ def test_stopped_and_resumed_it_ends_the_same(continued: Run, command: list[str]
         assert rows(found) == rows(continued)
 
 
-def test_killed_while_it_was_begun_it_is_begun_again(continued: Run, command: list[str], root: Path):
-    """With its card written and only some of the first run's steps linked, the same command completes it."""
+def test_run_killed_at_its_start_is_completed(continued: Run, command: list[str], root: Path):
+    """With run.json written and only one of the first run's checkpoints linked, the same command completes the run."""
     folder = root / "killed"
     shutil.copytree(continued.path / "tokenizer", folder / "tokenizer")
     shutil.copy(continued.path / "run.json", folder)
@@ -130,8 +130,8 @@ def test_killed_while_it_was_begun_it_is_begun_again(continued: Run, command: li
     assert weights(runs.read_run(folder)) == weights(continued)
 
 
-def test_a_continued_run_can_be_continued(continued: Run, command: list[str], root: Path):
-    """Its own changes of text come after those of the runs before; the folder of a checkpoint names it too."""
+def test_continued_run_can_be_continued(continued: Run, command: list[str], root: Path):
+    """Its changes follow those of the earlier runs; --init-from also accepts the folder of a checkpoint."""
     start = continued.path / "checkpoints" / "step5"
     again = [str(start) if part.endswith("@3") else part for part in command]
     assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "third")]) == 0
@@ -140,8 +140,8 @@ def test_a_continued_run_can_be_continued(continued: Run, command: list[str], ro
     assert [checkpoint.step for checkpoint in runs.checkpoints(found)] == [0, 1, 2, 3, 4, 5, 6]
 
 
-def test_on_the_same_text_no_other_is_shown(first: Run, command: list[str], texts: tuple[Path, Path], root: Path):
-    """What is new at its beginning is the warm-up; the run resumes with that."""
+def test_same_text_is_recorded_as_new_warm_up(first: Run, command: list[str], texts: tuple[Path, Path], root: Path):
+    """The warm-up is the run's only change, and the same command resumes the run."""
     at = command.index("--corpus") + 1
     again = [*command[:at], str(texts[0]), "--heldout", str(texts[1]), *command[at + 1 :]]
     for _ in range(2):
@@ -149,20 +149,20 @@ def test_on_the_same_text_no_other_is_shown(first: Run, command: list[str], text
     assert runs.changes(runs.read_run(root / "same")) == (Change(3, "same text, new warm-up"),)
 
 
-def test_words_are_those_of_the_text_that_was_counted(first: Run, continued: Run):
-    """Which is the first run's: step 3 is at as many words in both, and the commonest word is as common."""
+def test_words_are_counted_on_the_first_text(first: Run, continued: Run):
+    """Words at step 3 and the most-frequent-word baseline are equal in both runs, and None without text_tokens."""
     ours, theirs = progress(continued, "words"), progress(first, "words")
     assert ours.at([3]) == pytest.approx(theirs.at([3])) and baselines.most_frequent_word(
         continued
     ) == baselines.most_frequent_word(first)
     card = json.loads((continued.path / "run.json").read_text())
-    older = replace(continued, origin=replace(continued.origin, text_tokens=0))  # that of an earlier version
+    older = replace(continued, origin=replace(continued.origin, text_tokens=0))  # as in an earlier version
     assert card["origin"]["text_tokens"] == first.corpus["train"]["tokens"] != continued.corpus["train"]["tokens"]
     assert progress(older, "words") is None and baselines.most_frequent_word(older) is None
 
 
-def test_a_run_from_the_step_at_which_another_began_resumes(continued: Run, command: list[str], root: Path):
-    """It names that run, and not the one before it."""
+def test_run_from_start_of_continued_run_resumes(continued: Run, command: list[str], root: Path):
+    """Its origin is the continued run, not the run that this one started from."""
     again = [f"{continued.path}@3" if part.endswith("@3") else part for part in command]
     for _ in range(2):
         assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "fourth")]) == 0
@@ -171,8 +171,8 @@ def test_a_run_from_the_step_at_which_another_began_resumes(continued: Run, comm
     assert found.origin.text_tokens == continued.origin.text_tokens
 
 
-def test_counts_that_are_unknown_stay_so(first: Run, command: list[str], root: Path):
-    """As after imported checkpoints, whose training nobody counted: what is added to them is no count of all."""
+def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path):
+    """Imported checkpoints have no counts, so the updates that follow them cannot be added to a total."""
     foreign = shutil.copytree(first.path, root / "foreign")
     for path in foreign.glob("checkpoints/*/manifest.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"sequences": None, "tokens": None}))
@@ -197,10 +197,10 @@ def test_counts_that_are_unknown_stay_so(first: Run, command: list[str], root: P
     ],
     ids=("step", "run", "vocabulary", "layers", "kind of vocabulary"),
 )
-def test_what_cannot_be_continued_is_reported(
+def test_impossible_continuation_is_refused(
     first: Run, command: list[str], root: Path, monkeypatch, capsys, change: dict, message: str
 ):
-    """One sentence, and no run is begun."""
+    """The command returns 2, names the problem and creates no run."""
     (root / "data").mkdir(exist_ok=True)
     if not (root / "data" / "runs").exists():
         (root / "data" / "runs").symlink_to(root)
@@ -211,8 +211,8 @@ def test_what_cannot_be_continued_is_reported(
     assert not (root / "refused").exists()
 
 
-def test_a_run_that_points_to_its_weights_is_not_continued(first: Run, command: list[str], root: Path, capsys):
-    """One sentence says what to do, and no run is begun."""
+def test_run_that_points_to_its_weights_is_not_continued(first: Run, command: list[str], root: Path, capsys):
+    """The error names this run, and no new one is created."""
     pointing = Path(shutil.copytree(first.path, root / "pointing"))
     folder = pointing / "checkpoints" / "step3"
     (folder / "model.safetensors").rename(root / "elsewhere.safetensors")
@@ -226,8 +226,8 @@ def test_a_run_that_points_to_its_weights_is_not_continued(first: Run, command: 
     assert "Run 'pointing' points to its weights" in capsys.readouterr().err and not (root / "refused").exists()
 
 
-def test_a_changed_vocabulary_is_not_continued(first: Run, command: list[str], root: Path, tmp_path: Path, capsys):
-    """The model would read other ids than it was trained with: one sentence, and no run is begun."""
+def test_changed_vocabulary_is_not_continued(first: Run, command: list[str], root: Path, tmp_path: Path, capsys):
+    """The model would read ids that differ from those of its training; no run is created."""
     changed = Path(shutil.copytree(first.path, tmp_path / "changed"))
     with (changed / "tokenizer" / "tokenizer.json").open("a") as file:
         file.write(" ")
@@ -237,8 +237,8 @@ def test_a_changed_vocabulary_is_not_continued(first: Run, command: list[str], r
     assert not (root / "refused").exists()
 
 
-def test_a_run_resumes_with_the_start_it_had(first: Run, continued: Run, command: list[str], domain, capsys):
-    """Another start, or none, is refused, and the card stays."""
+def test_run_resumes_only_with_its_original_start(first: Run, continued: Run, command: list[str], domain, capsys):
+    """A different --init-from, or a missing one, is refused, and run.json is unchanged."""
     before = (continued.path / "run.json").read_bytes()
     without = [part for part in command if part != "--init-from" and not part.endswith("@3")]
     other = [part.replace("@3", "@2") for part in command]

@@ -24,7 +24,7 @@ from pretrain.vocabularies import Unigram
 
 @pytest.fixture(scope="module")
 def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with two files: documents of the sample text to train on, and some that are held out."""
+    """Write documents of the sample text to a file for training and a held-out file; return their folder."""
     lines = [line for line in (sample / "text.txt").read_text(encoding="utf-8").splitlines() if line]
     folder = tmp_path_factory.mktemp("texts")
     documents = ["\n".join(lines[i : i + 4]) for i in range(0, len(lines), 4)]
@@ -35,17 +35,17 @@ def texts(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def corpus(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    """Return that folder prepared with 500 pieces, its second file held out."""
+    """Prepare this folder with 500 pieces and its second file held out; return the corpus."""
     return prepare([str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path_factory.mktemp("cache"))
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Every file below a folder with its hash."""
+    """Return the SHA-256 of every file below a folder, by its path there."""
     return {str(path.relative_to(folder)): runs.sha256(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_tokens_are_those_of_the_text(corpus: Corpus, texts: Path) -> None:
-    """Sentences and documents of the file are found again in the stored arrays, token for token."""
+def test_stored_tokens_are_those_of_the_text(corpus: Corpus, texts: Path) -> None:
+    """The stored arrays have the sentences and documents of the held-out file, token for token."""
     tokenizer = load(corpus.tokenizer_folder)
     text = corpus.heldout
     documents = (texts / "zheldout.txt").read_text(encoding="utf-8").split("\n\n")
@@ -66,8 +66,8 @@ def test_heldout_text_is_not_trained_on(corpus: Corpus) -> None:
     assert corpus.fingerprint["train"]["cleaning"]["short_documents"] == 1
 
 
-def test_the_fingerprint_counts_and_names_no_path(corpus: Corpus, texts: Path) -> None:
-    """The fingerprint holds names, counts and hashes of what is on disk."""
+def test_fingerprint_contains_counts_and_no_path(corpus: Corpus, texts: Path) -> None:
+    """It also has the hashes of the files on disk."""
     fingerprint = corpus.fingerprint
     assert fingerprint["train"]["tokens"] == len(corpus.train.tokens) > 1000
     assert fingerprint["train"]["documents"] == len(corpus.train.documents) - 1
@@ -76,8 +76,8 @@ def test_the_fingerprint_counts_and_names_no_path(corpus: Corpus, texts: Path) -
     assert str(texts.parent) not in json.dumps(fingerprint)
 
 
-def test_nothing_is_prepared_twice(corpus: Corpus, texts: Path) -> None:
-    """The same sources open the same folder without reading a text; other settings make another folder."""
+def test_corpus_is_prepared_once(corpus: Corpus, texts: Path) -> None:
+    """The same sources open the same folder without further work; other settings make another folder."""
     said: list[str] = []
     arguments = [str(texts)], [str(texts / "zheldout.txt")]
     again = prepare(*arguments, 500, corpus.folder.parent, said.append)
@@ -86,10 +86,10 @@ def test_nothing_is_prepared_twice(corpus: Corpus, texts: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["tokenizer", "heldout", "train"])
-def test_an_interrupted_preparation_goes_on(
+def test_interrupted_preparation_is_completed(
     corpus: Corpus, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    """Stopped in the middle of any part, the same command ends with the files of an uninterrupted one."""
+    """Wherever it was interrupted, the same call ends with the files of an uninterrupted preparation."""
     arguments = [str(texts)], [str(texts / "zheldout.txt")], 500, tmp_path
     replace = os.replace
 
@@ -111,15 +111,15 @@ def test_an_interrupted_preparation_goes_on(
 
 
 @pytest.mark.parametrize(("files", "counted"), [(1, "1 source"), (2, "2 sources")])
-def test_preparing_says_how_many_sources_there_are(corpus: Corpus, texts: Path, tmp_path: Path, files, counted) -> None:
-    """That the tokenizer is trained on."""
+def test_number_of_sources_is_reported(corpus: Corpus, texts: Path, tmp_path: Path, files, counted) -> None:
+    """The first message says that the tokenizer is trained on them."""
     said = []
     prepare([str(texts / "train.txt"), str(texts / "zheldout.txt")][:files], [], 500, tmp_path, said.append)
     assert said[0] == f"training the tokenizer on {counted}"
 
 
-def test_two_trainings_of_the_same_text_prepare_it_once(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
-    """The second says that it waits, writes nothing meanwhile, and opens what the first has prepared."""
+def test_second_training_waits_for_the_first_to_prepare(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+    """It says that it waits, writes nothing meanwhile, and opens the corpus that the first has prepared."""
     folder = tmp_path / corpus.folder.name
     waits, said = Event(), []
 
@@ -148,10 +148,10 @@ FILES = ("corpus.json", "train/tokens.bin", "train/sentences.npy", "heldout/docu
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_cache_names_the_folder_to_delete(
+def test_error_names_the_damaged_folder_to_delete(
     corpus: Corpus, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
-    """A flipped bit, half a file or none: one sentence, and nothing is trained on it."""
+    """A flipped bit, a truncated file and a missing file each raise an error of one line."""
     folder = Path(shutil.copytree(corpus.folder, tmp_path / "cache"))
     assert open_corpus(folder).fingerprint == corpus.fingerprint
     damage(folder / name)
@@ -160,8 +160,8 @@ def test_a_damaged_cache_names_the_folder_to_delete(
     assert "\n" not in str(error.value)
 
 
-def test_a_cache_of_an_earlier_version_gets_its_checksums(corpus: Corpus, tmp_path: Path) -> None:
-    """At its first opening; a part of one that was never finished and cannot be read is reported as well."""
+def test_corpus_of_earlier_version_gets_checksums(corpus: Corpus, tmp_path: Path) -> None:
+    """They are written when it is first opened; a part that cannot be read is reported then."""
     folder = Path(shutil.copytree(corpus.folder, tmp_path / "cache"))
     (folder / CHECKSUMS).unlink()
     open_corpus(folder)
@@ -172,8 +172,8 @@ def test_a_cache_of_an_earlier_version_gets_its_checksums(corpus: Corpus, tmp_pa
         open_corpus(folder)
 
 
-def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
-    """No source left, text too short, and an impossible vocabulary are one sentence each, and nothing is kept."""
+def test_empty_corpus_is_refused(texts: Path, tmp_path: Path) -> None:
+    """Each cause has a message: no source left, no usable document, too many pieces; no empty corpus is kept."""
     train = str(texts / "train.txt")
     with pytest.raises(CorpusError, match="No text is left to train on"):
         prepare([train], [train], 500, tmp_path)
@@ -190,8 +190,8 @@ def test_a_corpus_of_nothing_is_said(texts: Path, tmp_path: Path) -> None:
         prepare([train], [], 100_000, tmp_path)
 
 
-def test_frequencies_are_those_of_the_words(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
-    """Counting words in the token ids gives what counting them in the text gives, written by rank."""
+def test_frequencies_equal_word_counts_of_the_text(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+    """Words are counted in the token ids and written by rank; words with an unknown piece are left out."""
     tokenizer = load(corpus.tokenizer_folder)
     lines = (texts / "train.txt").read_text(encoding="utf-8").splitlines()[:-1]  # the last is held out
     words = Counter(word.removeprefix(Unigram.word_start) for line in lines for word in cut(tokenizer, line))
@@ -202,8 +202,8 @@ def test_frequencies_are_those_of_the_words(corpus: Corpus, texts: Path, tmp_pat
     assert rows == sorted(rows, key=lambda row: (-int(row[1]), row[0])) and dict(rows)["the"] == str(words["the"])
 
 
-def test_real_text_is_prepared(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The beginning of a real shard becomes a corpus with hardly an unknown token."""
+def test_real_text_has_few_unknown_tokens(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 1,000 pieces, less than 0.2 % of the tokens in 600,000 characters of Wikipedia are unknown."""
     monkeypatch.setattr(corpora, "SAMPLE_BYTES", 500_000)
     with lzma.open(shared_data / "corpus" / "wikipedia" / "wikipedia-013.txt.xz", "rt", encoding="utf-8") as shard:
         (tmp_path / "part.txt").write_text(shard.read(600_000), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Several devices and hosts train as one does: virtual ones of a CPU give its curve, and a run moves between them."""
+"""Tests of several devices and hosts: virtual ones of a CPU have the losses of one, and a run moves between them."""
 
 import json
 import os
@@ -35,21 +35,21 @@ if os.environ["KERAS_BACKEND"] == "tensorflow":
 from pretrain.__main__ import main
 sys.exit(main())
 """  # python -m pretrain on two virtual devices
-ON_A_HOST = 480  # seconds after which a host is taken to wait for one that has stopped
+ON_A_HOST = 480  # seconds after which a host is assumed to wait for one that has stopped
 
-Way = Callable[[list[str], Path, str], None]  # trains by this command line a run with this backend
+Way = Callable[[list[str], Path, str], None]  # trains a run with this command line and backend
 
 
 @pytest.fixture(scope="module")
 def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Return the command line of a training whose every update is clipped, to which a run is added."""
+    """Return the command line of a training that clips every update; the run's folder is to be appended."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     return ["tiny", *corpus, "--set", *SETTINGS, "--run"]
 
 
 @pytest.fixture(scope="module")
 def by_one(request: pytest.FixtureRequest, arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the run of one device, by the backend that the test names."""
+    """Train on one device with the backend that the test names; return the run's folder."""
     pytest.importorskip(request.param)
     run = tmp_path_factory.mktemp(request.param) / "one"
     one_device(arguments, run, request.param)
@@ -57,7 +57,7 @@ def by_one(request: pytest.FixtureRequest, arguments: list[str], tmp_path_factor
 
 
 def losses(run: Path) -> np.ndarray:
-    """Loss of the masked words and of the pairs at each step [STEPS, 2], as they were in training."""
+    """Return the training losses of masked words and pairs at each step, [STEPS, 2]."""
     rows = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     train = [row for row in rows if row["split"] == "train"]
     assert [row["step"] for row in train] == list(range(1, STEPS + 1))
@@ -65,12 +65,12 @@ def losses(run: Path) -> np.ndarray:
 
 
 def files(run: Path) -> list[Path]:
-    """Every file of a run, as paths within it."""
+    """Return the path of every file of a run within its folder."""
     return sorted(path.relative_to(run) for path in run.rglob("*") if path.is_file())
 
 
 def start(program: list[str], backend: str, environment: dict[str, str], folder: Path) -> subprocess.Popen:
-    """Return a process whose output and temporary files go to this folder."""
+    """Start a process whose output goes to a file in this folder."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": str(REPOSITORY)} | environment
     command = [sys.executable, *program]
@@ -79,7 +79,7 @@ def start(program: list[str], backend: str, environment: dict[str, str], folder:
 
 
 def finish(processes: list[subprocess.Popen], folders: list[Path]) -> None:
-    """Wait until all have ended well; none is left running."""
+    """Check that all processes end with status 0; leave none running."""
     try:
         for process, folder in zip(processes, folders, strict=True):
             assert process.wait(ON_A_HOST) == 0, (folder / "output").read_text()
@@ -89,7 +89,7 @@ def finish(processes: list[subprocess.Popen], folders: list[Path]) -> None:
 
 
 def one_device(arguments: list[str], run: Path, backend: str) -> None:
-    """In this process, or where the backend is another, in one of its own."""
+    """Train in this process, or in a new one if the backend differs."""
     if backend == keras.backend.backend():
         assert main([*arguments, str(run)]) == 0
         return
@@ -98,13 +98,13 @@ def one_device(arguments: list[str], run: Path, backend: str) -> None:
 
 
 def two_devices(arguments: list[str], run: Path, backend: str) -> None:
-    """Two virtual devices of one process."""
+    """Train on two virtual devices of one process."""
     folder = run.parent / "process"
     finish([start(["-c", VIRTUAL, *arguments, str(run)], backend, {}, folder)], [folder])
 
 
 def two_hosts(arguments: list[str], run: Path, backend: str) -> None:
-    """Two processes of one device each, which meet on this machine; the second leaves nothing behind."""
+    """Train in two processes of one device each; check that the second leaves no temporary log behind."""
     several = ["--several-hosts"] if backend == "jax" else []
     folders = [run.parent / f"host{host}" for host in range(2)]
     temporary = run.parent / "temporary"
@@ -123,7 +123,7 @@ def two_hosts(arguments: list[str], run: Path, backend: str) -> None:
 
 
 def of_hosts(backend: str) -> list[dict[str, str]]:
-    """Return the variables by which each of two hosts finds the other: addresses that are free now."""
+    """Return the environment by which each of two hosts finds the other, at addresses that are free now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(2)]
         for each in sockets:
@@ -144,10 +144,10 @@ def of_hosts(backend: str) -> list[dict[str, str]]:
     indirect=["by_one"],
     scope="module",
 )
-def test_two_have_the_curve_of_one(
+def test_two_devices_or_hosts_have_the_losses_of_one(
     several: Way, backend: str, onto_one: bool, by_one: Path, arguments: list[str], tmp_path: Path
 ):
-    """Over twenty updates to 1e-5, with the same files; a run stopped half-way goes on with it on another number."""
+    """Twenty losses agree to 1e-5, with the same files, even if the number of devices changes half-way."""
     by_two = tmp_path / "two"
     several(arguments, by_two, backend)
     expected = losses(by_one)
@@ -161,10 +161,10 @@ def test_two_have_the_curve_of_one(
 
 
 @pytest.mark.slow
-def test_two_devices_train_a_gpt2_as_one_does(texts: tuple[Path, Path], cache: Path, tmp_path: Path):
-    """Every token of a sequence is predicted on the device that has the sequence: the same losses to 1e-5."""
+def test_two_devices_have_the_losses_of_one_for_gpt2(texts: tuple[Path, Path], cache: Path, tmp_path: Path):
+    """Every token of a sequence is predicted on the device that has the sequence; losses agree to 1e-5."""
     settings = [setting for setting in SETTINGS if not setting.startswith("measured")]
-    dropout = ["hidden_dropout_prob=0", "attention_probs_dropout_prob=0"]  # its pattern is another on each device
+    dropout = ["hidden_dropout_prob=0", "attention_probs_dropout_prob=0"]  # which differs between devices
     command = ["gpt2-tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--set", *settings, *dropout, "--run"]
     found = []
     for way in (one_device, two_devices):
@@ -175,13 +175,13 @@ def test_two_devices_train_a_gpt2_as_one_does(texts: tuple[Path, Path], cache: P
 
 
 def test_one_device_needs_no_distribution():
-    """On a machine with one device, training is what it is without this module."""
+    """On a machine with one device, `find_devices` returns the base class."""
     found = find_devices()
     assert type(found) is Devices and found.count == 1
 
 
-def test_parts_of_a_batch_are_its_rows(data: Data):
-    """Every array is divided alike, and together the parts are the batch."""
+def test_batch_is_divided_into_equal_parts(data: Data):
+    """The parts of every array together are that of the batch."""
     batch = data.training(0)
     parts = [part_of(batch, index, 2) for index in range(2)]
     for name, array in batch.inputs().items():
@@ -189,8 +189,8 @@ def test_parts_of_a_batch_are_its_rows(data: Data):
     assert len(parts[0].ids) == len(batch.ids) // 2
 
 
-def test_a_batch_that_cannot_be_divided_is_refused(config: Config):
-    """The sentence names the setting, its value and the number of devices; a phase that never comes may have any."""
+def test_indivisible_batch_size_is_refused(config: Config):
+    """The error names the setting, its value and the number of devices; the size of an unused phase is ignored."""
     three = Devices()
     three.count = 3
     with pytest.raises(ConfigError, match="batch_size 8 cannot be divided among 3 devices"):
@@ -200,14 +200,14 @@ def test_a_batch_that_cannot_be_divided_is_refused(config: Config):
     three.check(replace(config, batch_size=9, short_steps=0, long_every=0))
 
 
-def test_several_hosts_are_named_as_the_backend_has_it():
-    """--several-hosts is JAX's; TensorFlow reads TF_CONFIG."""
+def test_several_hosts_option_needs_jax():
+    """TensorFlow reads TF_CONFIG and needs no option."""
     with pytest.raises(ConfigError, match="--several-hosts is for JAX, and KERAS_BACKEND is tensorflow"):
         find_devices(several_hosts=True)
 
 
 class Host(Devices):
-    """One of several hosts, which notes when it waits for the others."""
+    """One of several hosts, which records when it waits for the others."""
 
     def __init__(self, is_first: bool):
         self.is_first_host, self.events = is_first, []
@@ -217,16 +217,16 @@ class Host(Devices):
 
 
 @pytest.mark.parametrize(("is_first", "events"), [(True, ["block", "meet"]), (False, ["meet", "block"])])
-def test_the_first_host_goes_before_the_others(is_first: bool, events: list[str]):
-    """It lets them in when it has gone through the block."""
+def test_first_host_runs_the_block_first(is_first: bool, events: list[str]):
+    """The other hosts wait until the first one has left the block."""
     host = Host(is_first)
     with host.first_alone():
         host.events.append("block")
     assert host.events == events
 
 
-def test_another_host_writes_a_copy_that_is_thrown_away(tiny_run: Run, tmp_path: Path):
-    """The copy has the last state and the checkpoint from which the run goes on; the run itself stays as it was."""
+def test_other_hosts_write_a_temporary_copy(tiny_run: Run, tmp_path: Path):
+    """The copy has the last state and the checkpoint that the run started from; the run itself is unchanged."""
     run = replace(tiny_run, path=tmp_path / "own", origin=Origin("first", 8, 0, 0, "", ()))
     shutil.copytree(tiny_run.path / "checkpoints", run.path / "checkpoints")
     (run.path / "state").mkdir()

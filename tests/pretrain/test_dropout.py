@@ -1,4 +1,4 @@
-"""Dropout by itself: as Keras's on one device, and another pattern on each replica."""
+"""Tests of the dropout layer: equal to Keras's on one device, and with a different pattern on each replica."""
 
 import json
 import os
@@ -38,9 +38,9 @@ print(json.dumps([[part.numpy().tolist() for part in parts] for parts in drawn])
 
 
 def write_resumed(file: Path) -> None:
-    """Write three draws of a layer, those of one that is resumed at the first of them, and the count of draws before.
+    """Write three draws of a layer, those of one resumed from its state, and the number of draws in that state.
 
-    With the Keras of this process.
+    The backend is that of this process.
     """
 
     def draw(layer: Dropout) -> list[list[float]]:
@@ -59,8 +59,8 @@ def write_resumed(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_replica_drops_other_numbers():
-    """The first drops what one device would, the second others, at each update anew."""
+def test_replicas_drop_different_numbers():
+    """The first replica drops what one device would, the second differs, and both draw anew at each update."""
     environment = os.environ | {"KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", ON_REPLICAS]
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
@@ -74,14 +74,14 @@ def test_every_replica_drops_other_numbers():
     assert len(np.unique(patterns, axis=0)) == 2 * UPDATES
 
 
-def test_a_layer_that_is_resumed_drops_what_it_would_have(by_torch: Path):
-    """On torch too, whose generators without a seed of their own count no draw."""
+def test_resumed_layer_drops_the_same_numbers(by_torch: Path):
+    """The backend is torch, with which Keras's generators without a given seed do not count their draws."""
     going_on, resumed, count = json.loads((by_torch / "dropout.json").read_text())
     assert going_on == resumed and count == UPDATES and len({tuple(one) for one in going_on}) == UPDATES
 
 
-def test_it_drops_what_keras_drops():
-    """On one device, the same seed drops the same numbers as in Keras's layer, and leaves the same ones scaled."""
+def test_dropout_equals_that_of_keras():
+    """On one device, the same seed drops the same numbers as in Keras's layer, and scales the others equally."""
     x = np.arange(1, 101, dtype=np.float32)
     found = []
     for kind in (Dropout, keras.layers.Dropout):
@@ -91,8 +91,8 @@ def test_it_drops_what_keras_drops():
     np.testing.assert_array_equal(*found)
 
 
-def test_compiled_it_drops_its_share_anew_and_again_from_the_same_state():
-    """As training compiles it, with random numbers of another kind: each update its own, the same after a resume."""
+def test_compiled_dropout_is_random_and_repeatable():
+    """XLA draws with another generator; updates are independent, and the same state gives the same draw."""
     layer = Dropout(0.2)
     state = np.array(layer.seeds.state)
     update = tf.function(lambda: layer(tf.ones([100, 200]), training=True), jit_compile=True)
@@ -106,7 +106,7 @@ def test_compiled_it_drops_its_share_anew_and_again_from_the_same_state():
 
 
 def test_nothing_is_dropped_outside_training():
-    """The numbers come back as they are, and no draw is counted."""
+    """The numbers are returned unchanged, and no draw is counted."""
     layer = Dropout(0.5)
     before = np.array(layer.seeds.state)
     x = np.arange(10, dtype=np.float32)

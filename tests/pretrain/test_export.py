@@ -1,4 +1,4 @@
-"""Checkpoints on disk: whole folders in Hugging Face layout, in the precision that was asked for."""
+"""Tests of checkpoints on disk: whole folders in Hugging Face layout, in the configured precision."""
 
 import errno
 import os
@@ -27,21 +27,21 @@ def run(tmp_path: Path) -> Run:
 
 
 def written(run: Run, step: int) -> Checkpoint:
-    """Return the checkpoint of that step, its files checked against the manifest."""
+    """Return the checkpoint of this step after checking its files against the manifest."""
     checkpoint = runs.checkpoint(run, step)
     runs.verify(checkpoint)
     return checkpoint
 
 
 def test_every_weight_is_exported_once(model: PretrainingModel):
-    """The exported tensors hold as many numbers as the model has."""
+    """The exported tensors and the model have the same number of parameters."""
     assert sum(array.size for array in tensors(FAMILIES["albert"].modules(model)).values()) == sum(
         int(np.prod(variable.shape)) for variable in model.trainable_variables
     )
 
 
 def test_float16_checkpoints_hold_the_rounded_weights(model: PretrainingModel, config: Config, run: Run):
-    """Each tensor is the float32 one rounded to the nearest float16, and config.json says so."""
+    """Each tensor is the float32 one rounded to the nearest float16, and config.json names the type."""
     folder = write_checkpoint(model, replace(config, checkpoint_dtype="float16"), run.path, Progress(1, 8, 100))
     exact, stored = tensors(FAMILIES["albert"].modules(model)), load_file(folder / "model.safetensors")
     assert exact.keys() == stored.keys() and '"float16"' in (folder / "config.json").read_text()
@@ -50,18 +50,18 @@ def test_float16_checkpoints_hold_the_rounded_weights(model: PretrainingModel, c
         np.testing.assert_array_equal(array, exact[name].astype(np.float16))
 
 
-def test_the_manifest_says_what_was_seen_and_what_is_there(model: PretrainingModel, config: Config, run: Run):
-    """Step, sequences and tokens come back as given, and both files with their hashes."""
+def test_manifest_has_counts_and_hashes(model: PretrainingModel, config: Config, run: Run):
+    """Step, sequences and tokens are read back as given, and both files match their hashes."""
     write_checkpoint(model, config, run.path, Progress(7, sequences=56, tokens=700))
     found = written(run, 7)
     assert (found.step, found.sequences, found.tokens) == (7, 56, 700)
     assert {path.name for path in found.path.iterdir()} == {"config.json", "model.safetensors", "manifest.json"}
 
 
-def test_a_checkpoint_appears_whole_or_not_at_all(
+def test_checkpoint_appears_whole_or_not_at_all(
     model: PretrainingModel, config: Config, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    """Stopped before the folder is renamed, no step is to be seen; written again, it is whole and nothing is left."""
+    """If writing stops before the folder is renamed, no step is visible; written again, it is whole."""
 
     def stop(*_):
         raise KeyboardInterrupt
@@ -78,8 +78,8 @@ def test_a_checkpoint_appears_whole_or_not_at_all(
     assert [path.name for path in (run.path / "checkpoints").iterdir()] == ["step5"]
 
 
-def test_a_full_disk_is_an_error_of_the_system(model: PretrainingModel, config: Config, run: Run, monkeypatch):
-    """The command line says it in one sentence; no half of a checkpoint is left."""
+def test_full_disk_leaves_no_partial_checkpoint(model: PretrainingModel, config: Config, run: Run, monkeypatch):
+    """The OSError passes through, for the command line to report."""
 
     def write(path: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
