@@ -1,4 +1,4 @@
-"""Masking of n-grams and of single pieces: invariants on every batch, shares over many."""
+"""Tests of masking n-grams and single pieces: invariants of every batch, and shares over many batches."""
 
 from collections import Counter
 from dataclasses import replace
@@ -14,14 +14,14 @@ SPECIAL = (0, 1, 2, 3, 4)
 
 @pytest.fixture(scope="module")
 def masking() -> Masking:
-    """Odd pieces begin a word, even ones continue it."""
+    """Return a masking for a vocabulary in which odd pieces begin a word and even ones continue it."""
     starts = np.arange(VOCABULARY) % 2 == 1
     starts[list(SPECIAL)] = False
     return Masking(starts, MASK, SPECIAL, 0.15, 3)
 
 
 def batch(rng: np.random.Generator, rows: int = 64, length: int = 60):
-    """Rows of [CLS] A [SEP] B [SEP] with random pieces, some of them padded."""
+    """Return the arrays of rows [CLS] A [SEP] B [SEP] with random pieces; every fourth row is padded."""
     ids = rng.integers(5, VOCABULARY, (rows, length))
     ids[:, 0], ids[:, length // 2], ids[:, -1] = 2, 3, 3
     attention_mask = np.ones((rows, length), int)
@@ -29,8 +29,8 @@ def batch(rng: np.random.Generator, rows: int = 64, length: int = 60):
     return ids, np.zeros_like(ids), attention_mask, rng.integers(0, 2, rows)
 
 
-def test_a_word_is_masked_whole_and_specials_never(masking):
-    """Every run of chosen positions begins at a word's first piece and ends before the next one's."""
+def test_words_are_masked_whole_and_special_tokens_never(masking):
+    """Every run of chosen positions begins with the first piece of a word or segment, and ends with a word."""
     rng = np.random.default_rng(1)
     ids, *rest = batch(rng)
     result = masking(ids, *rest, rng)
@@ -47,8 +47,8 @@ def test_a_word_is_masked_whole_and_specials_never(masking):
             assert not continues or after in chosen
 
 
-def test_labels_are_the_tokens_that_were_there_and_nothing_else_changes(masking):
-    """Only chosen positions differ from the text, and each label is the original piece."""
+def test_labels_are_original_tokens_and_only_chosen_positions_change(masking):
+    """Also, no position is chosen twice in a row of the batch."""
     rng = np.random.default_rng(2)
     ids, *rest = batch(rng)
     result = masking(ids, *rest, rng)
@@ -60,8 +60,8 @@ def test_labels_are_the_tokens_that_were_there_and_nothing_else_changes(masking)
     assert all(len(set(result.positions[row][used[row]])) == used[row].sum() for row in range(len(ids)))
 
 
-def test_shares_are_those_of_the_recipe(masking):
-    """15 % of the tokens; of these 80 % [MASK], 10 % random, 10 % unchanged."""
+def test_shares_follow_the_recipe_of_bert(masking):
+    """15 % of the tokens are chosen; of these, 80 % become [MASK], 10 % a random piece, and 10 % stay unchanged."""
     rng = np.random.default_rng(3)
     masked = same = total = tokens = 0
     for _ in range(40):
@@ -78,8 +78,8 @@ def test_shares_are_those_of_the_recipe(masking):
     assert same / total == pytest.approx(0.1 + 0.1 / (VOCABULARY - 5), abs=0.01)
 
 
-def test_ngrams_are_drawn_with_probability_proportional_to_one_over_n():
-    """With room for all, single words make 6/11 of the spans, pairs 3/11, triples 2/11."""
+def test_ngram_sizes_have_probabilities_proportional_to_one_over_n():
+    """If every n-gram fits, 6/11 of them are single words, 3/11 pairs and 2/11 triples; triples are counted here."""
     starts = np.ones(VOCABULARY, bool)
     wide = Masking(starts, MASK, SPECIAL, 0.005, 3)
     rng = np.random.default_rng(4)
@@ -87,17 +87,17 @@ def test_ngrams_are_drawn_with_probability_proportional_to_one_over_n():
     ids[0] = ids[-1] = 3
     maskable = ~np.isin(ids, SPECIAL)
     sizes: Counter[int] = Counter()
-    for _ in range(3000):  # the budget of 4 tokens always holds the first span drawn
+    for _ in range(3000):  # the budget of 3 tokens always has room for the first n-gram
         order = np.random.default_rng(rng.integers(1 << 31))
         chosen = wide.choose(ids, maskable, 600, order)
         assert 1 <= len(chosen) <= 3
         sizes[int(len(chosen) == 3 and chosen[2] - chosen[0] == 2)] += 1
-    # 3 tokens in one piece: a triple (2/11), or a smaller span that happened to touch the next one (rare here)
+    # 3 adjacent tokens are a triple (2/11), or smaller n-grams that happen to be neighbours (rare here)
     assert sizes[1] / 3000 == pytest.approx(2 / 11, abs=0.03)
 
 
-def test_a_word_with_an_unknown_piece_is_masked_whole():
-    """<unk> belongs to the word that it is in, at its beginning, inside and at its end."""
+def test_word_with_unknown_piece_is_masked_whole():
+    """<unk> belongs to its word, whether it is inside the word or at its end."""
     unknown, special = 1, (0, 2, 3, 4)
     starts = np.arange(VOCABULARY) % 2 == 1
     starts[[*special, unknown]] = False
@@ -114,8 +114,8 @@ def test_a_word_with_an_unknown_piece_is_masked_whole():
     assert seen == set(range(1, 11))
 
 
-def test_the_budget_is_rounded(masking):
-    """15 % of 57 tokens are 8.55, so 9 are masked; of 3 tokens one is; pieces fill it up to the last token."""
+def test_number_of_masked_tokens_is_rounded(masking):
+    """15 % of 57 tokens are 8.55, so 9 are masked; of 3 tokens, 1 is. If each piece is a word, exactly 9 are chosen."""
     assert [masking.predictions(tokens) for tokens in (57, 56, 3)] == [9, 8, 1]
     single = replace(masking, word_start=np.ones(VOCABULARY, bool))
     rng = np.random.default_rng(7)
@@ -123,8 +123,8 @@ def test_the_budget_is_rounded(masking):
     assert len(single.choose(ids, np.ones(57, bool), 57, rng)) == 9
 
 
-def test_a_random_piece_is_an_ordinary_one():
-    """Where a token is replaced at random, every ordinary piece comes up and a special token or <unk> never does."""
+def test_random_pieces_are_ordinary_pieces():
+    """Random replacements include every other ordinary piece, but never a special token or <unk>."""
     masking = Masking(np.ones(12, bool), MASK, (0, 2, 3, 4), 0.9, 1)
     rng = np.random.default_rng(8)
     ids = np.full((400, 30), 5)
@@ -133,16 +133,16 @@ def test_a_random_piece_is_an_ordinary_one():
     assert set(replaced.tolist()) == {6, 7, 8, 9, 10, 11}
 
 
-def test_arrays_are_as_wide_as_the_largest_share_needs(masking):
-    """A share that changes over the run changes how many positions are used, not the shape of the batch."""
+def test_arrays_have_room_for_the_largest_share(masking):
+    """If the masked share changes during a run, the number of used positions changes, but not the batch's shape."""
     growing = replace(masking, masked_share=0.2, widest_share=0.4)
     rng = np.random.default_rng(9)
     result = growing(*batch(rng), rng)
     assert result.positions.shape == (64, 24) and result.weights.sum(1).max() == 12
 
 
-def test_the_arrays_hold_the_largest_share_rounded(masking):
-    """35 % of 57 tokens are 19.95: 20, whatever share is masked now."""
+def test_array_width_is_rounded(masking):
+    """35 % of 57 tokens are 19.95, so the arrays have 20 columns, whatever share is masked now."""
     rng = np.random.default_rng(12)
     ids = rng.integers(5, VOCABULARY, (4, 57))
     one = np.ones_like(ids)
@@ -152,8 +152,8 @@ def test_the_arrays_hold_the_largest_share_rounded(masking):
         assert each(ids, 0 * one, one, np.zeros(4), rng).positions.shape == (4, 20)
 
 
-def test_what_follows_a_special_token_begins_a_word(masking):
-    """A segment that was cut inside a word can be masked from its first piece on."""
+def test_piece_after_special_token_begins_a_word(masking):
+    """Thus the first pieces of a segment can be masked even if the segment was cut inside a word."""
     inside, begins = np.flatnonzero(~masking.word_start)[-1], np.flatnonzero(masking.word_start)[-1]
     assert inside not in SPECIAL
     ids = np.array([2, inside, inside, begins, 3, inside, 3])
@@ -164,8 +164,8 @@ def test_what_follows_a_special_token_begins_a_word(masking):
     assert all((1 in places) == (2 in places) for places in chosen)
 
 
-def test_draws_leave_the_generator_as_it_was(masking):
-    """Held-out batches that follow have the masks that they had before a generator was trained."""
+def test_draws_do_not_advance_the_random_generator(masking):
+    """Otherwise the masks of later held-out batches would depend on the draws, which only ELECTRA's generator uses."""
     one, other = np.random.default_rng(13), np.random.default_rng(13)
     ids, token_type_ids, attention_mask, pair = batch(np.random.default_rng(14))
     found = masking(ids, token_type_ids, attention_mask, pair, one)
@@ -175,16 +175,16 @@ def test_draws_leave_the_generator_as_it_was(masking):
     assert one.bit_generator.state == other.bit_generator.state
 
 
-def test_masking_is_a_function_of_the_generator_alone(masking):
-    """The same seed masks the same positions in the same way."""
+def test_same_seed_gives_the_same_masking(masking):
+    """Every array of both batches is equal, including the draws."""
     ids, *rest = batch(np.random.default_rng(5))
     first, second = (masking(ids, *rest, np.random.default_rng([7, 9])) for _ in range(2))
     for name, array in vars(first).items():
         assert (array == getattr(second, name)).all()
 
 
-def test_the_shares_of_masks_and_random_pieces_are_settings(masking):
-    """As ELECTRA masks: 85 % [MASK], no random piece, the rest as it is."""
+def test_shares_of_masks_and_random_pieces_can_be_set(masking):
+    """ELECTRA, for example, replaces 85 % by [MASK] and none by a random piece, and leaves the rest unchanged."""
     electra = replace(masking, mask_token_share=0.85, random_token_share=0.0)
     rng = np.random.default_rng(10)
     result = electra(*batch(rng, rows=2000), rng)
@@ -195,7 +195,7 @@ def test_the_shares_of_masks_and_random_pieces_are_settings(masking):
 
 
 def test_draws_are_uniform(masking):
-    """Spread evenly below DRAWS, from zero on."""
+    """They range from 0 to below DRAWS, and their mean is within five standard errors of the middle."""
     rng = np.random.default_rng(11)
     draws = masking(*batch(rng, rows=2000), rng).draws / DRAWS
     assert draws.min() >= 0 and draws.max() < 1

@@ -1,4 +1,4 @@
-"""Held-out measures against a slow computation from the logits, one prediction at a time."""
+"""Tests of held-out measures against a slow computation from the logits, one prediction at a time."""
 
 from collections import defaultdict
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ from pretrain.measure import Measurement, heldout_entry, heldout_row, measured
 from pretrain.model import PretrainingModel
 
 
-def test_a_measure_is_what_the_logits_say(model: PretrainingModel, data: Data, monkeypatch: pytest.MonkeyPatch):
-    """Loss, accuracy and n over all masked positions and by bucket, and sentence order, of every length and masking."""
+def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Data, monkeypatch: pytest.MonkeyPatch):
+    """This holds for every length and masking: over all masked positions, per bucket of positions, and for pairs."""
     monkeypatch.setattr("pretrain.measure.BUCKET", 16)
     heldout = list(data.heldout())
     measures = Measurement(model, heldout).take()
@@ -38,8 +38,8 @@ def test_a_measure_is_what_the_logits_say(model: PretrainingModel, data: Data, m
         ]
 
 
-def test_the_curve_of_a_run_is_its_first_measure(model: PretrainingModel, data: Data):
-    """The fields of the held-out row are those of the shortest length, masked as in training."""
+def test_heldout_row_has_the_first_measure(model: PretrainingModel, data: Data):
+    """The first measure is masked as in training; the loss of the row is the sum of both objectives."""
     measures = Measurement(model, list(data.heldout())[:1]).take()
     found = heldout_row(measures, FAMILIES["albert"].objectives(preset("tiny")))
     assert found["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
@@ -47,14 +47,14 @@ def test_the_curve_of_a_run_is_its_first_measure(model: PretrainingModel, data: 
     assert found["loss"] == pytest.approx(measures[0]["loss"] + measures[0]["sentence_order_loss"])
 
 
-def test_a_baseline_is_how_often_the_usual_answer_is_right():
-    """Over the predictions that count, of all batches; as where most tokens are original."""
+def test_baseline_is_the_accuracy_of_the_most_frequent_answer():
+    """It is a mean over the counted predictions of all batches; for ELECTRA, the most frequent answer is "original"."""
     rng = np.random.default_rng(0)
     scored = [{name: rng.random((4, 3, 5)) for name in ("own", "other")} for _ in range(2)]
     for each in scored:
         for numbers in each.values():
-            numbers[2] = numbers[2] > 0.5  # which count
-    positions = [SimpleNamespace(positions=np.zeros((3, 2), int))] * 2  # of another objective
+            numbers[2] = numbers[2] > 0.5  # 1 for predictions that count
+    positions = [SimpleNamespace(positions=np.zeros((3, 2), int))] * 2  # shaped for another objective
     found = measured(("own", "other"), positions, scored)
     for name, prefix in (("own", ""), ("other", "other_")):
         counted = [rows for each in scored for rows in each[name].reshape(4, -1).T.tolist() if rows[2]]
@@ -64,8 +64,8 @@ def test_a_baseline_is_how_often_the_usual_answer_is_right():
             assert found[prefix + kind] == pytest.approx(sum(values) / len(counted))
 
 
-def test_a_row_of_the_log_is_of_the_first_of_many_measures():
-    """Its losses are added up, and its counts are those of the first length and masking."""
+def test_log_row_has_the_means_of_the_first_measure():
+    """Its loss is the sum over objectives, its counts are those of the first measure, and all measures are kept."""
     first = {"loss": 2.0, "accuracy": 0.5, "n": 10}
     first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
     measures = [first, {name: value + 1 for name, value in first.items()}]

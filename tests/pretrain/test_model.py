@@ -1,4 +1,4 @@
-"""A network and its objectives as one model: heads at masked positions, weighted losses, a trace for each shape."""
+"""Tests of a network with its objectives: heads at masked positions, weighted losses, one trace for each shape."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ WEIGHTS = {"masked_lm": 1.0, "sentence_order": 1.0}
 
 @pytest.fixture(scope="module")
 def batch(config: Config, data: Data) -> MaskedBatch:
-    """Return a batch with both segments, padded by 1 to 9 tokens more than it came with."""
+    """Return a batch with both segments, whose rows are padded by 1, 2, 3, ... more tokens."""
     batch = data.training(config.short_steps)
     for row, padding in enumerate(range(1, 1 + len(batch.ids))):
         batch.ids[row, -padding:] = batch.token_type_ids[row, -padding:] = batch.attention_mask[row, -padding:] = 0
@@ -26,39 +26,39 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 @pytest.fixture(scope="module")
 def ours(model: PretrainingModel, batch: MaskedBatch) -> dict[str, np.ndarray]:
-    """Return the logits of both heads, that of the masked words at every position."""
+    """Return the logits of both heads, those of the masked words for every position."""
     everywhere = np.broadcast_to(np.arange(batch.ids.shape[1], dtype=np.int32), batch.ids.shape)
     logits = model(batch.inputs() | {"positions": everywhere})
     return {name: np.array(ops.convert_to_numpy(found)) for name, found in logits.items()}
 
 
 def of_logits(config: Config, logits: np.ndarray) -> float:
-    """Return the tolerance for logits of the same states: sums over states, twice in the norm, and over the table."""
+    """Return the tolerance of logits from equal states: sums over the states, twice in the norm, and over the table."""
     return bound(config.hidden_size + 3 * config.embedding_size, logits)
 
 
-def test_the_head_at_given_positions_is_the_head_everywhere(
+def test_logits_at_masked_positions_equal_those_computed_everywhere(
     config: Config, model: PretrainingModel, batch: MaskedBatch, ours: dict[str, np.ndarray]
 ):
-    """Training computes logits at masked positions only; they are rows of those at every position."""
+    """Training computes logits only at the masked positions."""
     found = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
     expected = np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=of_logits(config, expected))
 
 
 def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypatch: pytest.MonkeyPatch):
-    """However often short and long sequences take turns, the model is traced once for each of the two."""
+    """If short and long sequences alternate, the model is traced once for each of the two lengths."""
     traced, call = [], PretrainingModel.call
     model = build(config)
-    model.jit_compile = False  # XLA would compile for long what is traced
+    model.jit_compile = False  # XLA would take long to compile the traces
     monkeypatch.setattr(PretrainingModel, "call", lambda *given, **named: traced.append(1) or call(*given, **named))
     for step in range(4):  # short, short, long, short
         model.train(data.training(step), WEIGHTS)
     assert len(traced) == 2
 
 
-def test_losses_are_summed_with_their_weights(model: PretrainingModel, batch: MaskedBatch):
-    """The loss is linear in the weights, and an objective of weight 0 counts for nothing."""
+def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: MaskedBatch):
+    """The loss is linear in the weights, so an objective with weight 0 adds nothing."""
     logits = model(batch.inputs())
     found = [
         float(model.compute_loss(y=targets(batch, {"masked_lm": words, "sentence_order": order}), y_pred=logits))
@@ -67,14 +67,14 @@ def test_losses_are_summed_with_their_weights(model: PretrainingModel, batch: Ma
     assert found[0] + 0.25 * found[1] == pytest.approx(found[2], rel=EPSILON) and min(found) > 0
 
 
-def test_our_loss_is_that_of_transformers(
+def test_loss_is_that_of_transformers(
     config: Config, model: PretrainingModel, batch: MaskedBatch, ours: dict[str, np.ndarray]
 ):
-    """Labels at the masked positions, 0 for segments in order: the sum of both mean cross entropies."""
+    """It is the sum of two mean cross entropies: of labels at masked positions, and of pairs (label 0 if in order)."""
     used = batch.weights > 0
     logits = torch.tensor(np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)[used])
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(batch.labels[used]).long())
     expected += torch.nn.functional.cross_entropy(torch.tensor(ours["sentence_order"]), torch.tensor(batch.pair).long())
     found = model.compute_loss(y=targets(batch, WEIGHTS), y_pred=model(batch.inputs()))
-    sums = bound(config.vocab_size + batch.labels.size, ours["masked_lm"])  # of the softmax, and of the mean
+    sums = bound(config.vocab_size + batch.labels.size, ours["masked_lm"])  # in the softmax, and in the mean
     assert float(found) == pytest.approx(float(expected), abs=2 * of_logits(config, ours["masked_lm"]) + sums)

@@ -1,4 +1,4 @@
-"""Muon against its formula, written out slowly; with torch, where all variables are updated together, in a process."""
+"""Tests of Muon against its formula, one array at a time; torch, which updates them together, runs in a subprocess."""
 
 from pathlib import Path
 
@@ -19,13 +19,13 @@ Arrays = dict[str, np.ndarray]
 
 
 def arrays(seed: int) -> Arrays:
-    """Return an array for each variable, in double precision."""
+    """Return a random array for each variable, in double precision."""
     rng = np.random.default_rng(seed)
     return {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
 
 
 def write_trained(file: Path, dtype: str) -> None:
-    """Write the weights after some updates by `Muon` with the Keras of this process, in this type."""
+    """Write the weights after four updates by `Muon`, computed in this dtype with the Keras backend of this process."""
     import keras
 
     from pretrain.optimizer import Muon
@@ -57,7 +57,7 @@ def write_trained(file: Path, dtype: str) -> None:
 
 
 def slow_muon() -> Arrays:
-    """Return the weights after the same updates, one array at a time."""
+    """Return the weights after the same updates by the formula, one array at a time."""
     weights, m, v = arrays(0), dict.fromkeys(SHAPES, 0.0), dict.fromkeys(SHAPES, 0.0)
     for t in range(1, STEPS + 1):
         for name, g in arrays(t).items():
@@ -74,26 +74,26 @@ def slow_muon() -> Arrays:
 
 
 def slow_orthogonal(x: np.ndarray) -> np.ndarray:
-    """Five times 3.4445 s - 4.775 s^3 + 2.0315 s^5 of every singular value s, of a matrix of norm 1."""
+    """Scale x to norm 1, then replace every singular value s by 3.4445 s - 4.775 s^3 + 2.0315 s^5, five times."""
     left, sizes, right = np.linalg.svd(x / (np.linalg.norm(x) + 1e-7), full_matrices=False)
     for _ in range(5):
         sizes = 3.4445 * sizes - 4.775 * sizes**3 + 2.0315 * sizes**5
     return left @ np.diag(sizes) @ right
 
 
-def test_with_tensorflow_muon_follows_the_formula(tmp_path: Path):
-    """Matrices by Muon, all others and what is excluded by AdamW; decay of all but what is excluded from it."""
+def test_muon_follows_the_formula_with_tensorflow(tmp_path: Path):
+    """Muon updates matrices, AdamW all other and excluded variables; weight decay skips those excluded from it."""
     write_trained(tmp_path / "weights.npz", "float32")
     compare(tmp_path / "weights.npz", 1e-5)
 
 
-def test_with_torch_muon_follows_the_formula(by_torch: Path):
-    """So does it where matrices, and all other variables, are updated together."""
+def test_muon_follows_the_formula_with_torch(by_torch: Path):
+    """Torch updates all matrices together, and all other variables together."""
     compare(by_torch / "muon.npz", 1e-6)  # Keras keeps the learning rate in float32
 
 
 def compare(file: Path, tolerance: float) -> None:
-    """Compare the file's weights with the formula's; four updates move each by about 0.04."""
+    """Check that the file has the weights of the formula; four updates move each weight by about 0.04."""
     expected = slow_muon()
     with np.load(file) as found:
         for name in SHAPES:

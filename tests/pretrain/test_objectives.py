@@ -1,4 +1,4 @@
-"""The objectives against a slow computation in double precision."""
+"""Tests of the objectives against a slow computation in double precision."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from keras import ops
 from pretrain.objectives import Detection, at_positions, predicted_tokens, replaced_tokens, sentence_pair
 
 
-def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
-    """Loss and accuracy leave out the positions with weight 0; of equal logits the first is the answer."""
+def test_masked_lm_loss_is_mean_cross_entropy_over_used_positions():
+    """Loss and accuracy exclude positions with weight 0; of equal largest logits, the first is the answer."""
     rng = np.random.default_rng(0)
-    logits = rng.normal(size=(3, 4, 7)).astype(np.float32).round() * 2  # some are largest together
-    labels = (6 - logits[..., ::-1].argmax(-1)).astype(np.int32)  # the last of the largest
+    logits = rng.normal(size=(3, 4, 7)).astype(np.float32).round() * 2  # rounded, so that some maxima are tied
+    labels = (6 - logits[..., ::-1].argmax(-1)).astype(np.int32)  # the last of the tied maxima
     weights = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [1, 1, 1, 1]], np.float32)
     losses, right = [], []
     for row, column in zip(*np.nonzero(weights), strict=True):
@@ -25,8 +25,8 @@ def test_masked_language_model_is_mean_cross_entropy_over_used_positions():
     assert float(found.count) == len(losses)
 
 
-def test_sentence_pair_is_two_way_cross_entropy():
-    """Class 0 is the text's order, class 1 swapped, as in transformers."""
+def test_sentence_pair_loss_is_two_way_cross_entropy():
+    """As in transformers, class 0 is the order of the text, and class 1 the swapped order."""
     logits = np.array([[2.0, -1.0], [0.5, 1.5], [3.0, 3.5]], np.float32)
     pair = np.array([0, 1, 0], np.int32)
     expected = np.mean([np.log(np.exp(row).sum()) - row[k] for row, k in zip(logits, pair, strict=True)])
@@ -35,8 +35,8 @@ def test_sentence_pair_is_two_way_cross_entropy():
     assert float(found.accuracy) == pytest.approx(2 / 3)
 
 
-def test_replaced_tokens_is_two_way_cross_entropy_over_all_tokens():
-    """A token is replaced where the sample is another one; padding does not count, unused positions replace nothing."""
+def test_replaced_token_loss_is_binary_cross_entropy_over_all_tokens():
+    """A token is replaced if the sample differs from it; padding does not count, unused positions replace nothing."""
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(2, 6)).astype(np.float32) * 3
     mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]], np.int32)
@@ -56,7 +56,7 @@ def test_replaced_tokens_is_two_way_cross_entropy_over_all_tokens():
     np.testing.assert_array_equal(ops.convert_to_numpy(found.usual), 1 - replaced)
 
 
-def test_values_stand_at_their_positions():
-    """Whole numbers up to a vocabulary's size exactly; position 0 takes none."""
+def test_values_are_placed_at_their_positions():
+    """Integers as large as a vocabulary are exact, and values at the unused position 0 are dropped."""
     found = at_positions(np.array([[30_521, 7, 9]]), np.array([[3, 1, 0]], np.int32), 5)
     np.testing.assert_array_equal(ops.convert_to_numpy(found), [[0, 7, 0, 30_521, 0]])
