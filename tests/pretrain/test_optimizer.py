@@ -1,4 +1,4 @@
-"""The optimizers and their schedule against the formulas, written out slowly."""
+"""Tests of the optimizers and their schedule against slow implementations of the formulas."""
 
 from dataclasses import replace
 
@@ -26,20 +26,20 @@ SHAPES = {
 
 @pytest.fixture
 def weights() -> Arrays:
-    """Return a kernel a hundred times its updates, a bias, a layer norm's weight, and position embeddings."""
+    """Return a kernel, a bias, a layer norm's weight and position embeddings, about a hundred times their gradients."""
     rng = np.random.default_rng(0)
     return {name: 100 * rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
 
 
 @pytest.fixture
 def gradients(weights: Arrays) -> list[Arrays]:
-    """Five steps of gradients, whose norm is above 1."""
+    """Return the gradients of five steps, whose norm is above 1."""
     rng = np.random.default_rng(1)
     return [{name: rng.normal(size=array.shape).astype(np.float32) for name, array in weights.items()} for _ in "abcde"]
 
 
 def trained(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
-    """Return the weights after these gradients, by the optimizer of a configuration at a constant rate."""
+    """Return the weights after a configured optimizer has applied these gradients at a constant rate of 0.02."""
     variables = {}
     for name, array in weights.items():
         variables[name] = keras.Variable(array, name=name.replace("/", "."))
@@ -52,16 +52,16 @@ def trained(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
 
 
 def clipped(gradients: Arrays, limit: float) -> Arrays:
-    """Gradients in double precision, scaled down where their common norm is above the limit."""
+    """Return the gradients in double precision, scaled down if their common norm is above the limit."""
     norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in gradients.values()))
     return {name: g.astype(np.float64) * min(1.0, limit / norm) for name, g in gradients.items()}
 
 
 def tolerance(weights: Arrays, expected: Arrays) -> float:
-    """How far float32 may be off after five updates: each rounds a weight once, and moves it by what it has summed.
+    """Return the tolerance for five updates in float32, each of which rounds a weight once and moves it by a sum.
 
-    It sums the squares of all gradients to clip them, and those of a variable and of its update for LAMB's ratio; ten
-    more operations make moments, root, quotient and decay.
+    Clipping sums the squares of all gradients, and LAMB's ratio those of a variable and of its update; ten more
+    operations compute moments, root, quotient and decay.
     """
     sizes = [array.size for array in weights.values()]
     moved = np.concatenate([(expected[name] - array).ravel() for name, array in weights.items()])
@@ -70,14 +70,14 @@ def tolerance(weights: Arrays, expected: Arrays) -> float:
 
 
 def decayed(name: str, decay_positions: bool) -> bool:
-    """Kernels are decayed, biases and layer norms never, position embeddings where the configuration says so."""
+    """Return whether a variable decays: kernels do, biases and layer norms never, position embeddings if set."""
     return name == "encoder/kernel" or (decay_positions and "position" in name)
 
 
 def slow_lamb(
     weights: Arrays, gradients: list[Arrays], decay: float, beta_2: float, positions: bool, adapt: bool = True
 ) -> Arrays:
-    """Return the original's update, in double precision, one array at a time; without `adapt`, that of BERT's AdamW."""
+    """Return the weights after LAMB as in the original, in double precision; without `adapt`, after BERT's AdamW."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for step in gradients:
@@ -94,7 +94,7 @@ def slow_lamb(
 
 
 def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions: bool) -> Arrays:
-    """Decoupled weight decay (Loshchilov and Hutter, 2019), Adam as at the end of its paper's Section 2."""
+    """Return the weights after AdamW (Loshchilov and Hutter, 2019), its Adam as at the end of that paper's Section 2."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for t, step in enumerate(gradients, start=1):
@@ -108,23 +108,23 @@ def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions
 
 @pytest.mark.parametrize(("decay", "beta_2", "positions"), [(0.01, 0.999, True), (0.3, 0.98, False)])
 def test_lamb_follows_the_original(weights, gradients, decay: float, beta_2: float, positions: bool):
-    """Kernels are decayed and adapted without a limit, biases and layer norms neither; the common norm is clipped."""
+    """Only kernels decay and are adapted, without a limit to the ratio; gradients are clipped by their common norm."""
     settings = {"weight_decay": decay, "beta_2": beta_2, "decay_positions": positions}
     expected = slow_lamb(weights, gradients, decay, beta_2, positions)
     for name, array in trained(settings, weights, gradients).items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance(weights, expected))
 
 
-def test_lamb_leaves_alone_what_has_had_no_gradient(weights, gradients):
-    """A head whose loss sets in later keeps its initial weights until then, instead of decaying to nothing."""
+def test_lamb_does_not_decay_weights_without_gradients(weights, gradients):
+    """Otherwise a head whose loss starts later in training would decay to zero before."""
     without = [{name: 0 * array for name, array in step.items()} for step in gradients]
     for name, array in trained({}, weights, without).items():
         np.testing.assert_array_equal(array, weights[name])
 
 
 @pytest.mark.parametrize(("decay", "positions"), [(0.01, True), (0.3, False)])
-def test_the_adamw_of_bert_does_not_correct_the_bias(weights, gradients, decay: float, positions: bool):
-    """The original's update: first and second moments as they are, decay of all but biases and layer norms."""
+def test_adamw_of_bert_has_no_bias_correction(weights, gradients, decay: float, positions: bool):
+    """As in the original, both moments are used as they are, and biases and layer norms do not decay."""
     settings = {"optimizer": "adamw_bert", "weight_decay": decay, "decay_positions": positions}
     expected = slow_lamb(weights, gradients, decay, 0.999, positions, adapt=False)
     for name, array in trained(settings, weights, gradients).items():
@@ -133,15 +133,15 @@ def test_the_adamw_of_bert_does_not_correct_the_bias(weights, gradients, decay: 
 
 @pytest.mark.parametrize("positions", [True, False])
 def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positions: bool):
-    """The update of the paper, with the same gradient clipping, and with position embeddings decayed or not."""
+    """The reference is the update of the paper with gradient clipping; position embeddings decay only if set."""
     settings = {"optimizer": "adamw", "weight_decay": 0.3, "decay_positions": positions}
     expected = slow_adamw(weights, gradients, 0.3, positions)
     for name, array in trained(settings, weights, gradients).items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance(weights, expected))
 
 
-def test_muon_moves_matrices_along_all_directions_alike(weights, gradients):
-    """A kernel's update has singular values near each other, 0.2 x the root of its longer side; the rest is AdamW's."""
+def test_muon_updates_have_similar_singular_values(weights, gradients):
+    """Those of a kernel's update are near 0.2 x the root of its longer side; AdamW updates all other variables."""
     settings = {"optimizer": "muon", "weight_decay": 0.0}
     found, by_adamw = (trained(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
     change = (weights["encoder/kernel"] - found["encoder/kernel"]) / 0.02
@@ -153,15 +153,15 @@ def test_muon_moves_matrices_along_all_directions_alike(weights, gradients):
 
 
 def test_muon_leaves_the_last_layer_of_a_head_to_adamw(weights, gradients):
-    """Its outputs are classes, each with a direction of its own."""
+    """The outputs of this layer are classes, each with its own direction."""
     name, kernel = "head/classifier/kernel", "encoder/kernel"
     own, steps = {name: weights[kernel]}, [{name: step[kernel]} for step in gradients]
     by_muon, by_adamw = (trained({"optimizer": kind, "weight_decay": 0.0}, own, steps) for kind in ("muon", "adamw"))
     np.testing.assert_allclose(by_muon[name], by_adamw[name], rtol=0, atol=tolerance(own, by_adamw))
 
 
-def test_muon_makes_updates_orthogonal_in_the_type_of_the_model(weights, gradients):
-    """In bfloat16 a kernel's update is that of float32 but for some roundings; everything else is the same."""
+def test_muon_orthogonalizes_in_the_dtype_of_the_model(weights, gradients):
+    """In bfloat16, a kernel's update differs from float32 by rounding, less than 10 %; all other updates are equal."""
     exact = trained({"optimizer": "muon"}, weights, gradients[:1])
     try:
         keras.config.set_dtype_policy("mixed_bfloat16")
@@ -179,8 +179,8 @@ def test_muon_makes_updates_orthogonal_in_the_type_of_the_model(weights, gradien
 # === Clipping ===
 
 
-def test_gradients_are_clipped_by_the_norm_of_their_sums(config: Config, data: Data, model: PretrainingModel):
-    """In TensorFlow too, where rows looked up twice would count twice: the clipped norm is exactly the limit."""
+def test_gradients_are_clipped_exactly_to_the_limit(config: Config, data: Data, model: PretrainingModel):
+    """They are dense in TensorFlow too: in sparse ones, rows looked up twice would count twice in the norm."""
     batch = data.training(config.short_steps)
     wanted = targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0})
     with tf.GradientTape() as tape:
@@ -203,25 +203,25 @@ EXACT = {"rel": 0, "abs": 8 * EPSILON}  # a rate, at most 0.5, is the result of 
 
 
 def rates(steps: tuple[int, ...], **settings) -> list[float]:
-    """Return the rate of these updates, with a warm-up of 10 updates to 0.5 and 100 in all."""
+    """Return the rates of these updates, by default with a warm-up of 10 updates to 0.5 and 100 updates in all."""
     plan = {"peak": 0.5, "power": 1.0, "warmup_steps": 10, "constant_steps": 0, "steps": 100}
     schedule = WarmupDecay(**plan | settings)
     return [float(schedule(step)) for step in steps]
 
 
-def test_the_rate_warms_up_to_its_peak_and_decays_to_zero():
-    """From a tenth of the peak at the first update to the whole at the tenth; then peak x (1 - step / steps)."""
+def test_rate_warms_up_to_its_peak_and_decays_to_zero():
+    """It is a tenth of the peak at the first update, the peak at the tenth, and then peak x (1 - step / steps)."""
     assert rates((0, 4, 9, 10, 50, 100, 120)) == pytest.approx([0.05, 0.25, 0.5, 0.45, 0.25, 0.0, 0.0], **EXACT)
 
 
-def test_the_rate_may_stay_at_its_peak_before_it_decays():
-    """Until constant_steps; where that is the last step, it never decays."""
+def test_rate_stays_at_its_peak_until_constant_steps():
+    """If constant_steps is the last step, the rate never decays."""
     assert rates((9, 10, 60, 80, 100), constant_steps=60) == pytest.approx([0.5, 0.5, 0.5, 0.25, 0.0], **EXACT)
     assert rates((50, 99), constant_steps=100) == pytest.approx([0.5, 0.5])
 
 
-def test_the_rate_decays_with_the_power_of_the_configuration():
-    """Squared, half-way through it is a quarter."""
+def test_rate_decays_with_the_configured_power():
+    """With power 2, the rate is a quarter of its peak after half of the steps."""
     assert rates((50,), power=2.0) == pytest.approx([0.125])
     made = optimizer(replace(preset("tiny"), decay_power=2.0, learning_rate=0.5), [keras.Variable(np.zeros(3))])
     made.iterations.assign(20)

@@ -1,4 +1,4 @@
-"""With a vocabulary of the originals, text has the pieces that their own tokenization gives it."""
+"""Tests that text is cut by an original vocabulary into the same pieces as by the original code."""
 
 import unicodedata
 from pathlib import Path
@@ -37,7 +37,7 @@ def spiece(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def albert_pieces(model: sentencepiece.SentencePieceProcessor, text: str) -> list[int]:
-    """Ids as albert's tokenization.py has them: normalised, lowered, and the comma after a digit cut off."""
+    """Return the ids of albert's tokenization.py: normalised, lower-cased, with the comma after a digit cut off."""
     text = unicodedata.normalize("NFKD", " ".join(text.split()))
     text = "".join(character for character in text if not unicodedata.combining(character)).lower()
     pieces = []
@@ -52,8 +52,8 @@ def albert_pieces(model: sentencepiece.SentencePieceProcessor, text: str) -> lis
     return [model.piece_to_id(piece) for piece in pieces]
 
 
-def test_sentencepiece_text_has_the_pieces_of_the_original(spiece: Path, sample: Path, tmp_path: Path):
-    """On the whole sample and on text with numbers, accents, symbols and characters that are unknown."""
+def test_sentencepiece_ids_equal_those_of_albert(spiece: Path, sample: Path, tmp_path: Path):
+    """The text is the whole sample, and lines with numbers, accents, symbols and unknown characters."""
     model = sentencepiece.SentencePieceProcessor(model_file=str(spiece))
     assert any(model.id_to_piece(i).endswith("0,") for i in range(400)), "no piece tries the rule of the comma"
     write_tokenizer(spiece, tmp_path / "tokenizer")
@@ -62,8 +62,8 @@ def test_sentencepiece_text_has_the_pieces_of_the_original(spiece: Path, sample:
         assert ours.encode(line, add_special_tokens=False).ids == albert_pieces(model, line), line
 
 
-def test_a_sentencepiece_model_of_another_kind_is_refused(sample: Path, tmp_path: Path):
-    """Pieces of BPE have ranks for scores, by which a Unigram would cut text otherwise."""
+def test_sentencepiece_bpe_model_is_refused(sample: Path, tmp_path: Path):
+    """The scores of BPE pieces are ranks, with which a Unigram model would cut text differently."""
     sentencepiece.SentencePieceTrainer.train(
         input=str(sample / "text.txt"), model_prefix=str(tmp_path / "spiece"), vocab_size=300, model_type="bpe",
         pad_id=0, unk_id=1, bos_id=-1, eos_id=-1, control_symbols=["[CLS]", "[SEP]", "[MASK]"], minloglevel=2,
@@ -74,7 +74,7 @@ def test_a_sentencepiece_model_of_another_kind_is_refused(sample: Path, tmp_path
 
 @pytest.fixture(scope="module")
 def vocabulary(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Write a vocab.txt with special tokens where BERT has them, frequent words, letters and endings."""
+    """Write a vocab.txt in BERT's layout: special tokens around unused pieces, then letters, words and endings."""
     words = sorted({word for word in (sample / "text.txt").read_text().lower().split() if word.isalpha()})[:200]
     letters = [chr(ord("a") + i) for i in range(26)]
     marks = [*",.()-'\"£%`;[]0123456789", "café", "日"]
@@ -86,7 +86,7 @@ def vocabulary(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bert_pieces(pieces: dict[str, int], text: str, cased: bool) -> list[int]:
-    """Ids as bert's tokenization.py has them: cleaned, cut at white space and punctuation, greedily into pieces."""
+    """Return the ids of bert's tokenization.py: cleaned, cut at white space and punctuation, greedily into pieces."""
     found = []
     for word in _basic_words(text, cased):
         start, cut = 0, []
@@ -119,8 +119,8 @@ def _basic_words(text: str, cased: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("cased", [False, True])
-def test_wordpiece_text_has_the_pieces_of_the_original(vocabulary: Path, sample: Path, tmp_path: Path, cased: bool):
-    """Special tokens keep their places, wherever these are; accents stay only where capitals do."""
+def test_wordpiece_ids_equal_those_of_bert(vocabulary: Path, sample: Path, tmp_path: Path, cased: bool):
+    """Special tokens keep their ids from the file; accents are kept only if capitals are."""
     pieces = {piece: i for i, piece in enumerate(vocabulary.read_text(encoding="utf-8").splitlines())}
     write_tokenizer(vocabulary, tmp_path / "tokenizer", cased)
     ours = Tokenizer.from_file(str(tmp_path / "tokenizer" / "tokenizer.json"))
@@ -130,8 +130,8 @@ def test_wordpiece_text_has_the_pieces_of_the_original(vocabulary: Path, sample:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_only_the_end_of_a_line_ends_a_piece(tmp_path: Path, end: str):
-    """As the original reads it: a piece may hold what else separates lines in Unicode."""
+def test_vocabulary_is_split_only_at_line_ends(tmp_path: Path, end: str):
+    """As in the original, a piece may contain other characters that separate lines in Unicode."""
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a\u2028b", "c\x85d", "e\rf", "last"]
     (tmp_path / "vocab.txt").write_bytes((end.join(pieces) + end).encode())
     assert write_tokenizer(tmp_path / "vocab.txt", tmp_path / "tokenizer") == len(pieces)
@@ -139,8 +139,8 @@ def test_only_the_end_of_a_line_ends_a_piece(tmp_path: Path, end: str):
     assert [ours.token_to_id(piece) for piece in pieces] == list(range(len(pieces)))
 
 
-def test_the_same_vocabulary_gives_the_same_tokenizer(vocabulary: Path, tmp_path: Path):
-    """So that a second import adds to the run of the first."""
+def test_same_vocabulary_gives_the_same_tokenizer(vocabulary: Path, tmp_path: Path):
+    """Its file is equal byte for byte, so a second import can add to the run of the first."""
     for name in ("one", "two"):
         write_tokenizer(vocabulary, tmp_path / name)
     files = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("one", "two")]

@@ -1,4 +1,4 @@
-"""Pairs of segments: as in the text, in the other order, or out of another document."""
+"""Tests of pairs of segments: in the order of the text, swapped, or with the second from another document."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ WORD_START = np.ones(2**16, bool)
 
 @pytest.fixture(scope="module", params=[32, 64, 128])
 def packing(request: pytest.FixtureRequest) -> Packing:
-    """Examples of documents of 1 to 40 sentences; each token is unlike any other, so that its place is known."""
+    """Pack documents of 1 to 39 sentences into examples; every token is unique, so its place in the text is known."""
     rng = np.random.default_rng(0)
     sentences_of = rng.integers(1, 40, DOCUMENTS)
     tokens_of = 2 + rng.poisson(20, sentences_of.sum())
@@ -23,7 +23,7 @@ def packing(request: pytest.FixtureRequest) -> Packing:
 
 
 def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
-    """Places in the text of the tokens of both segments of every example, many times over, and their labels."""
+    """Return the places in the text of both segments' tokens, for every example and five seeds, and the labels."""
     found, labels = [], []
     for seed in range(5):
         ids, _, _, pair = batch_of(packing, np.arange(len(packing.examples)), np.random.default_rng(seed), pairing)
@@ -37,26 +37,26 @@ def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarr
 
 
 def document_of(packing: Packing, place: int) -> int:
-    """Return the document in which this token is."""
+    """Return the number of the document that contains this token."""
     return int(np.searchsorted(packing.text.sentences[packing.text.documents], place, side="right") - 1)
 
 
-def test_in_order_the_second_segment_follows_the_first(packing: Packing):
-    """And no label is set."""
+def test_second_segment_follows_the_first_in_order(packing: Packing):
+    """Both segments are from the same document, and all labels are 0."""
     found, labels = segments(packing, in_order)
     assert not labels.any()
     assert all(document_of(packing, a[0]) == document_of(packing, b[-1]) and a[-1] < b[0] for a, b in found)
 
 
-def test_swapped_segments_are_those_of_the_text_in_the_other_order(packing: Packing):
-    """Half of the time, and the label says when."""
+def test_half_of_the_pairs_are_swapped(packing: Packing):
+    """The label is 1 exactly if the second segment comes before the first in the text."""
     found, labels = segments(packing, swapped)
     assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
     assert [bool(b[0] < a[0]) for a, b in found] == labels.astype(bool).tolist()
 
 
 def test_half_of_the_second_segments_are_from_another_document(packing: Packing):
-    """The label says which; they are whole sentences of one other document, but for what is cut at the rims."""
+    """The label is 1 for these; each is consecutive text of one document, drawn from the whole corpus."""
     found, labels = segments(packing, from_another_document)
     assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
     sources = set()
@@ -70,8 +70,8 @@ def test_half_of_the_second_segments_are_from_another_document(packing: Packing)
     assert {other > own for own, other in sources if own != other} == {True, False}
 
 
-def test_a_segment_of_another_document_is_as_few_sentences_as_are_needed(packing: Packing):
-    """As fill the space that A leaves, or reach the length of the text's own B; a document that is too short, whole."""
+def test_segment_from_another_document_has_no_needless_sentences(packing: Packing):
+    """It fills the space that A leaves, or is as long as the original B; a document that is too short is used whole."""
     text, rng = packing.text, np.random.default_rng(1)
     begin, end = packing.examples.T
     first = text.sentences[np.searchsorted(text.sentences, begin, side="right")]  # A has one sentence
@@ -92,8 +92,8 @@ def test_a_segment_of_another_document_is_as_few_sentences_as_are_needed(packing
     assert found[2].sum() > 30
 
 
-def test_lengths_hardly_tell_the_label(packing: Packing):
-    """The second segment is as long in either case, and examples that the text fills are as full."""
+def test_lengths_hardly_reveal_the_label(packing: Packing):
+    """If the text fills examples, mean lengths of B differ by at most 10 %, and over 90 % of them are full."""
     found, labels = segments(packing, from_another_document)
     lengths = np.array([(len(a), len(b)) for a, b in found])
     begin, end = packing.examples.T

@@ -1,4 +1,4 @@
-"""Keras and transformers compute the same: states, attentions and logits of every family from its exported weights."""
+"""Tests that Keras and transformers compute equal states, attentions and logits from exported weights."""
 
 import json
 from dataclasses import replace
@@ -21,9 +21,9 @@ from pretrain.masking import MaskedBatch
 from pretrain.model import filled_in
 from pretrain.state import Progress
 
-TOLERANCE = 1e-4  # what is promised of the logits of every checkpoint, whatever its size
+TOLERANCE = 1e-4  # promised for the logits of every checkpoint, whatever its size
 MASKED = {"prediction_logits": "masked_lm"}
-VARIANTS = {  # preset, what is changed in it, and the heads of its checkpoint: outputs of transformers to names of ours
+VARIANTS = {  # preset, changed settings, and heads of the checkpoint: names of outputs in transformers to ours
     "albert": ("tiny", {}, MASKED | {"sop_logits": "sentence_order"}),
     "albert, next sentences": ("tiny", {"sentence_loss": "nsp"}, MASKED | {"sop_logits": "next_sentence"}),
     "albert, no sentence loss": ("tiny", {"sentence_loss": "none"}, {"logits": "masked_lm"}),
@@ -42,18 +42,18 @@ VARIANTS = {  # preset, what is changed in it, and the heads of its checkpoint: 
 
 
 class Part(NamedTuple):
-    """One exported model: its folder, what of ours it is, the ids it reads and the logits that ours makes of them."""
+    """One exported model: its folder, our encoder, the ids that it reads, and our logits for them."""
 
     folder: Path
     encoder: Encoder
     ids: np.ndarray
     logits: dict[str, np.ndarray]  # by their names in transformers
-    repeats: bool = False  # weights of which layers share a part are there several times
+    repeats: bool = False  # whether the file repeats weights, as layers share only some
 
 
 @pytest.fixture(scope="module")
 def batch(config: Config, data: Data) -> MaskedBatch:
-    """Return a batch with both segments, padded by 1 to 9 tokens more than it came with; no mask is in the padding."""
+    """Return a batch with both segments, whose rows are padded by 1, 2, 3, ... more tokens; none of these is masked."""
     batch = data.training(config.short_steps)
     for row, padding in enumerate(range(1, 1 + len(batch.ids))):
         batch.ids[row, -padding:] = batch.token_type_ids[row, -padding:] = batch.attention_mask[row, -padding:] = 0
@@ -63,7 +63,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 @pytest.fixture(scope="module", params=VARIANTS)
 def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
-    """Export the models of one variant, every weight of which is random, so that none equals another."""
+    """Export the models of one variant, in which every weight is random, so that no two are equal."""
     name, changes, outputs = VARIANTS[request.param]
     config = replace(preset(name), **changes)
     model = FAMILIES[config.family].model(config)
@@ -89,12 +89,12 @@ def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: 
 
 
 def array(tensor: Any) -> np.ndarray:
-    """Return a tensor of Keras as numpy array."""
+    """Return a Keras tensor as a numpy array."""
     return np.array(ops.convert_to_numpy(tensor))
 
 
 def theirs(part: Part, batch: MaskedBatch) -> Any:
-    """Return the output of transformers' class, which finds each of its weights in the folder and no other."""
+    """Return the output of transformers' class; check that the folder has exactly the weights of that class."""
     kind = getattr(transformers, transformers.AutoConfig.from_pretrained(part.folder).architectures[0])
     model, report = kind.from_pretrained(part.folder, attn_implementation="eager", output_loading_info=True)
     assert not any(report.values()), report
@@ -104,7 +104,7 @@ def theirs(part: Part, batch: MaskedBatch) -> Any:
 
 
 def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatch):
-    """At every position, padding included, within 1e-4; nothing agrees for being zero."""
+    """They agree within 1e-4 at every position, padding included; no logits are all equal."""
     for part in parts:
         expected = theirs(part, batch)
         states = part.encoder(part.ids, batch.token_type_ids, batch.attention_mask)
@@ -120,8 +120,8 @@ def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatc
             assert np.ptp(logits) > 0.1
 
 
-def test_checkpoints_load_as_models_to_be_pretrained(parts: list[Part]):
-    """AutoModelForPreTraining takes each folder, and the manifest counts weights that layers share once."""
+def test_checkpoints_load_as_models_for_pretraining(parts: list[Part]):
+    """AutoModelForPreTraining loads each folder; the manifest counts weights that layers share only once."""
     for part in parts:
         loaded = transformers.AutoModelForPreTraining.from_pretrained(part.folder)
         assert loaded.config.num_hidden_layers == len(part.encoder.transformer)

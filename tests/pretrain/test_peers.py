@@ -1,4 +1,4 @@
-"""Training against an independent implementation: transformers' models, updated by torch, go the same way as ours."""
+"""Tests of training against an independent implementation: models of transformers, updated by torch."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +18,16 @@ from pretrain.train import build
 from tests.pretrain.peers import Peer, Weights
 from tests.rounding import bound
 
-# An ELECTRA's samples are the same on both sides, unless one of the 40 draws of an update falls within the rounding of
-# a cumulative probability, about 1e-6.
+# ELECTRA's samples are equal on both sides, unless one of the 40 draws of an update falls within the rounding of a
+# cumulative probability, about 1e-6.
 UPDATES = 20
-PROMISED = 1e-5  # of every loss over so many updates, as is promised of several devices
+PROMISED = 1e-5  # for every loss over these updates, as for training on several devices
 
 pytestmark = pytest.mark.usefixtures("eager")
 
 
 class Trained(NamedTuple):
-    """The curves of a model, a row an update: losses by their objectives and "norm" of the gradients; its weights."""
+    """The curves of a model, one row per update (loss of each objective, "norm" of the gradients), and its weights."""
 
     curves: list[dict[str, float]]
     weights: Weights
@@ -38,11 +38,11 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("bert-tiny", "
 
 @pytest.fixture(scope="module", params=["tiny", *OTHERS])
 def config(request: pytest.FixtureRequest) -> Config:
-    """Every family with its own optimizer: warm-up and decay, two lengths, and gradients that are clipped."""
+    """Return the tiny preset of each family with warm-up, decay, two sequence lengths and clipped gradients."""
     chosen = preset(request.param)
     return replace(
         chosen,
-        optimizer="adamw_bert" if chosen.optimizer == "adamw" else chosen.optimizer,  # that of the peer
+        optimizer="adamw_bert" if chosen.optimizer == "adamw" else chosen.optimizer,  # the peer's AdamW
         steps=2 * UPDATES,
         warmup_steps=5,
         short_steps=UPDATES // 2,
@@ -57,7 +57,7 @@ def config(request: pytest.FixtureRequest) -> Config:
 
 @pytest.fixture(scope="module")
 def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[MaskedBatch]:
-    """Return the batches of these updates."""
+    """Return the batches of all updates."""
     data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
     return [data.training(step) for step in range(UPDATES)]
 
@@ -66,7 +66,7 @@ def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[Maske
 def trained(
     config: Config, batches: list[MaskedBatch], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Weights, Trained, Trained]:
-    """Return the weights with which both begin, ours, and the peer."""
+    """Train our model and the peer; return their common initial weights, and the curves and weights of each."""
     model = build(config)
     peer = Peer(write_checkpoint(model, config, tmp_path_factory.mktemp("run"), Progress(0, 0, 0)), config)
     initial = weights(model, config)
@@ -76,7 +76,7 @@ def trained(
 
 
 def weights(model: PretrainingModel, config: Config) -> Weights:
-    """Every weight of ours as a checkpoint has it."""
+    """Return every weight of our model by its folder and name in a checkpoint."""
     family = FAMILIES[config.family]
     folders = {"": family.modules(model)}
     folders |= {folder: modules for folder, (modules, _) in family.inner_checkpoints(config, model).items()}
@@ -86,7 +86,7 @@ def weights(model: PretrainingModel, config: Config) -> Weights:
 
 
 def curves(model: PretrainingModel, config: Config, batches: list[MaskedBatch]) -> list[dict[str, float]]:
-    """Train ours, and note the gradients that its optimizer is given."""
+    """Train our model; return its losses and the norm of the gradients that its optimizer receives."""
     family = FAMILIES[config.family]
     norms, apply = [], model.optimizer.apply
 
@@ -103,18 +103,18 @@ def curves(model: PretrainingModel, config: Config, batches: list[MaskedBatch]) 
 
 
 def tolerance(config: Config) -> float:
-    """How far the gradients of float32 may be off after these updates, relative to their size.
+    """Return the tolerance for float32 gradients after all updates, relative to their size.
 
-    An update goes through every layer forward and back: products over H inputs (query, key, output, inner), over the
-    inner size, and over the length; then over the vocabulary.
+    In the passes forward and back, every layer sums over H inputs (query, key, output, inner), over the inner size and
+    over the length; the head sums over the vocabulary.
     """
     layer = 4 * config.hidden_size + config.intermediate_size + 2 * config.sequence_length
     passes = 2 * (config.num_hidden_layers * layer + config.vocab_size)
     return bound(UPDATES * passes, np.ones(1))
 
 
-def test_losses_and_gradients_are_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
-    """At every update; the losses fall, and the gradients are larger than what they are clipped to."""
+def test_losses_and_gradient_norms_equal_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
+    """They agree at every update; the main loss falls, and all gradients are larger than the limit for clipping."""
     _, ours, theirs = trained
     for found, expected in zip(ours.curves, theirs.curves, strict=True):
         assert found.keys() == expected.keys()
@@ -126,14 +126,14 @@ def test_losses_and_gradients_are_those_of_the_peer(config: Config, trained: tup
     assert ours.curves[-1][main] < ours.curves[0][main] - 0.1
 
 
-def test_weights_move_as_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
-    """Every weight, measured by the way that it went."""
+def test_weights_move_like_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
+    """The difference of a weight is measured relative to the distance that it moved."""
     initial, ours, theirs = trained
     assert ours.weights.keys() == initial.keys() >= theirs.weights.keys()
     for name, expected in theirs.weights.items():
         moved = np.linalg.norm(expected - initial[name])
         off = np.linalg.norm(ours.weights[name] - expected)
-        if name[1].endswith("key.bias"):  # adds the same to every score of a softmax: its gradient is all rounding
+        if name[1].endswith("key.bias"):  # shifts all scores of a softmax: its gradient is only rounding
             assert max(moved, off) < PROMISED
         else:
             assert off < tolerance(config) * moved, name

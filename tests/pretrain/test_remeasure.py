@@ -1,4 +1,4 @@
-"""Measuring a run again: on its own text the log gets more measures, on other text it stays."""
+"""Tests of measuring a run again: its own text adds measures to the log, other text leaves the log unchanged."""
 
 import json
 import math
@@ -20,7 +20,7 @@ SETTINGS = ("heldout_sequences=4", "measured_sequences=4")
 
 @pytest.fixture(scope="module")
 def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run of one update that was measured on few sequences."""
+    """Train a run of one update, measured on few sequences, and return its folder."""
     folder = tmp_path_factory.mktemp("runs") / "own"
     text = ("--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache))
     assert main(["tiny", *text, "--run", str(folder), "--steps", "1", "--set", *SETTINGS]) == 0
@@ -29,7 +29,7 @@ def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def own(started: Path, tmp_path: Path) -> Path:
-    """Return a copy of that run."""
+    """Return the folder of a copy of that run, which the test may change."""
     return Path(shutil.copytree(started, tmp_path / "own"))
 
 
@@ -39,7 +39,7 @@ def heldout(folder: Path) -> list[dict[str, Any]]:
 
 
 def flat(value: Any, name: str = "row") -> dict[str, Any]:
-    """Every number and text of a row by its way there."""
+    """Return every number and text of a nested row by its path."""
     inner = enumerate(value) if isinstance(value, list) else value.items() if isinstance(value, dict) else None
     if inner is None:
         return {name: value}
@@ -47,14 +47,14 @@ def flat(value: Any, name: str = "row") -> dict[str, Any]:
 
 
 def said(folder: Path, *texts: Path, **options: Any) -> list[str]:
-    """Return what is said while a run is measured on these texts."""
+    """Measure a run on these texts and return the lines of its progress."""
     reported: list[str] = []
     measure_run(runs.read_run(folder), map(str, texts), progress=reported.append, **options)
     return reported
 
 
-def test_measured_again_it_is_what_training_measured(own: Path, texts: tuple[Path, Path]):
-    """Rows that were lost come back with the numbers that they had."""
+def test_lost_rows_are_measured_again(own: Path, texts: tuple[Path, Path]):
+    """They have the columns and numbers that training wrote, and the rows of training stay unchanged."""
     before, path = heldout(own), own / "log.jsonl"
     rows = [line for line in runs.read_lines(path) if json.loads(line)["split"] == "train"]
     path.write_bytes(b"".join(line + b"\n" for line in rows))
@@ -66,8 +66,8 @@ def test_measured_again_it_is_what_training_measured(own: Path, texts: tuple[Pat
     assert [line for line in runs.read_lines(path) if json.loads(line)["split"] == "train"] == rows
 
 
-def test_more_sequences_are_noted_beside_fewer(own: Path, texts: tuple[Path, Path]):
-    """At the step that was asked for, once; the means of the row stay those of training, as at the other steps."""
+def test_measures_of_more_sequences_are_added_to_a_row(own: Path, texts: tuple[Path, Path]):
+    """They are added once, and only at the requested steps; the means of the row remain those of training."""
     command = ["measure", "--run", str(own), "--heldout", str(texts[1]), "--steps", "1"]
     command += ["--heldout-sequences", "8", "--measured-sequences", "16"]
     first, second = heldout(own)
@@ -89,8 +89,8 @@ def test_more_sequences_are_noted_beside_fewer(own: Path, texts: tuple[Path, Pat
     assert [row["step"] for row in rows if row["split"] == "heldout"] == [0, 1]
 
 
-def test_a_row_keeps_its_means_and_of_two_rows_of_a_step_the_later_stays(own: Path, texts: tuple[Path, Path]):
-    """Also where it had no measures yet; none of them is noted twice."""
+def test_later_of_two_rows_of_a_step_stays_and_keeps_its_means(own: Path, texts: tuple[Path, Path]):
+    """The later row has no measures here; each new measure is added to it once."""
     _, second = heldout(own)
     bare = {name: value for name, value in second.items() if name != "measures"}
     path = own / "log.jsonl"
@@ -101,16 +101,16 @@ def test_a_row_keeps_its_means_and_of_two_rows_of_a_step_the_later_stays(own: Pa
     assert len(changed["measures"]) == len(second["measures"])
 
 
-def test_on_other_text_the_log_stays(own: Path, texts: tuple[Path, Path]):
-    """The measures are said, and that they are not of the run's own text."""
+def test_other_text_leaves_the_log_unchanged(own: Path, texts: tuple[Path, Path]):
+    """The measures are reported with a note that the text is not the run's own."""
     content = (own / "log.jsonl").read_bytes()
     first, *measures = said(own, texts[0], steps=[1], heldout_sequences=4, measured_sequences=0)
     assert "not the text that 'own' was measured on" in first and len(measures) == 1
     assert (own / "log.jsonl").read_bytes() == content
 
 
-def test_a_measure_in_words_has_intervals_and_n():
-    """Wilson's interval of each accuracy: of all, by position, and of the other objective."""
+def test_reported_accuracies_have_intervals_and_n():
+    """Wilson's interval is given for the accuracy over all positions, by position, and of the other objective."""
     measure = {"length": 64, "masking": "training", "loss": 5.0, "accuracy": 0.5, "n": 100}
     measure |= {"positions": [{"first": 0, "last": 63, "accuracy": 0.5, "n": 100}]}
     measure |= {"sentence_order_loss": 0.7, "sentence_order_accuracy": 0.25, "sentence_order_n": 1000}
@@ -122,8 +122,8 @@ def test_a_measure_in_words_has_intervals_and_n():
 
 
 @pytest.mark.parametrize("right", [29, 57, 58])
-def test_an_interval_is_of_whole_predictions(right: int):
-    """A hundred times 0.29, 0.57 or 0.58 is a rounding less than a whole number: Wilson's formula, by hand."""
+def test_interval_rounds_to_whole_predictions(right: int):
+    """In floating point, 100 x 0.29, 0.57 or 0.58 is just below an integer; the reference is Wilson's formula."""
     share, n, z = right / 100, 100, 1.959964
     middle, half = share + z**2 / 2 / n, z * math.sqrt(share * (1 - share) / n + (z / 2 / n) ** 2)
     low, high = ((middle + sign * half) / (1 + z**2 / n) for sign in (-1, 1))
@@ -132,8 +132,8 @@ def test_an_interval_is_of_whole_predictions(right: int):
     assert line.endswith(f"accuracy {share:.3f} ({low:.3f} to {high:.3f}, n = 100)")
 
 
-def test_what_cannot_be_measured_is_one_sentence(own: Path, texts: tuple[Path, Path], tmp_path: Path):
-    """A run of elsewhere, a short text, a busy run, a changed tokenizer; the log stays as it was."""
+def test_runs_and_texts_that_cannot_be_measured_are_refused(own: Path, texts: tuple[Path, Path], tmp_path: Path):
+    """Whatever is wrong with the run, the options, the text or the tokenizer, the log stays unchanged."""
     content, run = (own / "log.jsonl").read_bytes(), runs.read_run(own)
     with pytest.raises(ConfigError, match="of the family gpt, which was not pretrained here"):
         measure_run(replace(run, family="gpt"), [str(texts[1])])

@@ -1,4 +1,4 @@
-"""Settings: changed by name, planned checkpoints, and what is refused."""
+"""Tests of settings: changes by name and by flags, planned checkpoints, and refused values."""
 
 from dataclasses import replace
 
@@ -12,26 +12,26 @@ from pretrain.settings import changed, configured, scaled
 
 
 def settings(line: str) -> Config:
-    """Return the configuration of a command line."""
+    """Return the configuration that a command line sets."""
     options = parser().parse_args([*line.split(), "--corpus", "x", "--run", "y"])
     return configured(preset(options.preset), options)
 
 
 def test_settings_change_by_name_and_keep_their_type():
-    """--set takes any field; numbers may carry underscores."""
+    """--set changes fields of any type; numbers may contain underscores."""
     config = changed(preset("tiny"), ["batch_size=1_6", "learning_rate=1e-3", "checkpoint_dtype=float16"])
     assert (config.batch_size, config.learning_rate, config.checkpoint_dtype) == (16, 1e-3, "float16")
 
 
-def test_settings_may_be_true_or_none():
-    """A setting that is a choice takes true and false; one that may be absent takes none."""
+def test_settings_can_be_false_or_none():
+    """A boolean setting takes true or false, and an optional one takes none."""
     config = changed(preset("tiny"), ["decay_positions=false", "position_initializer_range=0.05"])
     assert (config.decay_positions, config.position_initializer_range) == (False, 0.05)
     assert changed(config, ["position_initializer_range=none"]).position_initializer_range is None
 
 
-def test_checkpoints_are_planned_by_doublings_and_by_updates():
-    """Powers of two and the last step always; K per doubling, every so many updates, or both besides."""
+def test_checkpoints_are_planned_by_doublings_and_updates():
+    """Powers of two and the last step are always saved; K steps per doubling, every N updates, or both can be added."""
     plan = {"steps": 100, "warmup_steps": 1, "save_every": 0}
     grids = [
         replace(preset("tiny"), **plan | grid).checkpoint_steps()
@@ -46,8 +46,8 @@ def test_checkpoints_are_planned_by_doublings_and_by_updates():
     ]
 
 
-def test_save_on_the_command_line_replaces_both_grids():
-    """--save N, --save log:K, or both; anything else is refused, and without it the preset's stay."""
+def test_save_option_replaces_both_grids():
+    """It takes N, log:K or both, and refuses anything else; without it, the preset's save_every stays."""
     for line, expected in (("500", (500, 0)), ("log:8 500", (500, 8)), ("log:8", (0, 8))):
         found = settings(f"tiny --save {line}")
         assert (found.save_every, found.save_per_doubling) == expected
@@ -57,16 +57,16 @@ def test_save_on_the_command_line_replaces_both_grids():
             settings(f"tiny --save {grid}")
 
 
-def test_phases_are_scaled_with_the_steps():
-    """Half the updates have half the warm-up and phases, at least one update, and none where there was none."""
+def test_phases_scale_with_the_number_of_steps():
+    """With half the steps, phases are half as long but at least one update; a phase of 0 steps stays at 0."""
     config = replace(preset("tiny"), steps=100, warmup_steps=10, short_steps=80, single_word_steps=1,
                      short_sequence_length=16)  # fmt: skip
     assert scaled(config, 50, without={"short_steps"}) == {"warmup_steps": 5}
     assert scaled(config, 250, without=()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
 
 
-def test_the_steps_of_the_command_line_scale_what_is_not_set(capsys: pytest.CaptureFixture[str]):
-    """And say so; --set has the last word, on the steps too."""
+def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFixture[str]):
+    """The command reports the scaled settings; --set takes precedence, also for the number of steps."""
     found = settings("tiny --steps 80 --set short_steps=4 short_sequence_length=16")
     assert (found.steps, found.warmup_steps, found.short_steps) == (80, 10, 4)
     assert "--steps 80: warmup_steps is 10 in proportion" in capsys.readouterr().out
@@ -103,8 +103,8 @@ def test_the_steps_of_the_command_line_scale_what_is_not_set(capsys: pytest.Capt
         ("beta_1=2", "beta_1 2.0 must be at least 0 and below 1"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_in_one_sentence(assignment, message):
-    """Each refusal names the setting and the rule."""
+def test_invalid_settings_are_refused(assignment, message):
+    """Each message says which rule the setting or its value breaks."""
     with pytest.raises(ConfigError, match=message):
         changed(preset("tiny"), [assignment])
 
@@ -124,8 +124,8 @@ def test_settings_that_cannot_work_are_refused_in_one_sentence(assignment, messa
         ("tiny --ngram 2 --set max_ngram=1", {"max_ngram": 1}),
     ],
 )
-def test_flags_are_short_for_settings(line: str, expected: dict):
-    """Each sets what its name says, in every family that has it; --set has the last word."""
+def test_flags_change_the_settings_they_abbreviate(line: str, expected: dict):
+    """A flag works in every family that has the setting; --set takes precedence."""
     found = settings(line)
     assert {name: getattr(found, name) for name in expected} == expected
 
@@ -141,7 +141,7 @@ def test_flags_are_short_for_settings(line: str, expected: dict):
         ("tiny --ngram many", "max_ngram=many: 'many' is not a number"),
     ],
 )
-def test_what_a_family_does_not_have_is_refused(line: str, sentence: str):
-    """One sentence that says what was received and who has it."""
+def test_unavailable_flags_and_invalid_values_are_refused(line: str, sentence: str):
+    """If a family lacks a flag's setting, the message names the families that have it."""
     with pytest.raises(ConfigError, match=sentence):
         settings(line)
