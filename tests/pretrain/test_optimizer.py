@@ -94,7 +94,7 @@ def slow_lamb(
 
 
 def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions: bool) -> Arrays:
-    """Return the weights after AdamW (Loshchilov and Hutter, 2019), its Adam as at the end of that paper's Section 2."""
+    """Return the weights after AdamW (Loshchilov and Hutter, 2019); Adam is as at the end of its paper's Section 2."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for t, step in enumerate(gradients, start=1):
