@@ -1,4 +1,4 @@
-"""Examples: whole sentences, every one of them, two segments whose rims do not tell their order; and their order."""
+"""Tests of examples: packed whole sentences, two segments whose edges do not reveal their order, and epochs."""
 
 import itertools
 
@@ -11,13 +11,13 @@ from pretrain.examples import swapped as swap
 from pretrain.vocabularies import CLS, PAD, SEP
 
 VOCABULARY = 100
-FULL_STOP, FIRST = 5, 7  # the last piece of every sentence, and the first; neither occurs inside one
+FULL_STOP, FIRST = 5, 7  # last and first piece of every sentence; neither occurs inside one
 WORD_START = np.arange(VOCABULARY) % 10 >= 3  # 7 pieces in 10 begin a word
 WORD_START[:5] = False
 
 
 def text_of(sentences_of: np.ndarray, tokens_of: np.ndarray, rng: np.random.Generator) -> Text:
-    """Documents of so many sentences, each of so many random tokens."""
+    """Return documents with these numbers of sentences, of these numbers of random tokens."""
     bounds = np.concatenate([[0], np.cumsum(tokens_of)])
     tokens = rng.integers(8, VOCABULARY, bounds[-1]).astype(np.uint16)
     tokens[bounds[1:] - 1] = FULL_STOP
@@ -27,7 +27,7 @@ def text_of(sentences_of: np.ndarray, tokens_of: np.ndarray, rng: np.random.Gene
 
 @pytest.fixture(scope="module")
 def text() -> Text:
-    """300 documents of 1 to 60 sentences of 2 to 70 tokens, some documents of one token."""
+    """Return 280 documents of 1 to 59 sentences of 2 to 69 tokens, and 20 documents of one token."""
     rng = np.random.default_rng(0)
     sentences_of = np.concatenate([rng.integers(1, 60, 280), np.ones(20, int)])
     tokens_of = np.concatenate([rng.integers(2, 70, sentences_of.sum() - 20), np.ones(20, int)])
@@ -36,7 +36,7 @@ def text() -> Text:
 
 @pytest.fixture(scope="module", params=[16, 32, 64, 128])
 def packing(text: Text, request: pytest.FixtureRequest) -> Packing:
-    """Examples of that text."""
+    """Return the examples of this text."""
     return pack(text, request.param, WORD_START)
 
 
@@ -50,7 +50,7 @@ def segments(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_examples_are_whole_sentences_of_one_document(packing: Packing) -> None:
-    """As few as fill the space, but two at least; fewer tokens than the space only in a rest or a short document."""
+    """It has at least two sentences, no more than fill the space; only a whole document fills less than half of it."""
     begin, end = packing.examples.T
     first, last = (np.searchsorted(packing.text.sentences, edge) for edge in (begin, end))
     np.testing.assert_array_equal(packing.text.sentences[np.stack([first, last])], [begin, end])
@@ -61,12 +61,12 @@ def test_examples_are_whole_sentences_of_one_document(packing: Packing) -> None:
     assert ((end - begin >= packing.space // 2) | ((first == low) & (last == high))).all()
     spare = np.minimum(
         packing.text.sentences[last - 1] - begin, end - packing.text.sentences[first + 1]
-    )  # without a rim
+    )  # without the shorter sentence at an end
     assert ((spare < packing.space) | (last - first == 2)).all()
 
 
 def test_every_sentence_is_in_an_example(packing: Packing) -> None:
-    """Examples follow each other through all documents but the shortest; at one place in a document two may overlap."""
+    """Examples cover all documents but the shortest without gaps, and overlap at most once in a document."""
     bounds = packing.text.sentences[packing.text.documents]
     begin, end = packing.examples.T
     for low, high in itertools.pairwise(bounds):
@@ -80,19 +80,19 @@ def test_every_sentence_is_in_an_example(packing: Packing) -> None:
         assert (gaps <= 0).all() and (gaps < 0).sum() <= 1
 
 
-def test_there_is_little_padding(packing: Packing) -> None:
-    """Long documents fill their sequences."""
+def test_examples_need_little_padding(packing: Packing) -> None:
+    """On average, less than 5 % of a sequence is padding."""
     assert packing.fill > 0.95
 
 
-def test_packing_is_the_same_every_time(packing: Packing) -> None:
+def test_packing_is_deterministic(packing: Packing) -> None:
     """The same text gives the same examples."""
     again = pack(packing.text, packing.sequence_length, WORD_START)
     np.testing.assert_array_equal(again.examples, packing.examples)
 
 
-def test_a_text_without_documents_has_no_examples() -> None:
-    """An empty held-out part packs to nothing."""
+def test_text_without_documents_has_no_examples() -> None:
+    """Held-out text may be empty; its fill is 0."""
     empty = Text(np.empty(0, np.uint16), np.zeros(1, np.int64), np.zeros(1, np.int64))
     packing = pack(empty, 64, WORD_START)
     assert packing.examples.shape == (0, 2) and packing.fill == 0.0
@@ -101,8 +101,8 @@ def test_a_text_without_documents_has_no_examples() -> None:
 # === Batches ===
 
 
-def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
-    """Row by row: [CLS] A [SEP] B [SEP] and padding, where A B, or B A if swapped, are cut out of the example."""
+def test_batch_has_two_segments_in_either_order(packing: Packing) -> None:
+    """Each row is [CLS] A [SEP] B [SEP] and padding, where A B, or B A if swapped, are cut out of the example."""
     indices = np.arange(len(packing.examples))
     ids, token_type_ids, attention_mask, swapped = batch_of(packing, indices, np.random.default_rng(1), swap)
     assert ids.shape == token_type_ids.shape == attention_mask.shape == (len(indices), packing.sequence_length)
@@ -123,12 +123,12 @@ def test_a_batch_is_two_segments_in_either_order(packing: Packing) -> None:
 
 
 def occurrences(tokens: np.ndarray, part: np.ndarray) -> np.ndarray:
-    """Return where `part` is in `tokens`."""
+    """Return the positions at which `part` occurs in `tokens`."""
     return np.flatnonzero((np.lib.stride_tricks.sliding_window_view(tokens, len(part)) == part).all(axis=1))
 
 
 def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
-    """Where nothing is cut, A and B together are the example, and every inner sentence end may divide them."""
+    """If nothing is cut, A and B together are the example, and any inner sentence end may divide them."""
     begin, end = packing.examples.T
     uncut = np.flatnonzero(end - begin <= packing.space)
     met: dict[int, set[int]] = {row: set() for row in uncut.tolist()}
@@ -148,8 +148,8 @@ def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
             assert len(boundaries) > 1 and boundaries <= set(words.tolist()) | set(range(begin[row] + 1, words[0]))
 
 
-def test_examples_without_cuts_are_the_document() -> None:
-    """Sentences that just fill the space: unswapped, the examples of a document one after the other give its text."""
+def test_uncut_examples_join_to_the_text() -> None:
+    """If sentences fill the space exactly, the unswapped examples of a document follow one another as its text."""
     rng = np.random.default_rng(3)
     text = text_of(np.array([24, 6, 12, 5]), np.full(47, 10), rng)  # 5: a short document
     packing = pack(text, 63, WORD_START)
@@ -164,8 +164,8 @@ def test_examples_without_cuts_are_the_document() -> None:
 
 
 @pytest.mark.parametrize(("length", "mean", "most"), [(64, 30, 40), (128, 30, 40), (64, 8, 40), (64, 30, 5)])
-def test_the_rims_do_not_tell_the_order(length: int, mean: int, most: int) -> None:
-    """What a rim of a segment looks like, and how long it is, is the same in swapped and in unswapped examples."""
+def test_segment_edges_do_not_reveal_the_order(length: int, mean: int, most: int) -> None:
+    """Swapped and unswapped examples start and end their segments alike, and have segments of the same lengths."""
     rng = np.random.default_rng(4)
     sentences_of = rng.integers(2, most, 60_000 // most)
     tokens_of = 2 + rng.poisson(rng.gamma(2, mean / 2, sentences_of.sum()))  # as uneven as real sentences
@@ -186,11 +186,11 @@ def test_the_rims_do_not_tell_the_order(length: int, mean: int, most: int) -> No
         one, other = values[swapped == 0].astype(float), values[swapped == 1].astype(float)
         error = np.sqrt(one.var() / len(one) + other.var() / len(other))
         assert abs(one.mean() - other.mean()) < 4 * error, f"{name}: {one.mean():.3f}, swapped {other.mean():.3f}"
-        assert one.std() > 0  # it does vary
+        assert one.std() > 0  # the feature varies
 
 
-def test_cuts_are_those_of_the_original_loop() -> None:
-    """Lengths as when the longer segment loses token after token; each rim of a long one is cut; words begin whole."""
+def test_cuts_match_the_original_loop() -> None:
+    """The longer segment loses one token at a time; long segments are cut at both ends, and start with a whole word."""
     rng = np.random.default_rng(5)
     sizes = rng.integers(2, 60, (500, 2))
     text = text_of(np.full(500, 2), sizes.ravel(), rng)
@@ -214,8 +214,8 @@ def test_cuts_are_those_of_the_original_loop() -> None:
     assert len(starts) > 100 and np.mean(starts) < 0.05 and np.mean(stops) < 0.05
 
 
-def test_a_batch_is_a_function_of_its_random_state(packing: Packing) -> None:
-    """The same seed gives the same batch, another seed another one."""
+def test_batch_is_function_of_random_state(packing: Packing) -> None:
+    """The same seed gives the same batch, and another seed a different one."""
     indices = order(len(packing.examples), seed=3, step=7, batch_size=32)
     one, same, other = (batch_of(packing, indices, np.random.default_rng([seed, 7]), swap) for seed in (3, 3, 4))
     for left, right in zip(one, same, strict=True):
@@ -226,8 +226,8 @@ def test_a_batch_is_a_function_of_its_random_state(packing: Packing) -> None:
 # === Order ===
 
 
-def test_every_example_is_seen_once_an_epoch() -> None:
-    """Steps walk through a permutation, a new one each epoch, across its end."""
+def test_every_example_is_seen_once_per_epoch() -> None:
+    """Every epoch is a new permutation, and a batch may span the end of an epoch."""
     seen = np.concatenate([order(10, seed=5, step=step, batch_size=4) for step in range(10)])
     epochs = seen.reshape(4, 10)
     assert (np.sort(epochs, axis=1) == np.arange(10)).all()
@@ -235,8 +235,8 @@ def test_every_example_is_seen_once_an_epoch() -> None:
     assert order(10, seed=6, step=0, batch_size=40).tolist() != seen.tolist()
 
 
-def test_order_does_not_depend_on_the_steps_before() -> None:
-    """A step asked for first, or alone, has the same examples; a batch may be larger than an epoch."""
+def test_order_does_not_depend_on_earlier_steps() -> None:
+    """A step that is requested first has the same examples as later; a batch may be larger than an epoch."""
     later = order(50, seed=0, step=1000, batch_size=8)
     for step in range(20):
         order(50, seed=0, step=step, batch_size=8)

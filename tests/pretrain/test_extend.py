@@ -1,4 +1,4 @@
-"""A run that goes on with new pieces: words of its text that were cut, begun as the mean of their pieces."""
+"""Tests of runs continued with new pieces: words that the vocabulary had cut, initialised as means of pieces."""
 
 import json
 import shutil
@@ -29,12 +29,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def corpus(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Return the options of the sample text."""
+    """Return the command-line options of the sample text."""
     return ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
 
 
 def extend(preset: str, corpus: list[str], root: Path) -> tuple[Run, Run, list[str]]:
-    """Return a run of three updates, the run that goes on from it with new pieces, and its command without a name."""
+    """Train a run of three updates and one that extends it; return both and the second command without its folder."""
     own = "tokenizer=wordpiece" if preset == "gpt2-tiny" else "measured_sequences=0"
     first, begin, settings = root / f"{preset}-first", [preset, *corpus], ["--set", *SETTINGS, own]
     assert main([*begin, *settings, "--run", str(first)]) == 0
@@ -45,12 +45,12 @@ def extend(preset: str, corpus: list[str], root: Path) -> tuple[Run, Run, list[s
 
 @pytest.fixture(scope="module")
 def albert(corpus: list[str], root: Path) -> tuple[Run, Run, list[str]]:
-    """Return those of the tiny ALBERT, whose vocabulary is of unigrams."""
+    """Return the runs and the command of the tiny ALBERT, which has a unigram vocabulary."""
     return extend("tiny", corpus, root)
 
 
 def words_of(text: str, tokenizer) -> dict[str, list[str]]:
-    """Return the pieces of every word of a text, each read inside the text."""
+    """Return the pieces of every word of a text, as they are cut within the text."""
     found = {}
     for line in text.splitlines():
         encoding = tokenizer.encode(line, add_special_tokens=False)
@@ -64,7 +64,7 @@ def words_of(text: str, tokenizer) -> dict[str, list[str]]:
 
 
 def check_tokenizer(first: Run, extended: Run, text: str) -> None:
-    """Check that new words are one piece each and others are cut as before, by transformers and the library too."""
+    """Check that new words are one piece and others are cut as before, by transformers and embryo_core as well."""
     old, new = (tokenizers.load(run.tokenizer) for run in (first, extended))
     before, after = words_of(text, old), words_of(text, new)
     added = [new.id_to_token(i) for i in range(old.get_vocab_size(), new.get_vocab_size())]
@@ -82,7 +82,7 @@ def check_tokenizer(first: Run, extended: Run, text: str) -> None:
 
 
 def check_weights(first: Run, extended: Run) -> None:
-    """Check that states and logits of old pieces stay, and that a new piece has the mean logit of its pieces."""
+    """Check that states and old logits are unchanged, and that a new piece has the mean logit of its old pieces."""
     old, new = (tokenizers.load(run.tokenizer) for run in (first, extended))
     kind = AutoModelForCausalLM if first.family == "gpt2" else AutoModelForMaskedLM
     ids = torch.tensor([[2, *range(5, 20), 3], [2, *range(100, 115), 3]])
@@ -103,18 +103,18 @@ def check_weights(first: Run, extended: Run) -> None:
         np.testing.assert_allclose(after.logits[..., i], before.logits[..., pieces].mean(-1), rtol=0, atol=1e-5)
 
 
-def test_new_words_are_one_piece_and_others_are_cut_as_before(albert, texts):
+def test_only_new_words_are_cut_differently(albert, texts):
     first, extended, _ = albert
     check_tokenizer(first, extended, texts[0].read_text(encoding="utf-8"))
 
 
-def test_it_begins_as_the_same_function(albert):
+def test_extension_preserves_the_function(albert):
     first, extended, _ = albert
     check_weights(first, extended)
 
 
-def test_the_most_frequent_words_are_chosen(albert, texts):
-    """Counted by the words of the text, of those that are cut."""
+def test_most_frequent_cut_words_are_chosen(albert, texts):
+    """No word of the text that is still cut is more frequent than a chosen one."""
     first, extended, _ = albert
     old, new = (tokenizers.load(run.tokenizer) for run in (first, extended))
     text = texts[0].read_text(encoding="utf-8")
@@ -125,7 +125,7 @@ def test_the_most_frequent_words_are_chosen(albert, texts):
     assert min(map(words.count, added)) >= max(map(words.count, cut))
 
 
-def test_the_run_has_its_own_steps_and_says_what_changed(albert):
+def test_extended_run_records_its_steps_and_change(albert):
     first, extended, _ = albert
     assert [found.step for found in runs.checkpoints(extended)] == [2, 3, 4, 5]
     assert runs.changes(extended) == (Change(2, f"{NEW} new pieces"),)
@@ -137,8 +137,8 @@ def test_the_run_has_its_own_steps_and_says_what_changed(albert):
     assert np.abs(last[name][-NEW:] - begun[name][-NEW:]).max() > 0
 
 
-def test_stopped_and_resumed_it_ends_the_same(albert, root):
-    """From its state, from none, and where only its card was written; with the first run gone it needs its own copy."""
+def test_resumed_run_has_the_same_weights(albert, root):
+    """One state, none, or run.json alone is enough; only run.json alone needs the first run."""
     _, extended, command = albert
     expected = runs.sha256(runs.checkpoint(extended, 5).path / "model.safetensors")
 
@@ -163,7 +163,7 @@ def test_stopped_and_resumed_it_ends_the_same(albert, root):
     "preset", ["gpt2-tiny", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bert-tiny", "electra-tiny"))]
 )
 def test_other_families_are_extended_too(preset, corpus, root, texts):
-    """WordPiece, a generator inside, a decoder; a byte-level vocabulary is refused."""
+    """They have WordPiece vocabularies; ELECTRA has a generator as well, and GPT-2 is a decoder."""
     first, extended, _ = extend(preset, corpus, root)
     if "electra" not in preset:
         check_weights(first, extended)
@@ -182,16 +182,16 @@ def test_other_families_are_extended_too(preset, corpus, root, texts):
         (["--extend-vocabulary", "20", "--set", "tokenizer=bpe"], "and tokenizer is bpe"),
     ],
 )
-def test_what_cannot_be_extended_is_reported(albert, corpus, root, capsys, arguments, message):
-    """One sentence, and no run is begun."""
+def test_impossible_extension_is_refused(albert, corpus, root, capsys, arguments, message):
+    """The command returns 2, names the problem and creates no run."""
     first, *_ = albert
     command = ["tiny", *corpus, "--init-from", f"{first.path}@2", *arguments, "--run", str(root / "refused")]
     assert main(command) == 2
     assert message in capsys.readouterr().err and not (root / "refused").exists()
 
 
-def test_a_run_of_its_own_has_no_vocabulary_to_extend(albert, corpus, root, capsys):
-    """And a run that was begun with another number of new pieces, or none, is not resumed."""
+def test_extension_needs_a_run_to_start_from(albert, corpus, root, capsys):
+    """Once begun, an extended run is not resumed with another number of new pieces."""
     _, extended, command = albert
     assert main(["tiny", *corpus, "--extend-vocabulary", "20", "--run", str(root / "refused")]) == 2
     assert "--init-from" in capsys.readouterr().err and not (root / "refused").exists()

@@ -1,4 +1,4 @@
-"""Adding a family: one file in each of two folders, and it trains, is logged, measured, exported and evaluated."""
+"""Tests of adding a family: a file in each of two folders suffices to train, log, measure, export and evaluate it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,15 +26,15 @@ from pretrain.family import Family
 from pretrain.model import targets
 from pretrain.train import build
 
-GRID = [0, 1, 2, 4, 5, 10]  # the toy's checkpoints
-TOLERANCE = 1e-4  # of logits, as is promised of every family
+GRID = [0, 1, 2, 4, 5, 10]  # checkpoints of the toy family
+TOLERANCE = 1e-4  # of logits, the same for every family
 
 pytestmark = pytest.mark.usefixtures("eager")
 
 
 @pytest.fixture(scope="module")
 def toy() -> Iterator[Family]:
-    """Return the toy, as if its files stood in pretrain/families and embryo_core/families."""
+    """Return the toy family, loaded as if its files were in pretrain/families and embryo_core/families."""
     with pytest.MonkeyPatch.context() as patch:
         known = (families, "toy", families.load_families), (layouts, "toy_layout", layouts.load_layouts)
         for package, folder, find in known:
@@ -45,7 +45,7 @@ def toy() -> Iterator[Family]:
 
 @pytest.fixture(scope="module")
 def toy_run(toy: Family, texts, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Ten updates of the toy by the command line."""
+    """Train the toy family for ten updates by the command line; return the run."""
     folder = tmp_path_factory.mktemp("toy") / "own"
     arguments = ["toy-tiny", "--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     assert main([*arguments, "--set", "order_weight=0.25", "log_every=5", "--run", str(folder)]) == 0
@@ -53,13 +53,13 @@ def toy_run(toy: Family, texts, cache: Path, tmp_path_factory: pytest.TempPathFa
 
 
 def test_every_family_is_found_by_its_file(toy: Family):
-    """And the fast engine reads each one, and a further family of decoders, by another file."""
+    """The engine finds its layouts likewise, and has one more family, gpt_neox."""
     assert list(families.load_families()) == ["albert", "bert", "electra", "gpt2", "toy"]
     assert list(layouts.load_layouts()) == ["albert", "bert", "electra", "gpt2", "gpt_neox", "toy"]
 
 
-def test_a_new_family_trains_and_exports_by_being_there(toy_run: Run):
-    """The card, every row of the log and the checkpoints are its own."""
+def test_new_family_trains_and_exports(toy_run: Run):
+    """The card, the rows of the log and the checkpoints have its objectives, measures and weights."""
     assert (toy_run.family, toy_run.objective) == ("toy", "order of two segments + masked words")
     assert toy_run.config["order_weight"] == 0.25
     for row in runs.read_log(toy_run):
@@ -73,16 +73,16 @@ def test_a_new_family_trains_and_exports_by_being_there(toy_run: Run):
     assert not any(np.array_equal(first[name], last[name]) for name in last)
 
 
-def test_a_new_family_is_evaluated_by_being_there(toy_run: Run, sample: Path):
-    """Every checkpoint, by metrics that read its words and by one that reads its attention."""
+def test_new_family_is_evaluated(toy_run: Run, sample: Path):
+    """Every checkpoint is evaluated by metrics of masked words and of attention."""
     names = ["token_reconstruction", "mask_prediction", "attention"]
     report = evaluate(toy_run, {"treebank": sample / "treebank.conllu"}, names, limit=20)
     assert (report.computed, report.failures) == (len(names) * len(GRID), [])
     assert all(list(results.done(toy_run)[name]) == GRID for name in names)
 
 
-def test_the_engine_computes_what_a_new_family_trained(toy_run: Run, data: Data):
-    """Masked-word logits of the checkpoint are those of the model in training."""
+def test_engine_computes_the_logits_of_a_new_family(toy_run: Run, data: Data):
+    """The checkpoint's masked-word logits are those of the model in pretraining."""
     config, batch = preset("toy-tiny"), data.training(0)
     inputs = batch.inputs() | {"token_type_ids": np.zeros_like(batch.ids)}  # the engine reads one segment
     model, last = build(config), runs.checkpoints(toy_run)[-1]
@@ -101,8 +101,8 @@ def test_the_engine_computes_what_a_new_family_trained(toy_run: Run, data: Data)
         pytest.param("electra-tiny", "replaced_token", marks=pytest.mark.slow),
     ],
 )
-def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: Path, tmp_path: Path):
-    """In every family: the log has each objective's loss by length, the held-out measures are of each length."""
+def test_mixed_lengths_are_logged_separately(name: str, second: str, texts, cache: Path, tmp_path: Path):
+    """The log has the loss of each objective by length, and held-out measures at each length."""
     lengths = "short_steps=4 short_sequence_length=16 short_batch_size=8 long_every=2"
     settings = f"{lengths} warmup_steps=1 log_every=4 save_every=0 measured_sequences=8 heldout_sequences=8".split()
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
@@ -118,8 +118,8 @@ def test_lengths_are_mixed_and_told_apart(name: str, second: str, texts, cache: 
         assert all(measure["n"] > 0 and measure[f"{second}_n"] > 0 for measure in measures)
 
 
-def test_an_unknown_preset_is_named_with_the_known_ones(toy: Family):
-    """The message says what was received and what exists, in every family."""
+def test_unknown_preset_error_suggests_a_known_one(toy: Family):
+    """Suggestions come from every family, new ones included."""
     assert preset("toy-tiny").family == "toy"
     with pytest.raises(UnknownPreset, match=r"Unknown preset 'toy-tin'. Did you mean 'toy-tiny'"):
         preset("toy-tin")
@@ -128,8 +128,8 @@ def test_an_unknown_preset_is_named_with_the_known_ones(toy: Family):
 
 
 @pytest.mark.parametrize("name", ["tiny", "bert-tiny", "electra-tiny"])
-def test_every_weight_is_made_before_the_first_batch(name: str, data: Data):
-    """From the sizes alone: the first batch adds none."""
+def test_every_weight_exists_before_the_first_batch(name: str, data: Data):
+    """Weights are built from the sizes alone, and the first batch adds none."""
     model = build(preset(name))
     paths = [variable.path for variable in model.variables]
     model(data.training(0).inputs())
@@ -138,7 +138,7 @@ def test_every_weight_is_made_before_the_first_batch(name: str, data: Data):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_gradient_is_dense(name: str, data: Data):
-    """In every family: Keras would clip by a wrong norm where TensorFlow gives the rows of a lookup one by one."""
+    """Keras would clip by a wrong norm if TensorFlow returned the gradient of an embedding as sparse rows."""
     family = FAMILIES[name]
     config = replace(min(family.presets.values(), key=lambda preset: preset.hidden_size), vocab_size=500)
     collator = family.collator(config, data.collator.word_start)
@@ -151,8 +151,8 @@ def test_every_gradient_is_dense(name: str, data: Data):
     assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
 
 
-def test_every_preset_holds_what_its_family_promises():
-    """Each preset belongs to the family that lists it, and every update of it has a weight for every objective."""
+def test_every_preset_fits_its_family():
+    """It names the family that lists it, and its first update has a weight for every objective."""
     for name, family in FAMILIES.items():
         for config in family.presets.values():
             assert config.family == family.name == name
@@ -161,7 +161,7 @@ def test_every_preset_holds_what_its_family_promises():
 
 
 def test_every_preset_warms_up_before_its_rate_falls():
-    """Over a hundredth of its updates at least, as the recipes of the papers on encoders do, and a fifth at most."""
+    """Warm-up takes 1 % of the updates or more, as in the papers on encoders (GPT-2: 0.1 %), and at most 20 %."""
     for family in FAMILIES.values():
         for name, config in family.presets.items():
             least = 0.01 if isinstance(config, MaskedConfig) else 0.001  # GPT-3's 375 million of 300 billion tokens

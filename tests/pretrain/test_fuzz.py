@@ -1,4 +1,4 @@
-"""Random damages of what a resume reads: it goes on from what is sound, or says what is not (see tests/fuzz)."""
+"""Tests of random damage to states, logs and corpora: a resume uses what is intact or reports it (see tests/fuzz)."""
 
 import json
 import random
@@ -17,12 +17,12 @@ from tests.fuzz.conftest import DAMAGES, OF_A_KIND, attempt, watched
 from tests.fuzz.damage import damage
 
 LARGE = 10**8  # bytes
-FLIPS = 8  # bits at most that one damage flips
+FLIPS = 8  # most bits that one damage flips
 
 
 @pytest.fixture(scope="module")
 def run(model: PretrainingModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run's log and its two states."""
+    """Write a log and two states of a run; return its folder."""
     path = tmp_path_factory.mktemp("states") / "runs" / "run"
     for step in (10, 20):
         save_state(model, path, Progress(step, 8 * step, 200 * step))
@@ -33,13 +33,13 @@ def run(model: PretrainingModel, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def variables(state: Path) -> dict[str, np.ndarray]:
-    """Return what a state holds."""
+    """Return the arrays of a state."""
     with np.load(state) as archive:
         return {name: archive[name] for name in archive.files}
 
 
-def test_a_damaged_run_is_resumed_from_what_is_sound(run: Path, tmp_path: Path):
-    """From the last state that is whole, with a log of sound rows up to it; or a sentence says that there is none."""
+def test_damaged_run_is_resumed_from_intact_files(run: Path, tmp_path: Path):
+    """The state found is unchanged, and the log keeps only rows up to the given step, save for flipped bits."""
     expected = {path.name: variables(path) for path in (run / "state").iterdir()}
     rows = (run / "log.jsonl").read_bytes().splitlines()
     for seed in OF_A_KIND:
@@ -55,18 +55,18 @@ def test_a_damaged_run_is_resumed_from_what_is_sound(run: Path, tmp_path: Path):
             if attempt(Log, folder / "log.jsonl", 10):
                 kept = (folder / "log.jsonl").read_bytes().splitlines()
                 assert all(json.loads(line)["step"] <= 10 for line in kept)
-                # A log has no checksum: a flipped bit that leaves a valid row is not noticed.
+                # A log has no checksum: a flipped bit that leaves a valid row goes unnoticed.
                 assert len(set(kept) - set(rows[:10])) <= DAMAGES * FLIPS
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_damaged_corpus_is_reported(data: Data, tmp_path: Path):
-    """Whatever happened to its cache, either nothing of it is another, or a sentence names the folder."""
+def test_damaged_corpus_is_reported(data: Data, tmp_path: Path):
+    """After any damage to the cache, the corpus is unchanged, or opening it raises an error of this project."""
     for seed in OF_A_KIND:
         rng, folder = random.Random(seed), tmp_path / str(seed) / "cache" / "corpus"
         shutil.copytree(data.corpus.folder, folder)
         damage([folder], tmp_path / "outside", rng)
-        if sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > LARGE:  # takes its time
+        if sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > LARGE:  # would be slow
             continue
         with watched(tmp_path / "outside"):
             corpus = attempt(open_corpus, folder)

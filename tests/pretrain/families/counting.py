@@ -1,4 +1,4 @@
-"""The parameters of a configuration's models, counted without memory for them and compared with transformers' own."""
+"""Count the parameters of a configuration's models without allocating them, and compare them with transformers."""
 
 from math import prod
 
@@ -12,9 +12,9 @@ from pretrain.families import FAMILIES
 
 
 def parameters(config: Config) -> dict[str, int]:
-    """How many each exported model has, by its folder inside the checkpoint; "" is the checkpoint itself.
+    """Return the number of parameters of each exported model by its folder inside the checkpoint ("" for itself).
 
-    Asserts that names and shapes are those which transformers makes of config.json.
+    Check that their names and shapes are those that transformers derives from config.json.
     """
     family = FAMILIES[config.family]
     with keras.StatelessScope(initialize_variables=False):

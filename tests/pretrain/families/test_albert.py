@@ -1,4 +1,4 @@
-"""ALBERT: the presets' numbers and their sources, its size, and when sentence order is learned."""
+"""Tests of ALBERT: the preset against its sources, shared layers, and the sentence losses."""
 
 from dataclasses import asdict, replace
 
@@ -13,7 +13,7 @@ from pretrain.families import FAMILIES, preset
 from pretrain.families.albert import AlbertConfig, square_root_rule
 from tests.pretrain.families.counting import parameters
 
-# Read anew from the sources, not from the preset.
+# Copied from the sources, not from the preset.
 PAPER = {"batch_size": 512, "learning_rate": 6.2225e-4, "steps": 1_000_000, "warmup_steps": 25_000}  # Table 2
 ARCHITECTURE = {  # google-research/albert, config/base/albert_config.json; hidden_act is "gelu", in its tanh form
     "attention_probs_dropout_prob": 0,
@@ -63,28 +63,28 @@ EXAMPLES = {  # google-research/albert, create_pretraining_data.py
 
 @pytest.mark.parametrize("source", [PAPER, OPTIMISATION, EXAMPLES], ids=["paper", "optimisation", "examples"])
 def test_albert_base_has_the_numbers_of_its_sources(source: dict):
-    """Every one of them, the learning rate to the digits that the paper prints."""
+    """The learning rate agrees to the digits that the paper prints."""
     found = asdict(preset("albert-base"))
     assert {name: found[name] for name in source} == {
         name: pytest.approx(value, rel=1e-5) if isinstance(value, float) else value for name, value in source.items()
     }
 
 
-def test_albert_base_is_the_architecture_of_albert_base():
-    """config.json says what the original's says, with transformers' name for GELU's tanh form."""
+def test_albert_base_has_the_original_architecture():
+    """config.json has the original's values, but transformers' name for the tanh form of GELU."""
     found = FAMILIES["albert"].huggingface(preset("albert-base"))
     assert {name: found[name] for name in ARCHITECTURE} == ARCHITECTURE
     assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
 
 
-def test_the_rate_of_lamb_follows_the_square_root_of_the_batch():
-    """4,096 sequences have the original's rate, 512 the paper's."""
+def test_lamb_rate_follows_the_square_root_of_batch_size():
+    """Batches of 4,096 sequences have the rate of the original code, those of 512 the paper's."""
     assert square_root_rule(4096) == 0.00176
     assert square_root_rule(512) == pytest.approx(6.222539674e-4, rel=1e-9)
 
 
 def test_albert_base_has_12_million_parameters():
-    """As Table 1 of Lan et al. says; name by name what transformers makes of config.json."""
+    """This is the number in Table 1 of Lan et al."""
     (found,) = parameters(preset("albert-base")).values()
     assert round(found / 1e6) == 12
 
@@ -92,22 +92,22 @@ def test_albert_base_has_12_million_parameters():
 @pytest.mark.parametrize(
     ("share", "groups", "millions"), [("attention", 1, 64), ("ffn", 1, 38), ("none", 1, 90), ("all", 2, 19)]
 )
-def test_layers_share_what_the_setting_says(share: str, groups: int, millions: int):
-    """Parameters of the base size as in Table 4 of Lan et al. (embeddings of 128), which cuts the last, 89.8, to 89."""
+def test_sharing_determines_the_number_of_parameters(share: str, groups: int, millions: int):
+    """The numbers are those of Table 4 of Lan et al. (embeddings of 128), which truncates 89.8 million to 89."""
     config = replace(preset("albert-base"), share=share, num_hidden_groups=groups)
     assert round(unique_parameters(config) / 1e6) == millions
 
 
 def unique_parameters(config: AlbertConfig) -> int:
-    """Parameters of a configuration's model."""
+    """Return the number of parameters of a configuration's model, shared ones once."""
     with keras.StatelessScope(initialize_variables=False):
         model = FAMILIES["albert"].model(config)
         model.build()
         return sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
 
 
-def test_what_transformers_cannot_share_is_repeated_and_noted():
-    """A checkpoint has as many groups as differ; where only a part is shared, run.json says that it is repeated."""
+def test_partly_shared_layers_are_exported_as_groups():
+    """transformers shares whole layers only: if layers are partly shared, each is a group, and the note says so."""
     albert, tiny = FAMILIES["albert"], replace(preset("tiny"), num_hidden_layers=4)
     found = {}
     for share in ("all", "none", "attention", "ffn"):
@@ -121,7 +121,7 @@ def test_what_transformers_cannot_share_is_repeated_and_noted():
 
 
 def test_each_sentence_loss_has_its_objective():
-    """Order, next sentence, or none: then there is no second head, and the class in transformers is another."""
+    """Without a sentence loss there is no second head, and the class in transformers is AlbertForMaskedLM."""
     albert = FAMILIES["albert"]
     configs = {loss: replace(preset("tiny"), sentence_loss=loss) for loss in ("sop", "nsp", "none")}
     found = {loss: (list(albert.objectives(config))[1:], albert.pairing(config)) for loss, config in configs.items()}
@@ -144,14 +144,14 @@ def test_each_sentence_loss_has_its_objective():
         ({"embedding_size": 0}, "embedding_size 0 must be at least 1"),
     ],
 )
-def test_choices_that_are_none_are_refused(change: dict, sentence: str):
-    """Each refusal names what was received and what exists."""
+def test_invalid_settings_are_refused(change: dict, sentence: str):
+    """Each error names the received value and what is allowed."""
     with pytest.raises(ConfigError, match=sentence):
         replace(preset("albert-base"), **change)
 
 
-def test_sentence_order_counts_from_its_first_update_on():
-    """Before sentence_order_from its loss has no weight, from there on sentence_order_weight."""
+def test_sentence_order_has_weight_from_its_first_update():
+    """Its weight is 0 before update sentence_order_from, and sentence_order_weight from there on."""
     config = replace(preset("tiny"), sentence_order_from=5, sentence_order_weight=0.3)
     weights = [FAMILIES["albert"].loss_weights(config, step)["sentence_order"] for step in (0, 4, 5, 6)]
     assert weights == [0.0, 0.0, 0.3, 0.3]
@@ -159,8 +159,8 @@ def test_sentence_order_counts_from_its_first_update_on():
         replace(config, sentence_order_weight=-1)
 
 
-def test_each_table_begins_with_values_of_its_own():
-    """Words, positions and segments are drawn apart, with the deviations that the configuration asks for."""
+def test_embedding_tables_are_drawn_independently():
+    """Words, positions and segments start with different values, of the configured standard deviations."""
     keras.utils.set_random_seed(1)
     config = replace(preset("tiny"), initializer_range=0.3, position_initializer_range=0.9)
     model = FAMILIES["albert"].model(config)
@@ -171,5 +171,5 @@ def test_each_table_begins_with_values_of_its_own():
     for name, array in found.items():
         if array.ndim == 2 and array.size > 500:
             wanted = 0.9 if "position" in name else 0.3
-            # A normal cut at two deviations has 0.88 of its deviation; five standard errors of the estimate either way.
+            # A normal truncated at two deviations has 0.88 of its deviation; the tolerance is five standard errors.
             assert array.std() == pytest.approx(0.88 * wanted, rel=5 / np.sqrt(2 * array.size)), name

@@ -1,4 +1,4 @@
-"""BERT: the presets' numbers and their sources, its size, and its objectives."""
+"""Tests of BERT: the presets against their sources, the number of parameters, and the objectives."""
 
 from dataclasses import asdict, replace
 
@@ -8,7 +8,7 @@ from embryo_core.errors import ConfigError
 from pretrain.families import FAMILIES, preset
 from tests.pretrain.families.counting import parameters
 
-# Read anew from the sources, not from the preset.
+# Copied from the sources, not from the preset.
 ARCHITECTURE = {  # uncased_L-12_H-768_A-12/bert_config.json; hidden_act is "gelu", in the tanh form of modeling.py
     "attention_probs_dropout_prob": 0.1,
     "hidden_dropout_prob": 0.1,
@@ -63,14 +63,14 @@ EXAMPLES = {  # google-research/bert, create_pretraining_data.py
 @pytest.mark.parametrize("name", ["bert-base", "bert-small"])
 @pytest.mark.parametrize("source", [PAPER, OPTIMISATION, EXAMPLES], ids=["paper", "optimisation", "examples"])
 def test_presets_have_the_numbers_of_their_sources(name: str, source: dict):
-    """Every one of them, in both sizes: the smaller models share the recipe."""
+    """Both sizes share the recipe."""
     found = asdict(preset(name))
     assert {setting: found[setting] for setting in source} == source
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("bert-base", {}), ("bert-small", SMALL)])
-def test_presets_are_the_architecture_of_the_original(name: str, sizes: dict):
-    """config.json says what the original's says, with transformers' name for GELU's tanh form."""
+def test_presets_have_the_original_architecture(name: str, sizes: dict):
+    """config.json has the original's values, but transformers' name for the tanh form of GELU."""
     found = FAMILIES["bert"].huggingface(preset(name))
     expected = ARCHITECTURE | sizes
     assert {setting: found[setting] for setting in expected} == expected
@@ -78,14 +78,14 @@ def test_presets_are_the_architecture_of_the_original(name: str, sizes: dict):
 
 
 @pytest.mark.parametrize(("name", "millions"), [("bert-base", 110), ("bert-small", 29)])
-def test_models_are_as_large_as_the_originals(name: str, millions: int):
-    """As Devlin et al. and the README say; name by name what transformers makes of config.json."""
+def test_models_have_the_size_of_the_originals(name: str, millions: int):
+    """The millions of parameters are those of Devlin et al. and the README."""
     (found,) = parameters(preset(name)).values()
     assert round(found / 1e6) == millions
 
 
-def test_the_second_head_is_that_of_the_sentence_loss():
-    """Next sentence as in the original, the order of sentences, or none: then BertForMaskedLM."""
+def test_sentence_loss_determines_the_second_head():
+    """It learns the next sentence as in the original or sentence order; without it, the class is BertForMaskedLM."""
     family = FAMILIES["bert"]
     configs = {loss: replace(preset("bert-tiny"), sentence_loss=loss) for loss in ("nsp", "sop", "none")}
     objectives = {loss: list(family.objectives(config)) for loss, config in configs.items()}

@@ -1,4 +1,4 @@
-"""ELECTRA: the presets' numbers and their sources, the sizes of both networks, and what they share."""
+"""Tests of ELECTRA: the presets against their sources, and the sizes of both networks."""
 
 from dataclasses import asdict, replace
 
@@ -8,7 +8,7 @@ from embryo_core.errors import ConfigError
 from pretrain.families import FAMILIES, preset
 from tests.pretrain.families.counting import parameters
 
-# Read anew from the sources, not from the preset.
+# Copied from the sources, not from the preset.
 BOTH = {  # google-research/electra, configure_pretraining.py and model/optimization.py
     "generator_weight": 1.0,
     "discriminator_weight": 50.0,
@@ -27,7 +27,7 @@ BOTH = {  # google-research/electra, configure_pretraining.py and model/optimiza
     "constant_steps": 0,
     "save_every": 1_000,
 }
-MASKS = {  # pretrain/pretrain_helpers.py, mask: 85 % [MASK], the rest as it is
+MASKS = {  # pretrain/pretrain_helpers.py, mask: 85 % [MASK], the rest unchanged
     "mask_token_share": 0.85,
     "random_token_share": 0.0,
     "whole_words": False,
@@ -73,15 +73,14 @@ GENERATORS = {
 
 @pytest.mark.parametrize(("name", "own"), [("electra-small", SMALL), ("electra-base", BASE)])
 def test_presets_have_the_numbers_of_their_sources(name: str, own: dict):
-    """Every one of them, in both sizes."""
     found = asdict(preset(name))
     expected = BOTH | MASKS | own
     assert {setting: found[setting] for setting in expected} == expected
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_presets_are_the_architecture_of_the_original(name: str):
-    """Of the discriminator and of the generator, which is as deep."""
+def test_presets_have_the_original_architecture(name: str):
+    """The sizes are those of the discriminator and the generator."""
     config = preset(name)
     found = FAMILIES["electra"].huggingface(config)
     expected = COMMON | SIZES[name] | {"embedding_size": config.embedding_size}
@@ -90,14 +89,14 @@ def test_presets_are_the_architecture_of_the_original(name: str):
 
 
 @pytest.mark.parametrize(("name", "discriminator", "generator"), [("electra-small", 14, 5), ("electra-base", 110, 34)])
-def test_models_are_as_large_as_the_originals(name: str, discriminator: int, generator: int):
-    """In millions, as Clark et al. say of the discriminators, with their own rounding; both count the embeddings."""
+def test_models_have_the_size_of_the_originals(name: str, discriminator: int, generator: int):
+    """Clark et al. give the millions of the discriminators, rounded; the shared embeddings count in both networks."""
     found = {part: n / 1e6 for part, n in parameters(preset(name)).items()}
     assert found == {"": pytest.approx(discriminator, abs=0.6), "generator": pytest.approx(generator, abs=0.6)}
 
 
-def test_sizes_that_cannot_be_are_refused():
-    """A generator larger than the discriminator, one that its heads do not divide, a negative weight."""
+def test_impossible_sizes_and_weights_are_refused():
+    """The generator must not be larger than the discriminator, and its heads must divide its width."""
     small = preset("electra-small")
     for change, sentence in (
         ({"generator_size": 1.5}, "generator_size 1.5 must be above 0 and at most 1"),

@@ -1,4 +1,4 @@
-"""GPT-2: its presets, its windows of text, and that what it exports computes in transformers what it computes here."""
+"""Tests of GPT-2: presets, windows of text, runs, and exported models that give the same logits in transformers."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -32,7 +32,7 @@ from pretrain.vocabularies import CLS, PAD, SEP
 from tests.pretrain.conftest import log, weights
 from tests.pretrain.families.counting import parameters
 
-TOLERANCE = 1e-4  # of logits and states, as is promised of every family
+TOLERANCE = 1e-4  # of logits and states, the same for every family
 KINDS = ["bpe", "wordpiece", "unigram"]
 
 pytestmark = pytest.mark.usefixtures("eager")
@@ -40,20 +40,20 @@ pytestmark = pytest.mark.usefixtures("eager")
 
 @pytest.fixture(scope="module")
 def config() -> Config:
-    """Two lengths of sequences, twelve updates."""
+    """Return the tiny preset with sequences of two lengths and twelve updates."""
     return replace(preset("gpt2-tiny"), steps=12, warmup_steps=2, save_every=6, state_every=3, log_every=2,
                    short_steps=7, short_sequence_length=16, short_batch_size=8, long_every=3)  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def data(request: pytest.FixtureRequest, config: Config, texts: tuple[Path, Path], cache: Path) -> Data:
-    """Return the sample text as batches, by every kind of vocabulary."""
+    """Return the sample text as batches, with each kind of vocabulary."""
     return prepare_data(replace(config, tokenizer=request.param), [str(texts[0])], [str(texts[1])], cache)
 
 
 @pytest.fixture(scope="module")
 def model(config: Config) -> PretrainingModel:
-    """Return a model whose every weight is random, so that none can be taken for another."""
+    """Return a model whose weights are all random, so that none can be mistaken for another."""
     model, rng = build(config), np.random.default_rng(0)
     for variable in model.trainable_variables:
         variable.assign(variable + rng.normal(0, 0.2, variable.shape).astype(np.float32))
@@ -62,7 +62,7 @@ def model(config: Config) -> PretrainingModel:
 
 @pytest.fixture(scope="module")
 def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Return the command line of six updates with dropout, to which a run is added."""
+    """Return the command line of six updates with dropout; the run's folder is to be appended."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     grids = "save_every=3 state_every=2 log_every=2 heldout_sequences=8"
     settings = f"tokenizer=wordpiece warmup_steps=1 learning_rate=1e-2 {grids}"
@@ -71,7 +71,7 @@ def arguments(texts: tuple[Path, Path], cache: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def run(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Return the run of that command."""
+    """Run this command; return the run."""
     folder = tmp_path_factory.mktemp("runs") / "gpt2"
     assert main([*arguments, str(folder)]) == 0
     return runs.read_run(folder)
@@ -80,21 +80,21 @@ def run(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
 # === Presets ===
 
 
-def test_the_small_preset_is_the_smallest_gpt2():
-    """transformers' default configuration is that of the 124M model; only the ids of its special tokens differ."""
+def test_small_preset_is_the_smallest_gpt2():
+    """The default configuration of transformers is the 124M model; only the ids of special tokens differ."""
     ours, theirs = FAMILIES["gpt2"].huggingface(preset("gpt2-small")), transformers.GPT2Config()
     own = {"architectures", "dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
     differing = {name for name in ours if ours[name] != getattr(theirs, name)}
     assert differing - own == {"n_inner"} and ours["n_inner"] == 4 * theirs.n_embd  # what None means
 
 
-def test_it_is_as_large_as_the_original():
-    """124,439,808 parameters, with the names and shapes of transformers."""
+def test_small_preset_has_the_size_of_the_original():
+    """Names and shapes are those of transformers."""
     assert parameters(preset("gpt2-small")) == {"": 124_439_808}
 
 
-def test_what_a_layer_adds_is_scaled_by_the_root_of_how_often(config: Config):
-    """Section 2.3 of Radford et al.: 1 / sqrt(N) for N residual layers; positions are drawn with 0.01."""
+def test_residual_outputs_are_scaled_by_their_number(config: Config):
+    """The factor is 1 / sqrt(N) for N residual layers (Radford et al., Section 2.3); positions are drawn with 0.01."""
     model = build(replace(config, hidden_size=128, intermediate_size=256, num_hidden_layers=8))
     layer = model.encoder.transformer[3]
     found = [float(ops.std(dense.kernel)) for dense in (layer.attention.query, layer.attention.output_dense,
@@ -107,8 +107,8 @@ def test_what_a_layer_adds_is_scaled_by_the_root_of_how_often(config: Config):
 # === Batches ===
 
 
-def test_every_token_is_predicted_from_those_before_it(config: Config, data: Data):
-    """A sequence begins with [CLS]; its labels are its tokens moved by one, and [SEP] where a document ends."""
+def test_labels_are_the_next_tokens(config: Config, data: Data):
+    """A sequence begins with [CLS]; its labels are its tokens shifted by one, and [SEP] at the end of a document."""
     for step in range(4):
         batch = data.training(step)
         assert batch.ids.shape == batch.labels.shape == config.batch_at(step)
@@ -123,8 +123,8 @@ def test_every_token_is_predicted_from_those_before_it(config: Config, data: Dat
     assert all(np.array_equal(a, b) for a, b in zip(vars(batch).values(), vars(again).values(), strict=True))
 
 
-def test_windows_cover_the_text_and_begin_with_a_sentence(data: Data):
-    """No token is left out and none is of two documents; a window inside a sentence follows one as long as a window."""
+def test_windows_cover_the_text_and_prefer_sentence_starts(data: Data):
+    """No window spans two documents; only a sentence longer than a window has windows that begin inside it."""
     text, word_start = data.corpus.train, data.collator.word_start
     for length in (16, 32):
         examples = windows(text, length, word_start).examples
@@ -142,8 +142,8 @@ def test_windows_cover_the_text_and_begin_with_a_sentence(data: Data):
         assert (examples[short, 1] == bounds[document[short]]).all()
 
 
-def test_a_text_comes_back_from_bytes(texts: tuple[Path, Path], config: Config, cache: Path):
-    """Capitals, other scripts and emoji: no character is unknown, and words begin at spaces and punctuation marks."""
+def test_byte_level_tokenizer_restores_text(texts: tuple[Path, Path], config: Config, cache: Path):
+    """Capitals, other scripts and emoji are all known; words begin at spaces and punctuation marks."""
     tokenizer = load(prepare_data(config, [str(texts[0])], [], cache).corpus.tokenizer_folder)
     text = "Paris isn't 東京, naïve 🙂 reader."
     encoding = tokenizer.encode(text, add_special_tokens=False)
@@ -158,7 +158,7 @@ def test_a_text_comes_back_from_bytes(texts: tuple[Path, Path], config: Config, 
 
 @pytest.fixture(scope="module")
 def batch(config: Config, data: Data) -> MaskedBatch:
-    """Return a batch of long sequences, padded by 1 to 8 tokens more than it came with."""
+    """Return a batch of long sequences; row i has its last i + 1 tokens replaced by padding."""
     batch = data.training(config.short_steps)
     for row in range(len(batch.ids)):
         batch.ids[row, -row - 1 :] = batch.attention_mask[row, -row - 1 :] = 0
@@ -166,7 +166,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 
 def test_transformers_computes_the_same(model: PretrainingModel, config: Config, batch: MaskedBatch, tmp_path: Path):
-    """States, attentions and logits at every position within 1e-4; every weight is read, and tied weights once."""
+    """States and logits agree to 1e-4 at every position; every weight is read, and tied weights are stored once."""
     folder = write_checkpoint(model, config, tmp_path, Progress(1, 8, 100))
     theirs, report = transformers.GPT2LMHeadModel.from_pretrained(
         folder, attn_implementation="eager", output_loading_info=True
@@ -186,8 +186,8 @@ def test_transformers_computes_the_same(model: PretrainingModel, config: Config,
     assert np.ptp(logits) > 0.1
 
 
-def test_no_token_sees_a_later_one(model: PretrainingModel, batch: MaskedBatch):
-    """With another token at position 9, logits change there and after it, and not before."""
+def test_no_token_attends_to_a_later_one(model: PretrainingModel, batch: MaskedBatch):
+    """A changed token at position 9 changes the logits there and after it, but not before."""
     changed = batch.ids.copy()
     changed[:, 9] = (changed[:, 9] + 1) % 500
     first, second = (
@@ -200,8 +200,8 @@ def test_no_token_sees_a_later_one(model: PretrainingModel, batch: MaskedBatch):
 # === Runs ===
 
 
-def test_a_run_has_its_family_objective_and_measures(run: Run):
-    """The card, the log with its held-out loss and accuracy, and no setting of masking."""
+def test_run_has_objective_and_measures_of_its_family(run: Run):
+    """The held-out loss starts at log 500 and falls, and the configuration has no masking settings."""
     assert (run.family, run.objective) == ("gpt2", "next token")
     assert "masked_share" not in run.config and run.config["tokenizer"] == "wordpiece"
     rows = runs.read_log(run)
@@ -214,8 +214,8 @@ def test_a_run_has_its_family_objective_and_measures(run: Run):
     assert rows[-1]["tokens"] == runs.checkpoints(run)[-1].tokens > 1000
 
 
-def test_a_stopped_run_resumes_bit_for_bit(run: Run, arguments: list[str], tmp_path: Path, monkeypatch):
-    """Stopped after the fifth update, with a state of the fourth: the same weights and log, dropout included."""
+def test_stopped_run_resumes_bit_for_bit(run: Run, arguments: list[str], tmp_path: Path, monkeypatch):
+    """Stopped after update 5 and resumed from the state of update 4, it has the same weights and log, with dropout."""
     folder = tmp_path / "gpt2"
 
     def stop(model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
@@ -231,8 +231,8 @@ def test_a_stopped_run_resumes_bit_for_bit(run: Run, arguments: list[str], tmp_p
     assert weights(folder) == weights(run.path) and log(folder) == log(run.path)
 
 
-def test_the_tokenizer_of_a_run_names_what_the_model_reads(run: Run):
-    """GPT-2 would add the embeddings of words to token_type_ids, so transformers is not to make any."""
+def test_tokenizer_returns_only_what_the_model_reads(run: Run):
+    """GPT-2 would embed token_type_ids as words, so the tokenizer must not return any."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(run.tokenizer)
     encoded = tokenizer("Paris is old.", return_tensors="pt")
     assert set(encoded) == {"input_ids", "attention_mask"} and encoded["input_ids"][0, 0] == CLS
@@ -241,8 +241,8 @@ def test_the_tokenizer_of_a_run_names_what_the_model_reads(run: Run):
     assert model(**encoded).logits.shape[-1] == 500
 
 
-def test_it_is_measured_again_and_has_no_masked_words_to_measure(run: Run, texts: tuple[Path, Path]):
-    """On its own held-out text it has the measures of training; masked pieces are refused."""
+def test_remeasuring_keeps_rows_and_refuses_masked_words(run: Run, texts: tuple[Path, Path]):
+    """A step that was measured in training on the same held-out text is skipped."""
     before, said = log(run.path), []
     assert measure_run(run, [str(texts[1])], steps=[6], progress=said.append)
     assert said == ["step 6: measured before"] and log(run.path) == before
@@ -250,8 +250,8 @@ def test_it_is_measured_again_and_has_no_masked_words_to_measure(run: Run, texts
         measure_run(run, [str(texts[1])], measured_sequences=8)
 
 
-def test_it_predicts_next_words(run: Run, sample: Path):
-    """Its checkpoints load with the numbers of transformers, and a metric of masked words is refused by name."""
+def test_checkpoints_predict_next_words(run: Run, sample: Path):
+    """The engine's logits are those of transformers, and metrics that need masked words are refused."""
     for checkpoint in runs.checkpoints(run):
         runs.verify(checkpoint)
         assert checkpoint_capabilities(checkpoint) == {"states", "attentions", "trainable", "next_words", "words"}
