@@ -1,4 +1,4 @@
-"""ELECTRA's generator: samples by the probabilities, put where the masks are, and no gradient through them."""
+"""Tests of ELECTRA's generator: samples follow its probabilities, replace the masks, and pass no gradient."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from pretrain.measure import Measurement, heldout_row
 from pretrain.model import GeneratorModel, filled_in, sample, targets
 from pretrain.train import build
 
-pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_measure.py measures as it is compiled
+pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_measure.py runs compiled
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def electra_data(texts, cache) -> Data:
 
 @pytest.fixture(scope="module")
 def electra() -> GeneratorModel:
-    """Return the tiny ELECTRA without dropout, as it begins."""
+    """Return the untrained tiny ELECTRA without dropout."""
     from dataclasses import replace
 
     config = replace(preset("electra-tiny"), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -31,7 +31,7 @@ def electra() -> GeneratorModel:
 
 
 def test_samples_follow_the_probabilities():
-    """Over evenly spread draws each token comes up as often as its probability says, and none of probability 0."""
+    """Over evenly spaced draws, the share of each token is its probability."""
     probabilities = np.array([0.5, 0.0, 0.3, 0.2])
     draws = np.arange(0, DRAWS, DRAWS // 1000, dtype=np.int32)[None]
     logits = np.log(np.maximum(probabilities, 1e-30)).astype(np.float32)
@@ -41,21 +41,21 @@ def test_samples_follow_the_probabilities():
 
 
 def test_the_largest_draw_is_a_token():
-    """Rounding never leads past the vocabulary."""
+    """Rounding must not lead past the vocabulary."""
     logits = np.random.default_rng(0).normal(size=(1, 50, 3000)).astype(np.float32)
     found = ops.convert_to_numpy(sample(logits, np.full((1, 50), DRAWS - 1, np.int32)))
     assert found.max() < 3000 and found.min() > 2000
 
 
-def test_samples_stand_where_the_masks_were():
-    """At used positions alone, whatever was there; position 0 is an unused one."""
+def test_samples_replace_the_masks():
+    """They also replace tokens that are not [MASK]; position 0 marks an unused prediction."""
     ids = np.array([[2, 7, 4, 9, 3]], np.int32)
     found = filled_in(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
     np.testing.assert_array_equal(ops.convert_to_numpy(found), [[2, 7, 30_000, 9, 11]])
 
 
-def test_the_discriminator_reads_the_samples(electra: GeneratorModel, electra_data: Data):
-    """Its logits are those of the encoder on the text with the samples in place of the masked tokens."""
+def test_discriminator_reads_the_samples(electra: GeneratorModel, electra_data: Data):
+    """Its logits are those of its encoder on the text in which samples replace the masked tokens."""
     batch = electra_data.training(0)
     inputs = batch.inputs()
     detection = electra(inputs)["replaced_token"]
@@ -68,15 +68,15 @@ def test_the_discriminator_reads_the_samples(electra: GeneratorModel, electra_da
     np.testing.assert_array_equal(*map(ops.convert_to_numpy, (detection.logits, expected)))
 
 
-def test_samples_are_a_function_of_seed_and_step(electra: GeneratorModel, electra_data: Data):
-    """The same step gives the same samples, another step others."""
+def test_samples_are_determined_by_the_step(electra: GeneratorModel, electra_data: Data):
+    """The same step gives the same samples, and another step different ones."""
     found = [ops.convert_to_numpy(electra(electra_data.training(step).inputs())["replaced_token"].sampled)
              for step in (3, 3, 4)]  # fmt: skip
     assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
 
 
-def test_the_baseline_of_replaced_tokens_is_the_share_that_is_original(electra: GeneratorModel, electra_data: Data):
-    """Counted token by token over each measure; padding and positions beyond those masked are no tokens of it."""
+def test_replaced_token_baseline_is_share_of_originals(electra: GeneratorModel, electra_data: Data):
+    """It is counted token by token for each measure, without padding and unused predictions."""
     heldout = list(electra_data.heldout())
     measures = Measurement(electra, heldout).take()
     for part, measure in zip(heldout, measures, strict=True):
@@ -92,8 +92,8 @@ def test_the_baseline_of_replaced_tokens_is_the_share_that_is_original(electra: 
     assert "masked_lm_baseline" not in row
 
 
-def test_no_gradient_reaches_the_generator_through_its_samples(electra: GeneratorModel, electra_data: Data):
-    """With the discriminator's loss alone, the generator's own weights have none; the shared embeddings have."""
+def test_no_gradient_passes_through_the_samples(electra: GeneratorModel, electra_data: Data):
+    """The discriminator's loss alone gives no gradient to the generator's layers, but one to the shared embeddings."""
     batch = electra_data.training(0)
     with tf.GradientTape() as tape:
         loss = electra.compute_loss(
@@ -108,6 +108,5 @@ def test_no_gradient_reaches_the_generator_through_its_samples(electra: Generato
     assert np.any(of_shared)
 
 
-def test_the_weights_of_both_losses_are_the_originals():
-    """50 for the discriminator, 1 for the generator."""
+def test_loss_weights_are_those_of_the_original():
     assert FAMILIES["electra"].loss_weights(preset("electra-small"), 0) == {"masked_lm": 1.0, "replaced_token": 50.0}

@@ -1,4 +1,4 @@
-"""The GPU kit: parcels hold what was packed, a run is collected small, and the script trains on what it unpacks."""
+"""Tests of the GPU kit: parcels of a corpus, small copies of runs, and the script that trains on the parcels."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from tools import gpu_kit
 
 
 def add_checkpoint(run: Path, step: int, size: int = 10) -> None:
-    """Write a folder that looks like the checkpoint of this step."""
+    """Write a checkpoint of this step with arbitrary content of this size in bytes."""
     folder = run / "checkpoints" / f"step{step}"
     folder.mkdir(parents=True)
     (folder / "config.json").write_text("{}")
@@ -38,8 +38,8 @@ def run(data: Data, config: Config, tmp_path: Path) -> Path:
     return run.path
 
 
-def test_parcels_hold_the_corpus_and_the_wheels(data: Data, config: Config, tmp_path: Path, monkeypatch):
-    """Joined in order they are one archive, and pretraining opens the corpus of it without its text."""
+def test_parcels_contain_the_corpus_and_the_wheels(data: Data, config: Config, tmp_path: Path, monkeypatch):
+    """Joined in order they are one archive; pretraining opens its corpus without the text."""
     monkeypatch.setattr(gpu_kit, "PARCEL", 5_000)
     wheel = tmp_path / "some-1-py3-none-any.whl"
     wheel.write_bytes(os.urandom(20_000))
@@ -56,8 +56,8 @@ def test_parcels_hold_the_corpus_and_the_wheels(data: Data, config: Config, tmp_
     assert again.corpus.fingerprint == data.corpus.fingerprint
 
 
-def test_a_run_is_collected_with_its_last_checkpoint_and_log_spaced_earlier_ones(run: Path, tmp_path: Path):
-    """Eight at most; nothing is copied where a file is too large."""
+def test_collected_run_has_at_most_eight_checkpoints(run: Path, tmp_path: Path):
+    """They are log-spaced, with the first and the last; if a file is too large, nothing is copied."""
     for step in (0, *(2**i for i in range(12)), 3000):
         add_checkpoint(run, step)
     steps = gpu_kit.collect(run, tmp_path / "out")
@@ -72,15 +72,15 @@ def test_a_run_is_collected_with_its_last_checkpoint_and_log_spaced_earlier_ones
 
 
 @pytest.mark.slow
-def test_the_script_trains_on_what_it_unpacks_and_ends_by_the_clock(data: Data, tmp_path: Path):
-    """On JAX, from parcels alone: a log, a tokenizer, checkpoints that open, the last of an update after the first."""
+def test_script_trains_on_parcels_until_time_is_up(data: Data, tmp_path: Path):
+    """On JAX, from parcels alone, it leaves a log and two to eight checkpoints, the last one after some updates."""
     gpu_kit.pack(data.corpus.folder, tmp_path / "kit")
     size = "hidden_size=32 num_hidden_layers=2 num_attention_heads=2 intermediate_size=64 embedding_size=16"
     text = f"vocab_size={data.config.vocab_size} max_position_embeddings=32 sequence_length=32 batch_size=8"
     rest = "heldout_sequences=16 measured_sequences=0 log_every=1"
     command = ["bash", "tools/gpu_reference.sh", str(tmp_path / "kit"), str(tmp_path / "out"), "3"]
     command += [*size.split(), *text.split(), *rest.split()]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # its python3 is this one
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # so that the script's python3 is this one
     subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"RESERVE": "60", "PATH": path}, check=True)
     run = runs.open_run(tmp_path / "out" / "albert-large-reference")
     steps = [one.step for one in runs.checkpoints(run)]

@@ -1,4 +1,4 @@
-"""Training in processes of its own: the loss falls, and a killed run ends with the weights of one left alone."""
+"""Tests of training in separate processes: the loss falls, and a killed run ends as an uninterrupted one does."""
 
 import json
 import multiprocessing
@@ -18,7 +18,7 @@ from tests.pretrain.conftest import log, weights
 
 @pytest.fixture(scope="module")
 def processes() -> BaseContext:
-    """Return processes forked from one that has imported Keras and holds no thread."""
+    """Return a context whose processes are forked from one that has imported Keras and has no threads."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["keras", "pretrain.train"])
     return context
@@ -26,7 +26,7 @@ def processes() -> BaseContext:
 
 @pytest.fixture(scope="module", params=["tiny", "bert-tiny", "electra-tiny", "gpt2-tiny"])
 def command(request: pytest.FixtureRequest, texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Arguments of python -m pretrain: 150 updates of a family's tiny preset, to which a run is added."""
+    """Return the arguments of 150 updates of a family's tiny preset; the run's folder is to be appended."""
     settings = ["--set", "state_every=10", "log_every=2", "warmup_steps=15"]
     if request.param != "gpt2-tiny":
         settings.append("measured_sequences=0")
@@ -35,7 +35,7 @@ def command(request: pytest.FixtureRequest, texts: tuple[Path, Path], cache: Pat
 
 
 def start(processes: BaseContext, command: list[str], run: Path) -> BaseProcess:
-    """Return a process that trains the run; ALBERT's compile for themselves, as a user's would."""
+    """Start a process that trains the run; ALBERT is compiled anew, as it is for a user."""
     target = compile_and_train if command[0] == "tiny" else main
     process = processes.Process(target=target, args=([*command, str(run)],))
     process.start()
@@ -43,20 +43,20 @@ def start(processes: BaseContext, command: list[str], run: Path) -> BaseProcess:
 
 
 def compile_and_train(arguments: list[str]) -> int:
-    """python -m pretrain without what other processes of the session have compiled."""
+    """Train without reading the compiled programs of other processes of this session."""
     os.environ.pop("TF_XLA_FLAGS")  # TensorFlow reads it at the first update
     return main(arguments)
 
 
 def to_the_end(processes: BaseContext, command: list[str], run: Path) -> None:
-    """Train the run in a process that nobody stops."""
+    """Train the run in a process to its end, and check its status."""
     process = start(processes, command, run)
     process.join()
     assert process.exitcode == 0
 
 
 def kill_from_step(processes: BaseContext, command: list[str], run: Path, step: int) -> None:
-    """Start the training and kill it, wherever it then is, once its log has come to this step."""
+    """Start the training and kill it at any point after its log has reached this step."""
     process = start(processes, command, run)
     while process.is_alive() and last_step(run) < step:
         time.sleep(0.01)
@@ -65,26 +65,26 @@ def kill_from_step(processes: BaseContext, command: list[str], run: Path, step: 
 
 
 def last_step(run: Path) -> int:
-    """Return the highest step of a log to which another process is writing; 0 if it has none yet."""
+    """Return the highest step of a log that another process is writing, 0 if it has none yet."""
     text = (run / "log.jsonl").read_text() if (run / "log.jsonl").is_file() else ""
     return max([json.loads(line)["step"] for line in text.splitlines() if line.endswith("}")], default=0)
 
 
 @pytest.fixture(scope="module")
 def uninterrupted(processes: BaseContext, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the run that nobody stopped."""
+    """Train the run without interruption; return its folder."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "run"
     to_the_end(processes, command, folder)
     return folder
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_with_the_same_weights(
+def test_killed_run_ends_with_the_same_weights(
     processes: BaseContext, command: list[str], uninterrupted: Path, tmp_path: Path
 ):
-    """kill -9, the same command again: checkpoints and log are those of a run left alone; ALBERT's is killed twice.
+    """After kill -9 and the same command, checkpoints and log are those of an uninterrupted run (ALBERT: killed twice).
 
-    Of every family: with next sentences and dropout in two phases of length (BERT), with samples (ELECTRA).
+    The families add next sentences and dropout in two phases of length (BERT), and samples (ELECTRA).
     """
     run = tmp_path / "run"
     chance = random.Random(8)
@@ -97,8 +97,8 @@ def test_a_killed_run_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_the_loss_falls_on_the_sample_text(uninterrupted: Path):
-    """From the uniform guess over 500 pieces (log 500 = 6.2 nats) to well below it, on held-out text as well."""
+def test_loss_falls_on_the_sample_text(uninterrupted: Path):
+    """It falls from that of a uniform guess over 500 pieces (log 500 = 6.2 nats), on held-out text as well."""
     rows = log(uninterrupted)
     main = "masked_lm_loss" if "masked_lm_loss" in rows[0] else "next_token_loss"
     train_losses = [row[main] for row in rows if row["split"] == "train"]

@@ -1,4 +1,4 @@
-"""The log: means over predictions, and rows that a resumed run does not repeat."""
+"""Tests of the log: means over predictions, and rows that a resumed run does not repeat."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,12 @@ from pretrain.state import Progress
 
 
 def rows(path: Path) -> list[tuple[str, int]]:
-    """(split, step) of every line."""
+    """Return (split, step) of every line."""
     return [(row["split"], row["step"]) for row in map(json.loads, path.read_text().splitlines())]
 
 
 def add(log: Log, *steps: int) -> None:
-    """Return a train row for each step, and a held-out row for every second."""
+    """Add a training row for each step, and a held-out row for each even step."""
     for step in steps:
         log.add("train", Progress(step, step, 10 * step), {"loss": 1 / step}, learning_rate=0.1)
         if step % 2 == 0:
@@ -23,7 +23,7 @@ def add(log: Log, *steps: int) -> None:
 
 
 def test_means_are_over_all_predictions():
-    """Batches count by their predictions, as if every prediction had been kept in a list."""
+    """Batches are weighted by their predictions, as if the loss of every prediction were kept."""
     means, losses = Means(["words", "order"]), []
     for loss, n in ((3.0, 5), (1.0, 8), (2.0, 1)):
         of_batch = {"words_loss": loss, "words_accuracy": loss / 10, "words_n": n}
@@ -41,7 +41,7 @@ def test_means_are_over_all_predictions():
 
 
 def test_an_objective_without_predictions_has_means_of_0():
-    """As where no sequence of a batch had a pair."""
+    """This happens if no sequence of a batch has a pair."""
     means = Means(["words", "order"])
     of_batch = {"words_loss": 3.0, "words_accuracy": 0.5, "words_n": 4}
     means.add(of_batch | {"order_loss": 0.0, "order_accuracy": 0.0, "order_n": 0}, length=32)
@@ -49,8 +49,8 @@ def test_an_objective_without_predictions_has_means_of_0():
     assert (found["loss"], found["order_loss"], found["order_accuracy"]) == (3.0, 0.0, 0.0)
 
 
-def test_lengths_that_are_mixed_are_reported_apart():
-    """A row over sequences of both lengths has the means of each, and over all predictions together."""
+def test_mixed_lengths_are_reported_separately():
+    """A row over sequences of two lengths has the means of each length and those over all predictions."""
     means = Means(["words"])
     for length, loss, n in ((128, 1.0, 4), (64, 3.0, 12)):
         means.add({"words_loss": loss, "words_accuracy": 0.5, "words_n": n}, length)
@@ -62,8 +62,8 @@ def test_lengths_that_are_mixed_are_reported_apart():
     assert found["words_loss"] == pytest.approx(2.5)
 
 
-def test_rows_after_the_step_of_a_resume_are_dropped(tmp_path: Path):
-    """A run that goes on from step 4 keeps what was logged up to 4 and writes the rest again, once."""
+def test_rows_after_the_resumed_step_are_dropped(tmp_path: Path):
+    """A run that resumes at step 4 keeps the rows up to step 4 and writes the others again."""
     path = tmp_path / "log.jsonl"
     add(Log(path, after=0), 1, 2, 3, 4, 5, 6)
     with path.open("a") as file:
@@ -76,8 +76,8 @@ def test_rows_after_the_step_of_a_resume_are_dropped(tmp_path: Path):
     assert rows(path) == []
 
 
-def test_the_first_heldout_row_is_measured_again_until_an_update_was_made(tmp_path: Path):
-    """Of a run that goes on from step 4 of another; from its first own checkpoint on the row stays."""
+def test_first_heldout_row_is_dropped_until_an_update(tmp_path: Path):
+    """A run that starts from step 4 of another measures that step again, unless it resumes at a later one."""
     path = tmp_path / "log.jsonl"
     add(Log(path, after=4, first=4), 4, 5, 6)
     Log(path, after=6, first=4)
@@ -86,8 +86,8 @@ def test_the_first_heldout_row_is_measured_again_until_an_update_was_made(tmp_pa
     assert rows(path) == [("train", 4)]
 
 
-def test_a_row_holds_its_means_and_counts(tmp_path: Path):
-    """Split, step, means, tokens, and whatever else is given, as one JSON object a line."""
+def test_row_contains_means_and_counts(tmp_path: Path):
+    """Each line is a JSON object of split, step, means, tokens and any further values."""
     log = Log(tmp_path / "log.jsonl", after=0)
     log.add("heldout", Progress(8, 64, 900), {"loss": 7.5}, n_masked=33, n_sequences=16)
     expected = {"split": "heldout", "step": 8, "loss": 7.5, "tokens": 900, "n_masked": 33, "n_sequences": 16}
@@ -95,7 +95,7 @@ def test_a_row_holds_its_means_and_counts(tmp_path: Path):
 
 
 def test_tensorboard_gets_every_mean(tmp_path: Path):
-    """Each mean is a scalar of its split at its step, readable with TensorBoard's own reader."""
+    """TensorBoard's reader finds each mean as a scalar of its split at its step."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from torch.utils.tensorboard import SummaryWriter
 
@@ -108,7 +108,7 @@ def test_tensorboard_gets_every_mean(tmp_path: Path):
 
 
 def test_damaged_lines_do_not_stop_a_resume(tmp_path: Path):
-    """Lines that are no UTF-8, no object, or have no step are left behind; the rows around them stay as they are."""
+    """Lines that are not UTF-8, not an object, or without a finite step are dropped; the other rows are unchanged."""
     path = tmp_path / "log.jsonl"
     add(Log(path, after=0), 1, 2)
     first, *others = path.read_bytes().splitlines(keepends=True)

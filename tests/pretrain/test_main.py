@@ -1,4 +1,4 @@
-"""The command line: what cannot work is one sentence on stderr and exit code 2, and nothing on disk changes."""
+"""Tests of the command line: an error is one line on stderr with status 2, and changes nothing on disk."""
 
 import errno
 import json
@@ -22,7 +22,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
-    """Run the command with these arguments, which must fail without a change on disk; return the sentence."""
+    """Return a function that checks that these arguments fail without a change on disk, and returns the message."""
 
     def check(*arguments: str | Path, preset: str = "tiny") -> str:
         before = contents(tmp_path)
@@ -37,13 +37,13 @@ def refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every file below a folder with its hash, and every folder."""
+    """Return every path below a folder with the SHA-256 of a file, or "folder"."""
     return {str(path): runs.sha256(path) if path.is_file() else "folder" for path in folder.rglob("*")}
 
 
 @pytest.fixture(scope="module")
 def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run of one update, by the command itself."""
+    """Train a run of one update by the command; return its folder."""
     folder = tmp_path_factory.mktemp("runs") / "own"
     assert main(["tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--run", str(folder), "--steps", "1"]) == 0
     return folder
@@ -51,12 +51,12 @@ def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def own(started: Path, tmp_path: Path) -> Path:
-    """Return a copy of that run."""
+    """Return a copy of this run."""
     return Path(shutil.copytree(started, tmp_path / "own"))
 
 
-def test_a_run_by_the_command_is_whole(started: Path, texts: tuple[Path, Path]):
-    """Card, tokenizer, frequencies, both checkpoints; the same command again has nothing to do and changes nothing."""
+def test_command_writes_a_complete_run(started: Path, texts: tuple[Path, Path]):
+    """It has a card, a tokenizer, word frequencies and both checkpoints; run.json has no path of the text."""
     run = runs.read_run(started)
     assert (run.family, run.name, run.planned_steps, run.config["vocab_size"]) == ("albert", "own", (0, 1), 500)
     assert runs.sha256(run.tokenizer / "tokenizer.json") == run.tokenizer_sha256 == run.corpus["tokenizer_sha256"]
@@ -64,14 +64,14 @@ def test_a_run_by_the_command_is_whole(started: Path, texts: tuple[Path, Path]):
     assert (started / "frequencies.tsv").is_file() and str(texts[0].parent) not in (started / "run.json").read_text()
 
 
-def test_an_unknown_preset_is_refused(refused: Refused, tmp_path: Path):
-    """The nearest known one is named."""
+def test_unknown_preset_is_refused(refused: Refused, tmp_path: Path):
+    """The error suggests the nearest known preset."""
     said = refused("--corpus", "x", "--run", tmp_path / "run", preset="albert-smal")
     assert "Unknown preset 'albert-smal'. Did you mean 'albert-small'?" in said
 
 
-def test_a_refusal_is_quick(tmp_path: Path):
-    """A misspelt preset is refused by the real command without loading TensorFlow."""
+def test_misspelt_preset_is_refused_without_tensorflow(tmp_path: Path):
+    """A refusal is fast because neither TensorFlow nor Keras is imported."""
     code = (
         "import sys; from pretrain.__main__ import main; code = main(sys.argv[1:]); "
         "sys.exit(99 if {'tensorflow', 'keras'} & set(sys.modules) else code)"
@@ -92,8 +92,8 @@ def test_a_refusal_is_quick(tmp_path: Path):
         (["--set", "vocab_size=50_000"], "too small for a vocabulary of 50,000 pieces"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(refused: Refused, texts, tmp_path: Path, settings, sentence):
-    """Before anything is written."""
+def test_invalid_settings_are_refused(refused: Refused, texts, tmp_path: Path, settings, sentence):
+    """They are refused before anything is written."""
     assert sentence in refused("--corpus", texts[0], "--run", tmp_path / "run", *settings)
 
 
@@ -105,15 +105,15 @@ def test_settings_that_cannot_work_are_refused(refused: Refused, texts, tmp_path
         (b"\xff\xfe\x00bad", "is not UTF-8 text"),
     ],
 )
-def test_a_corpus_that_is_none_is_refused(refused: Refused, tmp_path: Path, content: bytes | None, sentence: str):
-    """Missing, empty, or not text."""
+def test_invalid_corpus_is_refused(refused: Refused, tmp_path: Path, content: bytes | None, sentence: str):
+    """The file is missing, empty, or not text."""
     if content is not None:
         (tmp_path / "text.txt").write_bytes(content)
     assert sentence in refused("--corpus", tmp_path / "text.txt", "--run", tmp_path / "run")
 
 
-def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path: Path):
-    """A folder with other files, a file, and a run.json that is none."""
+def test_folder_that_is_not_a_run_is_unchanged(refused: Refused, texts, tmp_path: Path):
+    """Refused are a folder with other files, a file, and a folder with an invalid run.json."""
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
     (tmp_path / "broken").mkdir()
@@ -123,15 +123,15 @@ def test_a_folder_that_is_no_run_is_left_alone(refused: Refused, texts, tmp_path
     assert "is not valid" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
 
 
-def test_a_run_is_pretrained_by_one_process_at_a_time(refused: Refused, own: Path, texts):
-    """The second is refused, and the log of the first stays its own."""
+def test_run_is_pretrained_by_one_process_at_a_time(refused: Refused, own: Path, texts):
+    """A second process is refused and changes no file of the run."""
     with runs.locked(own):
         message = refused("--corpus", texts[0], "--run", own, "--steps", "1")
     assert "own is being pretrained by another process" in message
 
 
-def test_a_damaged_cache_is_reported(tmp_path: Path, texts, capsys: pytest.CaptureFixture[str]):
-    """With the folder to delete, and before a run is made."""
+def test_damaged_cache_is_reported(tmp_path: Path, texts, capsys: pytest.CaptureFixture[str]):
+    """The error names the folder to delete, and no run is created."""
     command = ["tiny", "--corpus", str(texts[0]), "--cache", str(tmp_path / "cache"), "--run", str(tmp_path / "run")]
     prepare_data(preset("tiny"), [str(texts[0])], [], tmp_path / "cache")
     (folder,) = (tmp_path / "cache").iterdir()
@@ -142,8 +142,8 @@ def test_a_damaged_cache_is_reported(tmp_path: Path, texts, capsys: pytest.Captu
     assert said.count("\n") == 1 and f"delete {folder} and" in said and not (tmp_path / "run").exists()
 
 
-def test_a_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
-    """One sentence, and the same command goes on once there is room."""
+def test_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
+    """The same command continues the run once there is space."""
     write_bytes = Path.write_bytes
 
     def write(path: Path, content: bytes) -> int:
@@ -161,14 +161,14 @@ def test_a_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: P
     assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 
 
-def test_a_folder_that_cannot_be_made_is_reported(refused: Refused, texts, tmp_path: Path):
-    """What the system refuses, here a folder below a file, is one sentence too."""
+def test_folder_that_cannot_be_created_is_reported(refused: Refused, texts, tmp_path: Path):
+    """An error of the system, here for a folder below a file, is one line as well."""
     (tmp_path / "file").write_text("")
     assert "Not a directory" in refused("--corpus", texts[0], "--run", tmp_path / "file" / "run")
 
 
-def test_a_run_goes_on_with_its_own_settings_only(refused: Refused, own: Path, texts):
-    """Another learning rate, and other steps, are named with what the run has."""
+def test_run_resumes_only_with_its_own_settings(refused: Refused, own: Path, texts):
+    """The error names the value that the run was started with and the received one."""
     arguments = ("--corpus", texts[0], "--run", own)
     assert "started with learning_rate=0.006, received 0.5" in refused(
         *arguments, "--steps", "1", "--set", "learning_rate=0.5"
@@ -177,15 +177,15 @@ def test_a_run_goes_on_with_its_own_settings_only(refused: Refused, own: Path, t
     assert "started with warmup_steps=1, received 0" in said
 
 
-def test_a_run_goes_on_with_its_own_corpus_only(refused: Refused, own: Path, texts, tmp_path: Path):
-    """Other text is refused, and the run's tokenizer stays what it was."""
+def test_run_resumes_only_with_its_own_corpus(refused: Refused, own: Path, texts, tmp_path: Path):
+    """Other text is refused, and the run's tokenizer is unchanged."""
     other = tmp_path / "other.txt"
     other.write_text(texts[0].read_text(encoding="utf-8").replace("the", "some"), encoding="utf-8")
     assert "another corpus or tokenizer" in refused("--corpus", other, "--run", own, "--steps", "1")
 
 
-def test_a_run_goes_on_with_its_own_tokenizer_only(refused: Refused, own: Path, texts):
-    """A tokenizer that was put in the place of the run's own is refused."""
+def test_run_resumes_only_with_its_own_tokenizer(refused: Refused, own: Path, texts):
+    """A changed tokenizer in the folder of the run is refused."""
     path = own / "tokenizer" / "tokenizer.json"
     changed = json.loads(path.read_text(encoding="utf-8"))
     changed["model"]["vocab"][10][1] -= 1.0
@@ -195,8 +195,8 @@ def test_a_run_goes_on_with_its_own_tokenizer_only(refused: Refused, own: Path, 
     )
 
 
-def test_a_name_alone_is_a_folder_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """--run NAME is where the dashboard looks for it; a path is taken as it is."""
+def test_run_name_is_resolved_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """--run NAME is the folder in which the dashboard looks for the run; a path is used unchanged."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     for given, folder in (("first", tmp_path / "runs" / "first"), ("./first", Path("first")), ("a/b", Path("a/b"))):
         assert parser().parse_args(["tiny", "--corpus", "text.txt", "--run", given]).run == folder
