@@ -1,4 +1,4 @@
-"""States from which a run resumes: complete, the last two, and a damaged one passed over."""
+"""Tests of the states from which a run resumes: they are complete, two are kept, and damaged ones are skipped."""
 
 import os
 from pathlib import Path
@@ -16,20 +16,20 @@ from pretrain.train import build
 
 
 def values(model: PretrainingModel) -> list[np.ndarray]:
-    """Every variable of a model and its optimizer."""
+    """Return every variable of a model and its optimizer."""
     return [np.array(ops.convert_to_numpy(variable)) for variable in [*model.variables, *model.optimizer.variables]]
 
 
 @pytest.fixture
 def saved(model: PretrainingModel, tmp_path: Path) -> Path:
-    """Return a run's folder after states of the steps 9, 10, 20 and 100."""
+    """Save states of steps 9, 10, 20 and 100 and return the run's folder."""
     for step in (9, 10, 20, 100):
         save_state(model, tmp_path, Progress(step, 8 * step, 200 * step))
     return tmp_path
 
 
-def test_a_state_brings_back_every_variable(model: PretrainingModel, config: Config, saved: Path):
-    """Weights, both moments, and the count of updates, bit for bit; and how far the run had come."""
+def test_state_restores_every_variable(model: PretrainingModel, config: Config, saved: Path):
+    """Weights, both moments and the number of updates are equal bit for bit, and so is the run's progress."""
     rng = np.random.default_rng(1)
     for variable in model.optimizer.variables:
         variable.assign(rng.integers(1, 100, variable.shape).astype(variable.dtype))
@@ -43,21 +43,21 @@ def test_a_state_brings_back_every_variable(model: PretrainingModel, config: Con
 
 
 def test_only_the_last_two_states_are_kept(saved: Path):
-    """By their steps as numbers, not as text; nothing temporary stays."""
+    """Their steps are compared as numbers, not as text; no temporary file remains."""
     assert {path.name for path in (saved / "state").iterdir()} == {"step20.npz", "step100.npz"}
     assert latest_state(saved).name == "step100.npz"
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
-def test_a_state_cut_short_is_passed_over(saved: Path, share: float):
-    """However much of the last state is there, the one before is taken."""
+def test_truncated_state_is_skipped(saved: Path, share: float):
+    """The previous state is chosen, however much of the last one was written."""
     path = saved / "state" / "step100.npz"
     path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
     assert latest_state(saved).name == "step20.npz"
 
 
-def test_a_state_with_a_flipped_byte_is_passed_over(saved: Path):
-    """Wherever it is: the state before is taken, or none of what is read of this one is another."""
+def test_flipped_bit_never_changes_a_restored_state(saved: Path):
+    """Either the previous state is chosen, or every array of the damaged file is still read correctly."""
     path = saved / "state" / "step100.npz"
     whole = path.read_bytes()
     with np.load(path) as state:
@@ -76,16 +76,16 @@ def test_a_state_with_a_flipped_byte_is_passed_over(saved: Path):
     assert passed_over >= 50
 
 
-def test_where_all_states_are_damaged_nothing_is_trained_again_unasked(saved: Path):
-    """The log and hours of work would be gone: one sentence names the folder to remove."""
+def test_run_with_only_damaged_states_is_refused(saved: Path):
+    """Starting again would lose the log and hours of work, so the user first has to remove the folder of states."""
     for path in (saved / "state").iterdir():
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(BrokenRun, match=f"Every state in {saved / 'state'} is damaged; remove that folder"):
         latest_state(saved)
 
 
-def test_without_a_state_there_is_none(tmp_path: Path):
-    """No folder, an empty one, and one with nothing but other files give None; a pipe is not opened."""
+def test_latest_state_is_none_without_states(tmp_path: Path):
+    """The folder is missing, or has only a file with another name and a pipe, which must not be opened."""
     assert latest_state(tmp_path) is None
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "steps.npz").write_bytes(b"no state")
@@ -94,7 +94,7 @@ def test_without_a_state_there_is_none(tmp_path: Path):
 
 
 def test_progress_counts_tokens_without_padding(data: Data):
-    """One update more, the batch's sequences, and its tokens that are not padding."""
+    """An update adds the batch's sequences and its tokens that are not padding."""
     first_long = data.config.short_steps
     batch = next(batch for batch in map(data.training, range(first_long, first_long + 100)) if (batch.ids == 0).any())
     found = Progress(4, 10, 100).after(batch)
@@ -102,8 +102,8 @@ def test_progress_counts_tokens_without_padding(data: Data):
     assert found.tokens == 100 + int((batch.ids != 0).sum()) < 100 + batch.ids.size
 
 
-def test_states_behind_a_link_are_not_touched(model: PretrainingModel, saved: Path, tmp_path: Path):
-    """A link in the place of the folder is refused, and the states that it leads to stay."""
+def test_linked_state_folder_is_refused(model: PretrainingModel, saved: Path, tmp_path: Path):
+    """The states in the folder behind the link are not changed."""
     elsewhere = (saved / "state").rename(tmp_path / "elsewhere")
     (saved / "state").symlink_to(elsewhere)
     with pytest.raises(BrokenRun, match="is a link"):

@@ -1,4 +1,4 @@
-"""Tests of pretrain.sources."""
+"""Tests of text sources: finding and reading files and data sets, cleaning text, and splitting it into sentences."""
 
 import gzip
 import lzma
@@ -14,20 +14,20 @@ LONG = "This paragraph has at least eight words in it."
 
 
 def read(path: Path) -> list[list[str]]:
-    """Documents of one file, lines stripped."""
+    """Return the documents of one file, with stripped lines."""
     return [[line.strip() for line in document] for document in read_documents(TextSource(path.name, path))]
 
 
-def test_blank_lines_part_documents(tmp_path: Path) -> None:
-    """A text file gives its documents, compressed or not, however many blank lines stand between them."""
+def test_blank_lines_separate_documents(tmp_path: Path) -> None:
+    """The number of blank lines does not matter, nor whether the file is compressed."""
     text = "\none a\none b\n\n \ntwo\n\n"
     (tmp_path / "a.txt").write_text(text)
     (tmp_path / "a.txt.xz").write_bytes(lzma.compress(text.encode()))
     assert read(tmp_path / "a.txt") == read(tmp_path / "a.txt.xz") == [["one a", "one b"], ["two"]]
 
 
-def test_a_folder_stands_for_its_text_files_without_those_held_out(tmp_path: Path) -> None:
-    """Files below a folder are found sorted and once; other files, and those held out, are left out."""
+def test_folder_gives_its_text_files_except_heldout_ones(tmp_path: Path) -> None:
+    """Files in subfolders are included; all are sorted, and none is found twice. Files of other kinds are ignored."""
     (tmp_path / "b").mkdir()
     for name in ("b/two.txt", "one.txt.xz", "three.txt", "index.tsv.xz", "notes.md"):
         (tmp_path / name).write_text("")
@@ -37,8 +37,8 @@ def test_a_folder_stands_for_its_text_files_without_those_held_out(tmp_path: Pat
     assert [s.name for s in find_sources([str(tmp_path)], without=heldout)] == ["two.txt", "one.txt.xz"]
 
 
-def test_the_identity_holds_the_name_and_no_path(tmp_path: Path) -> None:
-    """The same text elsewhere has the same identity; other text of the same name has not."""
+def test_identity_has_the_file_name_but_no_path(tmp_path: Path) -> None:
+    """The same text in another folder has the same identity; different text with the same name does not."""
     identities = []
     for folder, content in (("x", "one"), ("y", "one"), ("z", "two")):
         (tmp_path / folder).mkdir()
@@ -48,15 +48,15 @@ def test_the_identity_holds_the_name_and_no_path(tmp_path: Path) -> None:
     assert identities[0]["name"] == "a.txt" and identities[0]["bytes"] == 3 and str(tmp_path) not in str(identities)
 
 
-def test_gzip_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
-    """As .xz and plain text are."""
+def test_gzip_with_byte_order_mark_is_read(tmp_path: Path) -> None:
+    """The mark is not part of the text."""
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfone\ntwo\n\nthree\n"))
     (source,) = find_sources([str(tmp_path)])
     assert list(read_documents(source)) == [["one\n", "two\n"], ["three\n"]]
 
 
-def test_bad_sources_are_said(tmp_path: Path) -> None:
-    """A missing path, an empty folder, text that is not UTF-8 and a damaged archive are one sentence each."""
+def test_bad_sources_are_refused(tmp_path: Path) -> None:
+    """These are a missing path, a folder without text, text that is not UTF-8, and damaged archives."""
     with pytest.raises(CorpusError, match="nowhere does not exist"):
         find_sources([str(tmp_path / "nowhere")])
     with pytest.raises(CorpusError, match="holds no text files"):
@@ -72,8 +72,8 @@ def test_bad_sources_are_said(tmp_path: Path) -> None:
             read(tmp_path / name)
 
 
-def test_a_hugging_face_data_set_is_streamed(tmp_path: Path) -> None:
-    """hf:NAME reads the column "text" of a data set, a row a document, its lines paragraphs."""
+def test_hugging_face_data_set_is_read(tmp_path: Path) -> None:
+    """hf:NAME reads the column "text": each row is a document, and each of its lines a paragraph."""
     from datasets import Dataset
 
     (tmp_path / "set").mkdir()
@@ -87,15 +87,15 @@ def test_a_hugging_face_data_set_is_streamed(tmp_path: Path) -> None:
         list(read_documents(TextSource(f"hf:{tmp_path / 'nothing'}", None)))
 
 
-def test_a_data_set_without_the_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without datasets installed the message says what to install."""
+def test_missing_datasets_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message has the command that installs it."""
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(CorpusError, match="pip install datasets"):
         list(read_documents(TextSource("hf:a/b", None)))
 
 
 def test_cleaning_normalises_and_counts_what_it_drops() -> None:
-    """White space is normalised, control characters go, repeated paragraphs and short documents are counted."""
+    """White space is normalised and control characters go; repeated paragraphs and short documents are dropped."""
     cleaner = Cleaner()
     documents = [[f"  {LONG}\x00 \t\n", "short"], ["short"], ["too", "few"], [], [LONG, LONG.upper()]]
     assert list(cleaner.clean(documents)) == [[LONG, "short"], [LONG.upper()]]
@@ -104,8 +104,8 @@ def test_cleaning_normalises_and_counts_what_it_drops() -> None:
     }  # fmt: skip
 
 
-def test_a_cleaner_remembers_the_text_it_cleaned_before() -> None:
-    """What was held out is dropped from the training text."""
+def test_cleaner_drops_paragraphs_it_has_cleaned_before() -> None:
+    """Thus held-out paragraphs are dropped from the training text."""
     cleaner = Cleaner()
     assert list(cleaner.clean([[LONG]])) == [[LONG]]
     assert list(cleaner.clean([[LONG], [LONG + " More."]])) == [[LONG + " More."]]
@@ -124,11 +124,11 @@ def test_a_cleaner_remembers_the_text_it_cleaned_before() -> None:
     ],
 )
 def test_sentences_end_before_a_capital_but_not_after_abbreviations(sentences: list[str]) -> None:
-    """A paragraph is cut into these sentences, and nothing of it is lost."""
+    """A paragraph is split into exactly the sentences from which it was joined."""
     assert split_sentences(" ".join(sentences)) == sentences
 
 
-def test_a_data_set_without_a_name_is_one_sentence():
-    """It is not looked up."""
+def test_data_set_without_a_name_is_refused():
+    """The message shows how to write a data set's name; none is looked up."""
     with pytest.raises(CorpusError, match="'hf:' names no data set; write hf:NAME"):
         next(read_documents(TextSource("hf:", None)))

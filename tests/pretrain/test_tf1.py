@@ -1,4 +1,4 @@
-"""Checkpoints of the original code, as TensorFlow 1 wrote them, become a run whose models compute the same."""
+"""Tests of importing the original code's TensorFlow 1 checkpoints into a run whose models compute the same."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ TOLERANCE = 1e-4  # of a logit, in float32
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return an empty folder for checkpoints, with a vocabulary and the configurations of the originals."""
+    """Return a folder for checkpoints with a vocabulary and the configurations of the originals."""
     words = [f"w{i}" for i in range(originals.V - 5)]
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]) + "\n")
     for name in FAMILIES:
@@ -29,19 +29,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def imported(folder: Path, name: str = "") -> Run:
-    """Return the run that the command makes of a checkpoint in this folder, or of all."""
+    """Import one checkpoint of this folder, or all of them, by the command line and return the run."""
     assert main(["import", str(folder / name), "--run", str(folder / "runs" / "imported")]) == 0
     return runs.read_run(folder / "runs" / "imported")
 
 
 def batch() -> tuple[np.ndarray, np.ndarray]:
-    """Ids and segments [2, 9] without padding."""
+    """Return ids and segments, both [2, 9], without padding."""
     rng = np.random.default_rng(1)
     return rng.integers(0, originals.V, (2, 9)), np.repeat([[0] * 5 + [1] * 4], 2, axis=0)
 
 
 def outputs(kind: type, folder: Path) -> list[np.ndarray]:
-    """Return what a class of transformers computes of `batch`, its logits in turn."""
+    """Return the outputs of a class of transformers for `batch`, in its order."""
     ids, segments = map(torch.from_numpy, batch())
     with torch.inference_mode():
         found = kind.from_pretrained(folder)(input_ids=ids, token_type_ids=segments)
@@ -49,8 +49,8 @@ def outputs(kind: type, folder: Path) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_logits_are_those_of_the_original(folder: Path, family: str):
-    """Of both heads, as transformers reads the run's checkpoint, to 1e-4 of a computation in numpy."""
+def test_logits_equal_those_of_the_original(folder: Path, family: str):
+    """For both heads, transformers on the run's checkpoint agrees within 1e-4 with a computation in numpy."""
     values = originals.variables(family)
     originals.save(folder / "model.ckpt-7", values)
     path = runs.checkpoint(imported(folder), 7).path
@@ -65,16 +65,16 @@ def test_logits_are_those_of_the_original(folder: Path, family: str):
         assert ours.shape == theirs.shape and np.abs(ours - theirs).max() < TOLERANCE
 
 
-def test_the_command_tells_what_to_run_next(folder: Path, capsys):
-    """With the count of checkpoints, of one as of several, and the run's name."""
+def test_import_suggests_the_next_command(folder: Path, capsys):
+    """The line also has the number of checkpoints, with the singular for one, and the run's name."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     imported(folder)
     assert "(1 checkpoint) can be evaluated: python -m embryo_core evaluate imported\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
-    """Every step of a folder, with the original's states; unknown counts stay so; a second import adds what is new."""
+def test_imported_series_can_be_queried(folder: Path, family: str):
+    """Every step has the original's states; the number of tokens is unknown; a second import adds new steps."""
     values = {step: originals.variables(family, seed=step) for step in (0, 25, 100)}
     for step in (0, 25):
         originals.save(folder / f"model.ckpt-{step}", values[step])
@@ -91,8 +91,8 @@ def test_a_series_is_a_run_that_can_be_asked(folder: Path, family: str):
     assert query.ask(run, "w1 [MASK] w2").steps == (0, 25, 100)
 
 
-def test_the_step_is_reported_by_name_or_variable(folder: Path, capsys):
-    """A name without a number, such as model.ckpt-best, has the step of its variable global_step."""
+def test_step_is_read_from_the_name_or_global_step(folder: Path, capsys):
+    """If a name such as model.ckpt-best has no number, global_step is read; without either, the import is refused."""
     values = originals.variables("bert")
     originals.save(folder / "model.ckpt-best", values)
     assert [found.step for found in runs.checkpoints(imported(folder, "model.ckpt-best"))] == [7]
@@ -101,23 +101,23 @@ def test_the_step_is_reported_by_name_or_variable(folder: Path, capsys):
     assert "has no step" in capsys.readouterr().err
 
 
-def test_a_configuration_above_its_checkpoints_counts(folder: Path):
-    """Checkpoints may be in a folder below their vocabulary and configuration."""
+def test_configuration_is_found_in_the_parent_folder(folder: Path):
+    """Checkpoints may be in a subfolder beside their vocabulary and configuration."""
     (folder / "steps").mkdir()
     originals.save(folder / "steps" / "model.ckpt-7", originals.variables("albert"))
     run = imported(folder, "steps")
     assert (run.family, run.config["num_attention_heads"]) == ("albert", originals.HEADS)
 
 
-def test_an_electra_needs_no_configuration(folder: Path):
-    """Its code wrote none; its heads are 64 wide, in the smallest model there is one."""
+def test_electra_needs_no_configuration(folder: Path):
+    """The original code wrote none; heads are 64 wide, and a narrower model such as this one has one head."""
     (folder / "electra_config.json").unlink()
     originals.save(folder / "model.ckpt-7", originals.variables("electra"))
     assert imported(folder).config["num_attention_heads"] == 1
 
 
-def test_an_albert_with_embeddings_as_wide_as_its_states_has_no_projection(folder: Path, monkeypatch):
-    """Its original code writes none then; the run's is the identity, and the logits are the original's."""
+def test_albert_without_projection_gets_the_identity(folder: Path, monkeypatch):
+    """The original code writes no projection if E = H; with the identity, the logits are the original's."""
     monkeypatch.setattr(originals, "E", originals.H)
     values = originals.variables("albert")
     values = {name: value for name, value in values.items() if "embedding_hidden_mapping_in" not in name}
@@ -126,24 +126,24 @@ def test_an_albert_with_embeddings_as_wide_as_its_states_has_no_projection(folde
     assert np.abs(words - originals.masked_words("albert", values, *batch())).max() < TOLERANCE
 
 
-def test_an_electra_without_its_generator_is_reported(folder: Path, capsys):
-    """In a sentence that does not list each of its variables."""
+def test_electra_without_generator_is_refused(folder: Path, capsys):
+    """The message is short; it does not list every missing variable."""
     values = originals.variables("electra")
     originals.save(folder / "model.ckpt-7", {n: value for n, value in values.items() if not n.startswith("generator")})
     assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
     assert "model.ckpt-7 has no generator" in (said := capsys.readouterr().err) and len(said) < 300
 
 
-def test_two_checkpoints_of_one_step_are_reported(folder: Path, capsys):
-    """Neither is taken for the other."""
+def test_two_checkpoints_of_one_step_are_refused(folder: Path, capsys):
+    """It would be unclear which of them to import."""
     for name in ("model.ckpt-7", "bert_model.ckpt"):  # the second has its step in global_step
         originals.save(folder / name, originals.variables("bert"))
     assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
     assert "have the same step" in capsys.readouterr().err
 
 
-def test_another_vocabulary_changes_no_run(folder: Path, capsys):
-    """It is refused, and the run's own stays."""
+def test_import_with_another_vocabulary_is_refused(folder: Path, capsys):
+    """The run keeps its tokenizer."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     run = imported(folder)
     before = (run.tokenizer / "tokenizer.json").read_bytes()
@@ -182,8 +182,8 @@ def test_another_vocabulary_changes_no_run(folder: Path, capsys):
          "other size", "other layers", "other activation", "unknown", "missing", "misshapen",
          "text", "no axis", "another model"),
 )  # fmt: skip
-def test_what_cannot_be_imported_is_reported_in_one_sentence(folder: Path, capsys, damage, message: str):
-    """And no checkpoint is written."""
+def test_damaged_or_unsupported_originals_are_refused(folder: Path, capsys, damage, message: str):
+    """An error without a traceback is printed, and no checkpoint is written."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     damage(folder)
     assert main(["import", str(folder / "model.ckpt-7"), "--run", str(folder / "run")]) == 2
@@ -205,14 +205,14 @@ def _change(folder: Path, changes: dict) -> None:
     originals.save(folder / "model.ckpt-7", {name: value for name, value in values.items() if value is not None})
 
 
-def test_a_folder_without_checkpoints_is_reported(folder: Path, capsys):
-    """What a checkpoint's files are called is in the sentence."""
+def test_folder_without_checkpoints_is_refused(folder: Path, capsys):
+    """The message says how the files of a checkpoint are named."""
     assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
     assert "has no file model.ckpt-STEP.index" in capsys.readouterr().err
 
 
-def test_another_model_is_no_step_of_the_run(folder: Path, capsys):
-    """A run has one family, size and vocabulary; what was imported stays."""
+def test_checkpoint_of_another_model_is_refused(folder: Path, capsys):
+    """A run has one family, size and vocabulary; its earlier checkpoints stay."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     run = imported(folder)
     originals.save(folder / "model.ckpt-8", originals.variables("albert"))

@@ -1,4 +1,4 @@
-"""The tokenizer's folder, of either kind of vocabulary: the same files from the same texts, and what is refused."""
+"""Tests of the tokenizer's folder for every kind of vocabulary: reproducible files, whole words, and refusals."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from pretrain.vocabularies import VOCABULARIES
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """Return the sample text."""
+    """Return the lines of the sample text."""
     return (sample / "text.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
-def test_the_same_texts_give_the_same_files(kind: str, lines: list[str], tmp_path: Path):
-    """Training twice gives files that are equal byte for byte."""
+def test_same_text_gives_the_same_files(kind: str, lines: list[str], tmp_path: Path):
+    """After two trainings, all files are equal byte for byte."""
     for name in ("once", "again"):
         train_tokenizer(iter(lines), 600, tmp_path / name, kind)
     for path in (tmp_path / "once").iterdir():
@@ -25,8 +25,8 @@ def test_the_same_texts_give_the_same_files(kind: str, lines: list[str], tmp_pat
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
-def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
-    """A word of several pieces is spelled again; one with an unknown character is None, of which bytes have none."""
+def test_pieces_are_joined_into_their_word(kind: str, lines: list[str], tmp_path: Path):
+    """A word with an unknown character gives None, except for BPE, whose bytes can spell every character."""
     train_tokenizer(iter(lines), 600, tmp_path / "tokenizer", kind)
     tokenizer = load(tmp_path / "tokenizer")
     ids = tokenizer.encode("Understatement", add_special_tokens=False).ids
@@ -36,8 +36,8 @@ def test_pieces_join_to_their_word(kind: str, lines: list[str], tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
-def test_more_characters_than_pieces_are_said(kind: str, tmp_path: Path):
-    """As of Chinese: a smaller vocabulary, which more text would not need, is what does not help."""
+def test_more_characters_than_pieces_are_refused(kind: str, tmp_path: Path):
+    """Chinese, for example, needs a larger vocabulary; the message does not ask for more text or a smaller one."""
     signs = [chr(0x4E00 + i) for i in range(500)]
     text = [" ".join(one + other for one, other in zip(signs, signs[i:] + signs[:i], strict=True)) for i in (1, 7)]
     with pytest.raises(CorpusError, match=r"characters for [\d,]+ pieces, and a vocabulary of 200 .* a larger one"):
@@ -45,8 +45,8 @@ def test_more_characters_than_pieces_are_said(kind: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)
-def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
-    """A text that cannot fill the vocabulary raises CorpusError and writes nothing."""
+def test_too_little_text_for_the_vocabulary_is_refused(kind: str, tmp_path: Path):
+    """Neither a short nor an empty text leaves a folder behind."""
     with pytest.raises(CorpusError, match="too small for a vocabulary of 5,000 pieces"):
         train_tokenizer(["one two three"] * 5, 5000, tmp_path / "tokenizer", kind)
     with pytest.raises(CorpusError, match="0 different words"):
@@ -54,7 +54,7 @@ def test_too_little_text_for_the_vocabulary_is_said(kind: str, tmp_path: Path):
     assert not (tmp_path / "tokenizer").exists()
 
 
-def test_a_folder_without_a_tokenizer_is_said(tmp_path: Path):
-    """load names the file that is missing."""
+def test_folder_without_tokenizer_is_refused(tmp_path: Path):
+    """The message names the missing file."""
     with pytest.raises(CorpusError, match=r"tokenizer.json does not exist"):
         load(tmp_path)

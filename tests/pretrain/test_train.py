@@ -1,4 +1,4 @@
-"""Training: what a run writes and counts, and that a stopped or extended one ends as one that was planned so."""
+"""Tests of training: what a run writes and counts; a stopped or extended run ends like one planned from the start."""
 
 import shutil
 from dataclasses import asdict, replace
@@ -18,11 +18,11 @@ from pretrain.config import Config
 from pretrain.train import _check_finite, build, multiplies_in_bfloat16, seconds_of_a_product, train
 from tests.pretrain.conftest import log, weights
 
-pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_killed.py trains as it is compiled
+pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_killed.py trains the compiled model
 
 
 def new_run(folder: Path, config: Config, data: Data) -> Run:
-    """Return a run of that configuration with its card and no checkpoint."""
+    """Return a run of that configuration, with its card but without checkpoints."""
     grid = config.checkpoint_steps()
     run = Run(folder.name, folder, "albert", "both", asdict(config), "0" * 64, data.corpus.fingerprint, grid, "tests")
     runs.write_run(run)
@@ -30,17 +30,17 @@ def new_run(folder: Path, config: Config, data: Data) -> Run:
 
 
 class Snapshots:
-    """In a SummaryWriter's place: after each row of the log, a copy of the run as a killed process would leave it."""
+    """A replacement of SummaryWriter that copies the run after each log row, as a killed process would leave it."""
 
     def __init__(self, run: Path, folder: Path):
         self.run, self.folder, self.step = run, folder, 0
 
     def add_scalar(self, name: str, value: float, step: int) -> None:
-        """Note the step of the row."""
+        """Store the step of the row."""
         self.step = step
 
     def flush(self) -> None:
-        """Copy the run; the row has been written, the checkpoint and the state of its step have not."""
+        """Copy the run after its row was written, but before the checkpoint and the state of the step."""
         shutil.copytree(self.run, self.folder / str(self.step) / "run", dirs_exist_ok=True)
 
 
@@ -68,10 +68,10 @@ def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pyte
         ("float32", True, True, "float32"),
     ],
 )
-def test_products_are_computed_in_the_type_that_is_set(
+def test_products_are_computed_in_the_configured_dtype(
     compute_dtype: str, accelerator: bool, processor: bool, policy: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ):
-    """By default in bfloat16 on an accelerator, and on a processor on which that is faster."""
+    """The default is bfloat16 on an accelerator and on a processor that is faster with it, and float32 elsewhere."""
     monkeypatch.setattr("pretrain.train.on_accelerator", lambda: accelerator)
     monkeypatch.setattr("pretrain.train.multiplies_in_bfloat16", lambda: processor)
     try:
@@ -83,7 +83,7 @@ def test_products_are_computed_in_the_type_that_is_set(
 
 @pytest.fixture
 def timed_again() -> None:
-    """Return what the processor is faster in is found out anew in the test, and once more after it."""
+    """Clear the cached answer of `multiplies_in_bfloat16` before and after the test."""
     multiplies_in_bfloat16.cache_clear()
     yield
     multiplies_in_bfloat16.cache_clear()
@@ -102,7 +102,7 @@ def timed_again() -> None:
         ("jax", {"avx512_bf16": True, "amx_bf16": True}, 0.2, False),
     ],
 )
-def test_a_processor_multiplies_in_bfloat16_through_torch_where_a_product_takes_clearly_less_time(
+def test_processor_uses_bfloat16_only_if_torch_multiplies_clearly_faster(
     backend: str,
     instructions: dict[str, bool],
     seconds: float,
@@ -110,28 +110,28 @@ def test_a_processor_multiplies_in_bfloat16_through_torch_where_a_product_takes_
     timed_again: None,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Of float32's one second: some processors have the instructions and are slower with them."""
+    """A product in float32 takes one second. Some processors have bfloat16 instructions but are slower with them."""
     monkeypatch.setattr("keras.backend.backend", lambda: backend)
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: instructions)
     monkeypatch.setattr("pretrain.train.seconds_of_a_product", {"float32": 1.0, "bfloat16": seconds}.get)
     assert multiplies_in_bfloat16() is faster
 
 
-def test_a_product_takes_time_in_both_types():
-    """In whichever backend the tests run."""
+def test_product_is_timed_in_both_dtypes():
+    """This holds in whichever backend the tests run."""
     assert all(seconds_of_a_product(dtype) > 0 for dtype in ("bfloat16", "float32"))
 
 
-def test_time_in_which_another_program_has_the_core_is_not_counted(monkeypatch: pytest.MonkeyPatch):
-    """The clock is the processor's own, which stops while a program waits."""
+def test_timing_excludes_waiting_for_the_processor(monkeypatch: pytest.MonkeyPatch):
+    """The clock measures processor time, which stops while the program waits, as in the sleep here."""
     product = keras.ops.matmul
     monkeypatch.setattr("keras.ops.matmul", lambda a, b: sleep(0.05) or product(a, b))
     assert 0 < seconds_of_a_product("float32") < 0.05
 
 
 @pytest.mark.slow
-def test_in_bfloat16_it_trains_as_in_float32(finished: Run, config: Config, data: Data, tmp_path: Path):
-    """The first update has the loss of float32 within bfloat16's precision, and weights are kept in float32."""
+def test_training_in_bfloat16_agrees_with_float32(finished: Run, config: Config, data: Data, tmp_path: Path):
+    """The losses of the first update agree within bfloat16's precision, and the state is stored in float32."""
     changed = replace(config, steps=2, short_steps=1, compute_dtype="bfloat16")
     run = new_run(tmp_path / "run", changed, data)
     try:
@@ -139,15 +139,15 @@ def test_in_bfloat16_it_trains_as_in_float32(finished: Run, config: Config, data
     finally:
         keras.config.set_dtype_policy("float32")
     (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished))
-    precision = 2**-8  # of one rounding; a loss is a mean over many independent ones
+    precision = 2**-8  # of one rounding; a loss is a mean over many independent roundings
     assert first["masked_lm_loss"] == pytest.approx(expected["masked_lm_loss"], rel=precision)
     states = max((run.path / "state").glob("*.npz"))
     with np.load(states) as state:
         assert {state[name].dtype for name in state.files if state[name].dtype.kind == "f"} == {np.dtype(np.float32)}
 
 
-def test_a_run_writes_what_was_planned(finished: Run, config: Config):
-    """Every step of the grid, whole; log rows at each of them and every log_every steps; the last two states."""
+def test_run_writes_its_planned_checkpoints_rows_and_states(finished: Run, config: Config):
+    """All checkpoints are complete; the log has rows at their steps and every log_every steps; two states remain."""
     assert [found.step for found in runs.checkpoints(finished)] == list(finished.planned_steps) == [0, 1, 2, 4, 6, 12]
     for checkpoint in runs.checkpoints(finished):
         runs.verify(checkpoint)
@@ -160,8 +160,8 @@ def test_a_run_writes_what_was_planned(finished: Run, config: Config):
     assert {path.name for path in finished.path.glob("state/*")} == {"step9.npz", "step12.npz"}
 
 
-def test_the_log_counts_what_was_trained_on(finished: Run, config: Config, data: Data):
-    """Tokens are those of the batches without padding, and the checkpoints' manifests agree."""
+def test_log_counts_tokens_without_padding(finished: Run, config: Config, data: Data):
+    """The numbers are those of the batches, and the last checkpoint has the same."""
     seen = np.cumsum([data.training(step).attention_mask.sum() for step in range(config.steps)])
     rows = [row for row in runs.read_log(finished) if row["split"] == "train"]
     assert [row["tokens"] for row in rows] == [seen[row["step"] - 1] for row in rows]
@@ -170,10 +170,10 @@ def test_the_log_counts_what_was_trained_on(finished: Run, config: Config, data:
 
 
 @pytest.mark.parametrize("step", [pytest.param(4, marks=pytest.mark.slow), 10])
-def test_a_run_stopped_in_either_phase_ends_the_same(
+def test_run_stopped_in_either_phase_ends_the_same(
     finished: Run, snapshots: Path, config: Config, data: Data, step: int
 ):
-    """Stopped between a log row and its checkpoint and resumed: weights of every step, log and state are equal."""
+    """It was stopped between a log row and its checkpoint; weights of every step, the log and the state are equal."""
     folder = snapshots / str(step) / "run"
     assert len(weights(folder)) < len(weights(finished.path))
     train(runs.read_run(folder), config, data)
@@ -183,8 +183,8 @@ def test_a_run_stopped_in_either_phase_ends_the_same(
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files) and ours.files == theirs.files
 
 
-def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Data, tmp_path: Path):
-    """Stopped at its last update and given more of them, a run ends with the weights of one started with that plan."""
+def test_extended_run_equals_one_planned_longer(config: Config, data: Data, tmp_path: Path):
+    """A finished run that gets more updates has the weights and the log of a run started with that plan."""
     settings = {"short_steps": 0, "long_every": 0, "measured_sequences": 0, "heldout_sequences": 1}
     longer = replace(config, steps=3, constant_steps=2, save_every=2, **settings)
     shorter = replace(longer, steps=2, constant_steps=2)
@@ -197,8 +197,8 @@ def test_an_extended_run_is_one_that_was_planned_longer(config: Config, data: Da
 
 
 @pytest.mark.parametrize("loss", [np.nan, np.inf])
-def test_training_that_diverged_ends_with_a_sentence(loss: float):
-    """Before a row of the log, a checkpoint or a state is written of it."""
+def test_diverged_training_is_stopped(loss: float):
+    """The message names the update and suggests a smaller learning rate."""
     _check_finite({"loss": 6.9}, 50)
     with pytest.raises(ConfigError, match="not finite by update 1,050; start a run with a smaller learning_rate"):
         _check_finite({"loss": loss}, 1050)
@@ -209,13 +209,13 @@ def test_training_that_diverged_ends_with_a_sentence(loss: float):
 
 @pytest.fixture
 def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return nothing; the clock of a run goes on by a second each time that it is read: two for each update."""
+    """Make the clock of a run advance by a second whenever it is read, which is twice per update."""
     seconds = iter(range(10**6))
     monkeypatch.setattr("pretrain.optimizer.perf_counter", lambda: next(seconds))
 
 
-def test_a_run_ends_by_the_clock_with_a_rate_of_zero(config: Config, data: Data, ticking: None, tmp_path: Path):
-    """Whatever its step, which is then the last of its plan; its last checkpoint is measured."""
+def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data, ticking: None, tmp_path: Path):
+    """The step at which it ends becomes the last of its plan, and that checkpoint is measured."""
     timed = replace(config, steps=10_000, minutes=0.5, decay_minutes=0.25, save_every=0, log_every=1)
     run = new_run(tmp_path / "run", timed, data)
     train(run, timed, data)
@@ -232,12 +232,12 @@ def test_a_run_ends_by_the_clock_with_a_rate_of_zero(config: Config, data: Data,
 
 
 @pytest.mark.slow
-def test_a_clock_goes_on_where_the_last_state_has_it(config: Config, data: Data, ticking: None, tmp_path: Path):
-    """Time between two processes is not counted; a run whose minutes are over stays as it is."""
+def test_clock_of_a_resumed_run_continues_from_its_state(config: Config, data: Data, ticking: None, tmp_path: Path):
+    """The seconds of both processes are added; a run whose minutes are over does not change."""
     timed = replace(config, steps=3, warmup_steps=0, short_steps=0, minutes=0.3)
     run = write_card(new_card(tmp_path / "run", timed, data.corpus))
     train(run, timed, data)
-    assert runs.checkpoints(runs.read_run(run.path))[-1].step == 3  # before its minutes were over
+    assert runs.checkpoints(runs.read_run(run.path))[-1].step == 3  # within its minutes
     longer = replace(timed, steps=10_000, save_every=0)
     train(write_card(new_card(run.path, longer, data.corpus)), longer, data)
     ended = runs.read_run(run.path)

@@ -1,4 +1,4 @@
-"""The Unigram vocabulary: words as the Penn treebank cuts them, their pieces, and where words begin."""
+"""Tests of the Unigram vocabulary: words as in the Penn treebank, their pieces, and where words begin."""
 
 from pathlib import Path
 
@@ -15,14 +15,14 @@ CONTRACTIONS = ["do", "not", "n't", "it", "'s", "we", "'ll", "you", "'re", "i", 
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """Return the sample text, with contractions frequent enough to become pieces."""
+    """Return the lines of the sample text, and contractions that are frequent enough to become pieces."""
     text = (sample / "text.txt").read_text(encoding="utf-8").splitlines()
     return text + ["I don't think it's so, we'll see; you're right, I've said he'd go and I'm sure."] * 20
 
 
 @pytest.fixture(scope="module")
 def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a tokenizer of 600 pieces."""
+    """Train a tokenizer of 600 pieces and return its folder."""
     path = tmp_path_factory.mktemp("run") / "tokenizer"
     train_tokenizer(lines, 600, path)
     return path
@@ -30,17 +30,17 @@ def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizer(folder: Path) -> Tokenizer:
-    """Return that tokenizer."""
+    """Load that tokenizer."""
     return load(folder)
 
 
 def pieces_of_words(tokenizer: Tokenizer, words: list[str]) -> list[int]:
-    """Ids of words tokenized each on its own."""
+    """Return the ids of words, each of which is tokenized alone."""
     return [i for word in words for i in tokenizer.encode(word, add_special_tokens=False).ids]
 
 
 def test_special_tokens_have_the_ids_of_albert(tokenizer: Tokenizer) -> None:
-    """<pad> <unk> [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the size that was asked for."""
+    """<pad> <unk> [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the requested size."""
     ids = [tokenizer.token_to_id(token) for token in Unigram.special_tokens]
     assert ids == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
     assert tokenizer.get_vocab_size() == 600
@@ -63,7 +63,7 @@ def test_special_tokens_have_the_ids_of_albert(tokenizer: Tokenizer) -> None:
 def test_running_text_and_treebank_words_give_the_same_pieces(
     tokenizer: Tokenizer, text: str, words: list[str]
 ) -> None:
-    """A sentence gives the pieces of its Penn treebank words, each tokenized alone, in turn."""
+    """A text has the same pieces as its Penn treebank words, each of which is tokenized alone."""
     assert tokenizer.encode(text, add_special_tokens=False).ids == pieces_of_words(tokenizer, words)
 
 
@@ -75,7 +75,7 @@ def test_contractions_are_single_pieces(tokenizer: Tokenizer) -> None:
 
 
 def test_only_the_first_piece_of_a_word_starts_a_word(tokenizer: Tokenizer, lines: list[str]) -> None:
-    """is_word_start marks as many pieces as there are words, the first of each."""
+    """is_word_start marks no other piece of a word and no special token."""
     starts = is_word_start(tokenizer)
     assert starts.dtype == bool and starts.shape == (600,) and not starts[:5].any()
     for line in lines[:30]:
@@ -84,21 +84,21 @@ def test_only_the_first_piece_of_a_word_starts_a_word(tokenizer: Tokenizer, line
         assert all(starts[word[0]] and not starts[word[1:]].any() for word in map(np.array, ids))
 
 
-def test_an_unknown_character_still_begins_a_word(tokenizer: Tokenizer) -> None:
-    """A word in another script is "▁" and one <unk>."""
+def test_unknown_character_still_begins_a_word(tokenizer: Tokenizer) -> None:
+    """A word in an unknown script has the pieces "▁" and <unk>."""
     assert tokenizer.encode("宗瑞", add_special_tokens=False).ids == [tokenizer.token_to_id("▁"), UNK]
 
 
 @pytest.mark.parametrize("text", ["It is [MASK].", "(it is [MASK])", "it is[MASK], so", "'[MASK]'s"])
 def test_mask_is_one_token_next_to_punctuation(tokenizer: Tokenizer, text: str) -> None:
-    """[MASK] is recognised wherever it is, and what is around it is tokenized as usual."""
+    """The text before and after [MASK] has the pieces that it has alone."""
     before, after = text.split("[MASK]")
     expected = [*pieces_of_words(tokenizer, [before]), MASK, *pieces_of_words(tokenizer, [after])]
     assert tokenizer.encode(text, add_special_tokens=False).ids == expected
 
 
-def test_transformers_reads_the_folder(folder: Path, tokenizer: Tokenizer) -> None:
-    """AutoTokenizer gives the same ids, knows the special tokens, types the segments, and takes words."""
+def test_transformers_reads_the_tokenizer_folder(folder: Path, tokenizer: Tokenizer) -> None:
+    """AutoTokenizer gives the same ids and segment types, knows the special tokens, and accepts lists of words."""
     loaded = AutoTokenizer.from_pretrained(folder)
     special = (loaded.pad_token, loaded.unk_token, loaded.cls_token, loaded.sep_token, loaded.mask_token)
     assert special == Unigram.special_tokens

@@ -1,4 +1,4 @@
-"""A run that goes on twice as wide: it begins as the model that it came from, and its copies part."""
+"""Tests of continuing a run twice as wide: it computes the same at first, and training makes the copies differ."""
 
 from pathlib import Path
 
@@ -31,28 +31,28 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def command(texts: tuple[Path, Path], cache: Path) -> list[str]:
-    """Four updates on the sample text."""
+    """Return the options for four updates on the sample text."""
     corpus = ["--corpus", str(texts[0]), "--heldout", str(texts[1]), "--cache", str(cache)]
     return [*corpus, "--set", *SETTINGS.split()]
 
 
 @pytest.fixture(scope="module")
 def first(command: list[str], root: Path) -> Run:
-    """Return the narrow run; its two layers have weights of their own, so that two are widened."""
+    """Train the narrow run; its two layers share no weights, so that two are widened."""
     assert main(["tiny", *command, "num_hidden_groups=2", "--run", str(root / "first")]) == 0
     return runs.read_run(root / "first")
 
 
 @pytest.fixture(scope="module")
 def wide(first: Run, command: list[str], root: Path) -> Run:
-    """Four more updates, twice as wide, from its last checkpoint."""
+    """Train four more updates, twice as wide, from the last checkpoint of the narrow run."""
     begun = ["--init-from", str(first.path), *command, "num_hidden_groups=2", *WIDER]
     assert main(["tiny", *begun, "--run", str(root / "wide")]) == 0
     return runs.read_run(root / "wide")
 
 
 def outputs(checkpoint: Checkpoint) -> list[np.ndarray]:
-    """All hidden states, and the logits of both heads, by transformers."""
+    """Return all hidden states and the logits of both heads, computed by transformers."""
     model = AlbertForPreTraining.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
     ids = torch.tensor([[2, *range(5, 20), 3], [2, *range(100, 115), 3]])
     with torch.no_grad():
@@ -60,8 +60,8 @@ def outputs(checkpoint: Checkpoint) -> list[np.ndarray]:
     return [each.numpy() for each in (*found.hidden_states, found.prediction_logits, found.sop_logits)]
 
 
-def test_it_begins_as_the_model_that_it_came_from(first: Run, wide: Run):
-    """Every hidden state is there twice, and the logits are the same to the precision of float32."""
+def test_widened_model_computes_the_same_as_the_narrow_one(first: Run, wide: Run):
+    """Hidden states are the narrow ones concatenated with themselves; logits agree to the precision of float32."""
     assert runs.read_config(runs.checkpoint(wide, 4), dict)["hidden_size"] == TWICE["hidden_size"]
     *states, words, order = outputs(runs.checkpoint(first, 4))
     *twice, wide_words, wide_order = outputs(runs.checkpoint(wide, 4))
@@ -71,8 +71,8 @@ def test_it_begins_as_the_model_that_it_came_from(first: Run, wide: Run):
     np.testing.assert_allclose(wide_order, order, rtol=0, atol=1e-5)
 
 
-def test_copies_part_as_it_is_trained(wide: Run):
-    """The biases of the two copies of an inner unit are equal at first; with equal gradients they would stay so."""
+def test_training_makes_the_copies_differ(wide: Run):
+    """The biases of the two copies of an inner unit are equal at first; equal gradients would keep them equal."""
     name = "albert.encoder.albert_layer_groups.1.albert_layers.0.ffn.bias"
     begun, trained = (load_file(runs.checkpoint(wide, step).path / "model.safetensors")[name] for step in (4, 8))
     one, other = np.split(begun, 2)
@@ -81,9 +81,9 @@ def test_copies_part_as_it_is_trained(wide: Run):
     assert moved.min() > 0 and np.median(apart) > 0.05 * np.median(moved)
 
 
-def test_it_has_its_own_checkpoints_and_the_log_of_both(first: Run, wide: Run, root: Path, monkeypatch):
-    """Checkpoints before its start are of another model; counts, log and cost go on from there."""
-    monkeypatch.setenv("EMBRYO_DATA", str(root.parent))  # where the first run is found by its name
+def test_widened_run_continues_counts_log_and_cost(first: Run, wide: Run, root: Path, monkeypatch):
+    """Its checkpoints begin at the widening, since earlier ones are of another model."""
+    monkeypatch.setenv("EMBRYO_DATA", str(root.parent))  # the folder in which the first run is found by its name
     start, last = runs.checkpoint(first, 4), runs.checkpoint(wide, 8)
     assert [found.step for found in runs.checkpoints(wide)] == [4, 5, 6, 8] == list(wide.planned_steps)
     assert runs.checkpoint(wide, 4).tokens == start.tokens < last.tokens
@@ -95,8 +95,8 @@ def test_it_has_its_own_checkpoints_and_the_log_of_both(first: Run, wide: Run, r
 
 
 @pytest.mark.slow
-def test_a_resume_begins_it_again_where_its_start_is_missing(wide: Run, first: Run, command: list[str], root: Path):
-    """Killed before its first checkpoint was written, it comes to the same weights; begun, it does nothing more."""
+def test_resume_without_first_checkpoint_widens_again(wide: Run, first: Run, command: list[str], root: Path):
+    """A run killed before its first checkpoint gets the same weights; the same command then changes nothing."""
     begun = ["--init-from", str(first.path), *command, "num_hidden_groups=2", *WIDER]
     folder = root / "again"
     folder.mkdir()
@@ -117,15 +117,15 @@ def test_a_resume_begins_it_again_where_its_start_is_missing(wide: Run, first: R
     ],
     ids=("states alone", "layers too", "all but the states"),
 )
-def test_what_is_not_twice_as_wide_is_refused(first: Run, command: list[str], root: Path, capsys, settings, message):
-    """One sentence says what the settings have to be, and no run is begun."""
+def test_settings_not_twice_as_wide_are_refused(first: Run, command: list[str], root: Path, capsys, settings, message):
+    """The message says what the settings must be, and no run is started."""
     begun = ["--init-from", str(first.path), *command, "num_hidden_groups=2", *settings]
     assert main(["tiny", *begun, "--run", str(root / "refused")]) == 2
     assert message in capsys.readouterr().err and not (root / "refused").exists()
 
 
-def test_a_bert_is_not_widened(command: list[str], root: Path, capsys):
-    """The head of its masked words reads embeddings as wide as its states: twice as many would double its logits."""
+def test_bert_is_not_widened(command: list[str], root: Path, capsys):
+    """The head for masked words reads embeddings as wide as the states, so twice the width would double the logits."""
     narrow = ["bert-tiny", *command, "steps=1"]
     assert main([*narrow, "--run", str(root / "bert")]) == 0
     assert main([*narrow, *WIDER, "--init-from", str(root / "bert"), "--run", str(root / "refused")]) == 2

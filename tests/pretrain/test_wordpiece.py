@@ -1,4 +1,4 @@
-"""The WordPiece vocabulary: as BERT's own tokenizer cuts and lower-cases, "##" inside words, and where words begin."""
+"""Tests of the WordPiece vocabulary: pieces as by BERT's tokenizer, "##" inside words, and where words begin."""
 
 from pathlib import Path
 
@@ -19,13 +19,13 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def lines(sample: Path) -> list[str]:
-    """Return the sample text."""
+    """Return the lines of the sample text."""
     return (sample / "text.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.fixture(scope="module")
 def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a tokenizer of 700 pieces."""
+    """Train a tokenizer of 700 pieces and return its folder."""
     path = tmp_path_factory.mktemp("run") / "tokenizer"
     train_tokenizer(lines, 700, path, "wordpiece")
     return path
@@ -33,19 +33,19 @@ def folder(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def tokenizer(folder: Path) -> Tokenizer:
-    """Return that tokenizer."""
+    """Load that tokenizer."""
     return load(folder)
 
 
 def test_special_tokens_come_first(tokenizer: Tokenizer):
-    """[PAD] [UNK] [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the size that was asked for."""
+    """[PAD] [UNK] [CLS] [SEP] [MASK] are 0 to 4, and the vocabulary has the requested size."""
     ids = [tokenizer.token_to_id(token) for token in WordPiece.special_tokens]
     assert ids == [PAD, UNK, CLS, SEP, MASK] == [0, 1, 2, 3, 4]
     assert tokenizer.get_vocab_size() == 700
 
 
 def test_transformers_reads_both_files_alike(folder: Path, tokenizer: Tokenizer):
-    """AutoTokenizer by tokenizer.json and BertTokenizer by vocab.txt give the ids of ours."""
+    """AutoTokenizer with tokenizer.json and BertTokenizer with vocab.txt give the same ids as ours."""
     vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
     by_file = BertTokenizer(vocab={piece: i for i, piece in enumerate(vocabulary)}, do_lower_case=True)
     for loaded in (AutoTokenizer.from_pretrained(folder), by_file):
@@ -54,8 +54,8 @@ def test_transformers_reads_both_files_alike(folder: Path, tokenizer: Tokenizer)
             assert loaded(text)["input_ids"] == tokenizer.encode(text).ids
 
 
-def test_a_word_is_cut_greedily(tokenizer: Tokenizer, lines: list[str]):
-    """Each piece is the longest that the rest of the word begins with; all but the first have "##" before them."""
+def test_words_are_cut_greedily(tokenizer: Tokenizer, lines: list[str]):
+    """Each piece is the longest prefix of the rest of the word; all but the first begin with "##"."""
     vocabulary = tokenizer.get_vocab()
     for word in {word for line in lines for word in cut(tokenizer, line)}:
         expected, rest = [], word
@@ -71,12 +71,12 @@ def test_a_word_is_cut_greedily(tokenizer: Tokenizer, lines: list[str]):
 
 
 def test_frequent_words_and_endings_are_pieces(tokenizer: Tokenizer):
-    """Byte-pair encoding joins what is frequent: whole words, and endings inside of them."""
+    """The vocabulary is trained by byte-pair encoding, which joins frequent pairs of pieces."""
     assert {"the", "and", "##ing", "##ed"} <= set(tokenizer.get_vocab())
 
 
 def test_only_the_first_piece_of_a_word_starts_a_word(tokenizer: Tokenizer, lines: list[str]):
-    """[UNK] is a whole word; the other special tokens start none."""
+    """[UNK] is a whole word; no other special token starts a word."""
     starts = is_word_start(tokenizer)
     assert starts[UNK] and not starts[[PAD, CLS, SEP, MASK]].any()
     for line in lines[:30]:
