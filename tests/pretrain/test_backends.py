@@ -56,7 +56,7 @@ def by_tensorflow(arguments: list[str], tmp_path_factory: pytest.TempPathFactory
     indirect=["config"],
     scope="module",
 )
-def test_backend_has_the_losses_of_tensorflow(
+def test_backend_losses_equal_those_of_tensorflow(
     backend: str, by_tensorflow: Path, arguments: list[str], config: Config, tmp_path: Path
 ):
     """From the same weights, the losses of every row agree to 1e-5, and the last checkpoint matches its manifest.

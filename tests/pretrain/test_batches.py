@@ -76,7 +76,7 @@ def test_prefetched_batches_equal_those_made_directly(data: Data):
     assert all(same(batch, data.training(step)) for step, batch in enumerate(made, start=2))
 
 
-def test_batch_shapes_follow_the_phases(config: Config, data: Data):
+def test_batch_shapes_follow_phases(config: Config, data: Data):
     """Before short_steps, every third batch has long sequences and the others short ones; later, all are long."""
     shapes = [data.training(step).ids.shape for step in range(config.short_steps + 2)]
     short, long = (config.short_batch_size, config.short_sequence_length), (config.batch_size, config.sequence_length)
@@ -100,7 +100,7 @@ def test_each_length_continues_its_own_order(config: Config, data: Data):
     assert made == {True: 5, False: 7}
 
 
-def test_masking_follows_the_schedule(config: Config, data: Data):
+def test_masking_follows_schedule(config: Config, data: Data):
     """Single words are masked first, then n-grams; the share doubles to its final value in arrays of the same width."""
     changed = replace(config, short_steps=0, long_every=0, single_word_steps=4, masked_share_end=0.3)
     own = with_collator(data, changed, masking=replace(data.collator.masking, widest_share=0.3))
@@ -111,7 +111,7 @@ def test_masking_follows_the_schedule(config: Config, data: Data):
     assert last.weights.sum() == pytest.approx(2 * first.weights.sum(), rel=0.2)
 
 
-def test_every_batch_is_masked_by_the_settings_of_its_step(config: Config, data: Data):
+def test_batch_masking_follows_settings_of_step(config: Config, data: Data):
     """The masked share and the longest n-gram are those that the configuration gives for the step."""
     noted = []
 
@@ -129,7 +129,7 @@ def test_every_batch_is_masked_by_the_settings_of_its_step(config: Config, data:
 
 
 @pytest.mark.parametrize("end", [None, 0.1, 0.35])
-def test_masking_takes_the_configured_shares(config: Config, end: float | None):
+def test_masking_takes_configured_shares(config: Config, end: float | None):
     """The arrays have room for the largest share of the run; without whole_words, every piece begins a word."""
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
@@ -154,7 +154,7 @@ def test_heldout_sequences_fill_whole_batches(config: Config, data: Data, monkey
     assert counts == {16, 8, 6}
 
 
-def test_sequences_hardly_repeat_within_an_epoch(config: Config, data: Data):
+def test_sequences_hardly_repeat_within_epoch(config: Config, data: Data):
     """Of the short sequences of the first phase, at most one epoch, 98 % differ in more than the order of tokens."""
     count = len(data.short.examples)
     alone = replace(data, config=replace(config, long_every=0))
@@ -185,7 +185,7 @@ def test_measures_at_15_percent_do_not_depend_on_recipe(config: Config, data: Da
         assert equal == (ours.masking != "training")
 
 
-def test_single_pieces_break_up_words_and_whole_words_do_not(data: Data):
+def test_only_single_piece_masking_breaks_up_words(data: Data):
     """Both ways of masking choose 15 % of the tokens, to two percentage points."""
     parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
     broken = {way: sum(broken_words(data, batch) for batch in parts[way]) for way in parts}
@@ -195,7 +195,7 @@ def test_single_pieces_break_up_words_and_whole_words_do_not(data: Data):
     assert shares == pytest.approx([0.15, 0.15], abs=0.02)
 
 
-def test_all_mask_batches_hide_the_same_single_pieces(data: Data):
+def test_all_mask_batches_hide_same_single_pieces(data: Data):
     """Every chosen piece is [MASK], none random or unchanged: ELECTRA's generator is trained without random ones."""
     parts = {part.masking: part.batches for part in data.heldout() if part.length == data.config.sequence_length}
     for single, hidden in zip(parts["single pieces 15 %"], parts[HIDDEN], strict=True):
@@ -235,7 +235,7 @@ def test_run_keeps_its_tokenizer(config: Config, data: Data, tmp_path):
     assert (run.tokenizer / "tokenizer.json").read_text() == "{}"
 
 
-def test_vocabulary_too_large_for_the_text_is_refused(config: Config, texts, cache):
+def test_vocabulary_too_large_for_text_is_refused(config: Config, texts, cache):
     """The error names the number of pieces."""
     with pytest.raises(CorpusError, match="60,000 pieces"):
         prepare_data(replace(config, vocab_size=60_000), [str(texts[0])], [], cache)

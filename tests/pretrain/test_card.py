@@ -65,7 +65,7 @@ def test_change_that_affects_past_updates_is_refused(
     assert (folder / "run.json").read_bytes() == before
 
 
-def test_growing_masked_share_fixes_the_steps(plan: Config, data: Data, tmp_path: Path):
+def test_growing_masked_share_fixes_steps(plan: Config, data: Data, tmp_path: Path):
     """If the masked share depends on the progress of the run, its steps may change only before the first update."""
     growing = replace(plan, masked_share_end=0.3)
     write_card(new_card(tmp_path / "own", growing, data.corpus))
@@ -83,8 +83,8 @@ def test_run_of_another_family_is_refused(folder: Path, data: Data):
     assert (folder / "run.json").read_bytes() == before
 
 
-def test_setting_missing_from_an_earlier_version_is_its_default(folder: Path, plan: Config, data: Data):
-    """The default is accepted for a setting that run.json lacks, and any other value is refused."""
+def test_missing_setting_counts_as_default(folder: Path, plan: Config, data: Data):
+    """run.json of an earlier version lacks some settings; any value but the default is refused."""
     run = runs.read_run(folder)
     older = {name: value for name, value in run.config.items() if name not in ("share", "whole_words", "tokenizer")}
     runs.write_run(replace(run, config=older))
@@ -93,8 +93,8 @@ def test_setting_missing_from_an_earlier_version_is_its_default(folder: Path, pl
         write_card(new_card(folder, replace(plan, share="none"), data.corpus))
 
 
-def test_card_contains_the_note_of_the_family(plan: Config, data: Data, tmp_path: Path):
-    """The note says which weights the layers share, which the checkpoints do not show."""
+def test_card_contains_family_note(plan: Config, data: Data, tmp_path: Path):
+    """The note names the weights that layers share, because the checkpoints do not show it."""
     write_card(new_card(tmp_path / "own", replace(plan, share="ffn"), data.corpus))
     assert "share their feed-forward network alone" in runs.read_run(tmp_path / "own").note
 

@@ -62,7 +62,7 @@ def weights(run: Run) -> dict[int, str]:
     return {found.step: runs.sha256(found.path / "model.safetensors") for found in runs.checkpoints(run)}
 
 
-def test_steps_sequences_and_tokens_are_counted_on(first: Run, continued: Run):
+def test_steps_sequences_and_tokens_continue(first: Run, continued: Run):
     """The first run's checkpoints up to the start are followed by new ones as planned; no count restarts at zero."""
     found = runs.checkpoints(continued)
     assert [checkpoint.step for checkpoint in found] == [0, 1, 2, 3, 4, 5, 6, 9] == list(continued.planned_steps)
@@ -70,7 +70,7 @@ def test_steps_sequences_and_tokens_are_counted_on(first: Run, continued: Run):
     assert all(earlier.tokens < later.tokens for earlier, later in pairwise(found))
 
 
-def test_continued_run_starts_from_the_first_weights(first: Run, continued: Run):
+def test_continued_run_starts_from_first_run_weights(first: Run, continued: Run):
     """Checkpoints up to the start are links to the first run's files, which take no space; later ones differ."""
     ours, theirs = weights(continued), weights(first)
     assert all(ours[step] == theirs[step] for step in (0, 1, 2, 3)) and ours[6] != theirs[6]
@@ -83,7 +83,7 @@ def test_continued_run_starts_from_the_first_weights(first: Run, continued: Run)
     assert max(moved) <= peak * (1 + 1e-3) and min(moved) > 0, "LAMB changes a matrix by the rate times its norm"
 
 
-def test_log_continues_the_first_log(first: Run, continued: Run):
+def test_log_continues_first_run_log(first: Run, continued: Run):
     """Rows before the start are the first run's; updates are counted on, and the learning rate warms up again."""
     ours, theirs = runs.read_log(continued), runs.read_log(first)
     assert [row for row in ours if row["step"] < 3] == [row for row in theirs if row["step"] < 3]
@@ -102,7 +102,7 @@ def test_card_records_origin_and_change_of_text(first: Run, continued: Run):
     assert runs.read_ranks(continued.path / "frequencies.tsv") == runs.read_ranks(first.path / "frequencies.tsv")
 
 
-def test_resumed_run_has_the_same_weights_and_log(continued: Run, command: list[str], root: Path):
+def test_resumed_run_has_same_weights_and_log(continued: Run, command: list[str], root: Path):
     """This holds with its earlier state or none, and even if the first run no longer exists."""
 
     def rows(run: Run) -> list[dict]:
@@ -149,7 +149,7 @@ def test_same_text_is_recorded_as_new_warm_up(first: Run, command: list[str], te
     assert runs.changes(runs.read_run(root / "same")) == (Change(3, "same text, new warm-up"),)
 
 
-def test_words_are_counted_on_the_first_text(first: Run, continued: Run):
+def test_words_are_counted_on_first_text(first: Run, continued: Run):
     """Words at step 3 and the most-frequent-word baseline are equal in both runs, and None without text_tokens."""
     ours, theirs = progress(continued, "words"), progress(first, "words")
     assert ours.at([3]) == pytest.approx(theirs.at([3])) and baselines.most_frequent_word(
@@ -162,7 +162,7 @@ def test_words_are_counted_on_the_first_text(first: Run, continued: Run):
 
 
 def test_run_from_start_of_continued_run_resumes(continued: Run, command: list[str], root: Path):
-    """Its origin is the continued run, not the run that this one started from."""
+    """Its origin is the continued run, not the first one."""
     again = [f"{continued.path}@3" if part.endswith("@3") else part for part in command]
     for _ in range(2):
         assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "fourth")]) == 0
@@ -172,7 +172,7 @@ def test_run_from_start_of_continued_run_resumes(continued: Run, command: list[s
 
 
 def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path):
-    """Imported checkpoints have no counts, so the updates that follow them cannot be added to a total."""
+    """Imported checkpoints have no counts, so there is no total to which later updates could be added."""
     foreign = shutil.copytree(first.path, root / "foreign")
     for path in foreign.glob("checkpoints/*/manifest.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"sequences": None, "tokens": None}))

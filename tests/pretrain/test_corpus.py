@@ -1,4 +1,4 @@
-"""Tests of pretrain.corpus."""
+"""Tests of prepared corpora: stored tokens, fingerprints, interrupted preparation, and damaged caches."""
 
 import json
 import lzma
@@ -44,7 +44,7 @@ def files(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): runs.sha256(path) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_stored_tokens_are_those_of_the_text(corpus: Corpus, texts: Path) -> None:
+def test_stored_tokens_equal_tokenized_text(corpus: Corpus, texts: Path) -> None:
     """The stored arrays have the sentences and documents of the held-out file, token for token."""
     tokenizer = load(corpus.tokenizer_folder)
     text = corpus.heldout
@@ -118,7 +118,7 @@ def test_number_of_sources_is_reported(corpus: Corpus, texts: Path, tmp_path: Pa
     assert said[0] == f"training the tokenizer on {counted}"
 
 
-def test_second_training_waits_for_the_first_to_prepare(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+def test_second_training_waits_for_preparation(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
     """It says that it waits, writes nothing meanwhile, and opens the corpus that the first has prepared."""
     folder = tmp_path / corpus.folder.name
     waits, said = Event(), []
@@ -148,7 +148,7 @@ FILES = ("corpus.json", "train/tokens.bin", "train/sentences.npy", "heldout/docu
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 @pytest.mark.parametrize("name", FILES)
-def test_error_names_the_damaged_folder_to_delete(
+def test_error_names_damaged_folder_to_delete(
     corpus: Corpus, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     """A flipped bit, a truncated file and a missing file each raise an error of one line."""
@@ -190,7 +190,7 @@ def test_empty_corpus_is_refused(texts: Path, tmp_path: Path) -> None:
         prepare([train], [], 100_000, tmp_path)
 
 
-def test_frequencies_equal_word_counts_of_the_text(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
+def test_frequencies_equal_word_counts_of_text(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
     """Words are counted in the token ids and written by rank; words with an unknown piece are left out."""
     tokenizer = load(corpus.tokenizer_folder)
     lines = (texts / "train.txt").read_text(encoding="utf-8").splitlines()[:-1]  # the last is held out

@@ -144,7 +144,7 @@ def of_hosts(backend: str) -> list[dict[str, str]]:
     indirect=["by_one"],
     scope="module",
 )
-def test_two_devices_or_hosts_have_the_losses_of_one(
+def test_two_devices_or_hosts_train_like_one(
     several: Way, backend: str, onto_one: bool, by_one: Path, arguments: list[str], tmp_path: Path
 ):
     """Twenty losses agree to 1e-5, with the same files, even if the number of devices changes half-way."""
@@ -161,7 +161,7 @@ def test_two_devices_or_hosts_have_the_losses_of_one(
 
 
 @pytest.mark.slow
-def test_two_devices_have_the_losses_of_one_for_gpt2(texts: tuple[Path, Path], cache: Path, tmp_path: Path):
+def test_two_devices_train_gpt2_like_one(texts: tuple[Path, Path], cache: Path, tmp_path: Path):
     """Every token of a sequence is predicted on the device that has the sequence; losses agree to 1e-5."""
     settings = [setting for setting in SETTINGS if not setting.startswith("measured")]
     dropout = ["hidden_dropout_prob=0", "attention_probs_dropout_prob=0"]  # which differs between devices
@@ -181,7 +181,7 @@ def test_one_device_needs_no_distribution():
 
 
 def test_batch_is_divided_into_equal_parts(data: Data):
-    """The parts of every array together are that of the batch."""
+    """Concatenated, the parts of each array give the array of the batch."""
     batch = data.training(0)
     parts = [part_of(batch, index, 2) for index in range(2)]
     for name, array in batch.inputs().items():
@@ -217,7 +217,7 @@ class Host(Devices):
 
 
 @pytest.mark.parametrize(("is_first", "events"), [(True, ["block", "meet"]), (False, ["meet", "block"])])
-def test_first_host_runs_the_block_first(is_first: bool, events: list[str]):
+def test_first_host_runs_block_before_others(is_first: bool, events: list[str]):
     """The other hosts wait until the first one has left the block."""
     host = Host(is_first)
     with host.first_alone():

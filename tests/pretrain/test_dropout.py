@@ -74,7 +74,7 @@ def test_replicas_drop_different_numbers():
     assert len(np.unique(patterns, axis=0)) == 2 * UPDATES
 
 
-def test_resumed_layer_drops_the_same_numbers(by_torch: Path):
+def test_resumed_layer_drops_same_numbers(by_torch: Path):
     """The backend is torch, with which Keras's generators without a given seed do not count their draws."""
     going_on, resumed, count = json.loads((by_torch / "dropout.json").read_text())
     assert going_on == resumed and count == UPDATES and len({tuple(one) for one in going_on}) == UPDATES

@@ -50,7 +50,7 @@ def segments(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_examples_are_whole_sentences_of_one_document(packing: Packing) -> None:
-    """It has at least two sentences, no more than fill the space; only a whole document fills less than half of it."""
+    """They have at least two sentences, no more than fill the space; only whole documents fill less than half of it."""
     begin, end = packing.examples.T
     first, last = (np.searchsorted(packing.text.sentences, edge) for edge in (begin, end))
     np.testing.assert_array_equal(packing.text.sentences[np.stack([first, last])], [begin, end])
@@ -148,7 +148,7 @@ def test_segments_meet_at_any_sentence_end(packing: Packing) -> None:
             assert len(boundaries) > 1 and boundaries <= set(words.tolist()) | set(range(begin[row] + 1, words[0]))
 
 
-def test_uncut_examples_join_to_the_text() -> None:
+def test_uncut_examples_join_to_text() -> None:
     """If sentences fill the space exactly, the unswapped examples of a document follow one another as its text."""
     rng = np.random.default_rng(3)
     text = text_of(np.array([24, 6, 12, 5]), np.full(47, 10), rng)  # 5: a short document
@@ -164,7 +164,7 @@ def test_uncut_examples_join_to_the_text() -> None:
 
 
 @pytest.mark.parametrize(("length", "mean", "most"), [(64, 30, 40), (128, 30, 40), (64, 8, 40), (64, 30, 5)])
-def test_segment_edges_do_not_reveal_the_order(length: int, mean: int, most: int) -> None:
+def test_segment_edges_do_not_reveal_order(length: int, mean: int, most: int) -> None:
     """Swapped and unswapped examples start and end their segments alike, and have segments of the same lengths."""
     rng = np.random.default_rng(4)
     sentences_of = rng.integers(2, most, 60_000 // most)
@@ -189,7 +189,7 @@ def test_segment_edges_do_not_reveal_the_order(length: int, mean: int, most: int
         assert one.std() > 0  # the feature varies
 
 
-def test_cuts_match_the_original_loop() -> None:
+def test_cuts_match_original_loop() -> None:
     """The longer segment loses one token at a time; long segments are cut at both ends, and start with a whole word."""
     rng = np.random.default_rng(5)
     sizes = rng.integers(2, 60, (500, 2))

@@ -40,7 +40,7 @@ def test_every_weight_is_exported_once(model: PretrainingModel):
     )
 
 
-def test_float16_checkpoints_hold_the_rounded_weights(model: PretrainingModel, config: Config, run: Run):
+def test_float16_checkpoints_hold_rounded_weights(model: PretrainingModel, config: Config, run: Run):
     """Each tensor is the float32 one rounded to the nearest float16, and config.json names the type."""
     folder = write_checkpoint(model, replace(config, checkpoint_dtype="float16"), run.path, Progress(1, 8, 100))
     exact, stored = tensors(FAMILIES["albert"].modules(model)), load_file(folder / "model.safetensors")
@@ -61,7 +61,7 @@ def test_manifest_has_counts_and_hashes(model: PretrainingModel, config: Config,
 def test_checkpoint_appears_whole_or_not_at_all(
     model: PretrainingModel, config: Config, run: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    """If writing stops before the folder is renamed, no step is visible; written again, it is whole."""
+    """If writing stops before the folder is renamed, no step is visible; the next attempt leaves one whole folder."""
 
     def stop(*_):
         raise KeyboardInterrupt

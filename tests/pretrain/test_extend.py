@@ -108,7 +108,7 @@ def test_only_new_words_are_cut_differently(albert, texts):
     check_tokenizer(first, extended, texts[0].read_text(encoding="utf-8"))
 
 
-def test_extension_preserves_the_function(albert):
+def test_extension_preserves_function(albert):
     first, extended, _ = albert
     check_weights(first, extended)
 
@@ -137,7 +137,7 @@ def test_extended_run_records_its_steps_and_change(albert):
     assert np.abs(last[name][-NEW:] - begun[name][-NEW:]).max() > 0
 
 
-def test_resumed_run_has_the_same_weights(albert, root):
+def test_resumed_run_has_same_weights(albert, root):
     """One state, none, or run.json alone is enough; only run.json alone needs the first run."""
     _, extended, command = albert
     expected = runs.sha256(runs.checkpoint(extended, 5).path / "model.safetensors")
@@ -190,7 +190,7 @@ def test_impossible_extension_is_refused(albert, corpus, root, capsys, arguments
     assert message in capsys.readouterr().err and not (root / "refused").exists()
 
 
-def test_extension_needs_a_run_to_start_from(albert, corpus, root, capsys):
+def test_extension_needs_run_to_start_from(albert, corpus, root, capsys):
     """Once begun, an extended run is not resumed with another number of new pieces."""
     _, extended, command = albert
     assert main(["tiny", *corpus, "--extend-vocabulary", "20", "--run", str(root / "refused")]) == 2

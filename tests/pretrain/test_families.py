@@ -81,7 +81,7 @@ def test_new_family_is_evaluated(toy_run: Run, sample: Path):
     assert all(list(results.done(toy_run)[name]) == GRID for name in names)
 
 
-def test_engine_computes_the_logits_of_a_new_family(toy_run: Run, data: Data):
+def test_engine_computes_logits_of_new_family(toy_run: Run, data: Data):
     """The checkpoint's masked-word logits are those of the model in pretraining."""
     config, batch = preset("toy-tiny"), data.training(0)
     inputs = batch.inputs() | {"token_type_ids": np.zeros_like(batch.ids)}  # the engine reads one segment
@@ -118,7 +118,7 @@ def test_mixed_lengths_are_logged_separately(name: str, second: str, texts, cach
         assert all(measure["n"] > 0 and measure[f"{second}_n"] > 0 for measure in measures)
 
 
-def test_unknown_preset_error_suggests_a_known_one(toy: Family):
+def test_unknown_preset_error_suggests_known_one(toy: Family):
     """Suggestions come from every family, new ones included."""
     assert preset("toy-tiny").family == "toy"
     with pytest.raises(UnknownPreset, match=r"Unknown preset 'toy-tin'. Did you mean 'toy-tiny'"):
@@ -128,7 +128,7 @@ def test_unknown_preset_error_suggests_a_known_one(toy: Family):
 
 
 @pytest.mark.parametrize("name", ["tiny", "bert-tiny", "electra-tiny"])
-def test_every_weight_exists_before_the_first_batch(name: str, data: Data):
+def test_every_weight_exists_before_first_batch(name: str, data: Data):
     """Weights are built from the sizes alone, and the first batch adds none."""
     model = build(preset(name))
     paths = [variable.path for variable in model.variables]
@@ -152,7 +152,7 @@ def test_every_gradient_is_dense(name: str, data: Data):
 
 
 def test_every_preset_fits_its_family():
-    """It names the family that lists it, and its first update has a weight for every objective."""
+    """Each preset names the family that lists it, and its first update has a weight for every objective."""
     for name, family in FAMILIES.items():
         for config in family.presets.values():
             assert config.family == family.name == name

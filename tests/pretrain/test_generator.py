@@ -30,7 +30,7 @@ def electra() -> GeneratorModel:
     return build(config)
 
 
-def test_samples_follow_the_probabilities():
+def test_samples_follow_probabilities():
     """Over evenly spaced draws, the share of each token is its probability."""
     probabilities = np.array([0.5, 0.0, 0.3, 0.2])
     draws = np.arange(0, DRAWS, DRAWS // 1000, dtype=np.int32)[None]
@@ -40,21 +40,21 @@ def test_samples_follow_the_probabilities():
     np.testing.assert_allclose(shares, probabilities, atol=2 / draws.size)
 
 
-def test_the_largest_draw_is_a_token():
+def test_largest_draw_is_valid_token():
     """Rounding must not lead past the vocabulary."""
     logits = np.random.default_rng(0).normal(size=(1, 50, 3000)).astype(np.float32)
     found = ops.convert_to_numpy(sample(logits, np.full((1, 50), DRAWS - 1, np.int32)))
     assert found.max() < 3000 and found.min() > 2000
 
 
-def test_samples_replace_the_masks():
-    """They also replace tokens that are not [MASK]; position 0 marks an unused prediction."""
+def test_samples_replace_masked_tokens():
+    """A used position is filled whatever token it had; position 0 marks an unused prediction."""
     ids = np.array([[2, 7, 4, 9, 3]], np.int32)
     found = filled_in(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
     np.testing.assert_array_equal(ops.convert_to_numpy(found), [[2, 7, 30_000, 9, 11]])
 
 
-def test_discriminator_reads_the_samples(electra: GeneratorModel, electra_data: Data):
+def test_discriminator_reads_samples(electra: GeneratorModel, electra_data: Data):
     """Its logits are those of its encoder on the text in which samples replace the masked tokens."""
     batch = electra_data.training(0)
     inputs = batch.inputs()
@@ -68,7 +68,7 @@ def test_discriminator_reads_the_samples(electra: GeneratorModel, electra_data: 
     np.testing.assert_array_equal(*map(ops.convert_to_numpy, (detection.logits, expected)))
 
 
-def test_samples_are_determined_by_the_step(electra: GeneratorModel, electra_data: Data):
+def test_samples_are_determined_by_step(electra: GeneratorModel, electra_data: Data):
     """The same step gives the same samples, and another step different ones."""
     found = [ops.convert_to_numpy(electra(electra_data.training(step).inputs())["replaced_token"].sampled)
              for step in (3, 3, 4)]  # fmt: skip
@@ -92,7 +92,7 @@ def test_replaced_token_baseline_is_share_of_originals(electra: GeneratorModel, 
     assert "masked_lm_baseline" not in row
 
 
-def test_no_gradient_passes_through_the_samples(electra: GeneratorModel, electra_data: Data):
+def test_no_gradient_passes_through_samples(electra: GeneratorModel, electra_data: Data):
     """The discriminator's loss alone gives no gradient to the generator's layers, but one to the shared embeddings."""
     batch = electra_data.training(0)
     with tf.GradientTape() as tape:
@@ -108,5 +108,5 @@ def test_no_gradient_passes_through_the_samples(electra: GeneratorModel, electra
     assert np.any(of_shared)
 
 
-def test_loss_weights_are_those_of_the_original():
+def test_loss_weights_equal_original_ones():
     assert FAMILIES["electra"].loss_weights(preset("electra-small"), 0) == {"masked_lm": 1.0, "replaced_token": 50.0}

@@ -38,7 +38,7 @@ def run(data: Data, config: Config, tmp_path: Path) -> Path:
     return run.path
 
 
-def test_parcels_contain_the_corpus_and_the_wheels(data: Data, config: Config, tmp_path: Path, monkeypatch):
+def test_parcels_contain_corpus_and_wheels(data: Data, config: Config, tmp_path: Path, monkeypatch):
     """Joined in order they are one archive; pretraining opens its corpus without the text."""
     monkeypatch.setattr(gpu_kit, "PARCEL", 5_000)
     wheel = tmp_path / "some-1-py3-none-any.whl"

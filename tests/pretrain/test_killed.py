@@ -79,7 +79,7 @@ def uninterrupted(processes: BaseContext, command: list[str], tmp_path_factory: 
 
 
 @pytest.mark.slow
-def test_killed_run_ends_with_the_same_weights(
+def test_killed_run_ends_with_same_weights(
     processes: BaseContext, command: list[str], uninterrupted: Path, tmp_path: Path
 ):
     """After kill -9 and the same command, checkpoints and log are those of an uninterrupted run (ALBERT: killed twice).
@@ -97,7 +97,7 @@ def test_killed_run_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_loss_falls_on_the_sample_text(uninterrupted: Path):
+def test_loss_falls_on_sample_text(uninterrupted: Path):
     """It falls from that of a uniform guess over 500 pieces (log 500 = 6.2 nats), on held-out text as well."""
     rows = log(uninterrupted)
     main = "masked_lm_loss" if "masked_lm_loss" in rows[0] else "next_token_loss"

@@ -73,7 +73,7 @@ def test_repeated_layer_is_shared(ids: np.ndarray):
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_last_layer_computes_only_the_requested_rows(layers: int, ids: np.ndarray):
+def test_last_layer_computes_only_requested_rows(layers: int, ids: np.ndarray):
     """Their states are those of the whole computation; lower layers return all positions."""
     model, segments, mask = encoder(layers=layers), np.zeros_like(ids), np.ones_like(ids)
     mask[1, 3:] = 0

@@ -40,7 +40,7 @@ def test_means_are_over_all_predictions():
     assert not means.sums
 
 
-def test_an_objective_without_predictions_has_means_of_0():
+def test_objective_without_predictions_has_means_of_0():
     """This happens if no sequence of a batch has a pair."""
     means = Means(["words", "order"])
     of_batch = {"words_loss": 3.0, "words_accuracy": 0.5, "words_n": 4}
@@ -62,7 +62,7 @@ def test_mixed_lengths_are_reported_separately():
     assert found["words_loss"] == pytest.approx(2.5)
 
 
-def test_rows_after_the_resumed_step_are_dropped(tmp_path: Path):
+def test_rows_after_resumed_step_are_dropped(tmp_path: Path):
     """A run that resumes at step 4 keeps the rows up to step 4 and writes the others again."""
     path = tmp_path / "log.jsonl"
     add(Log(path, after=0), 1, 2, 3, 4, 5, 6)
@@ -76,7 +76,7 @@ def test_rows_after_the_resumed_step_are_dropped(tmp_path: Path):
     assert rows(path) == []
 
 
-def test_first_heldout_row_is_dropped_until_an_update(tmp_path: Path):
+def test_first_heldout_row_is_dropped_before_first_update(tmp_path: Path):
     """A run that starts from step 4 of another measures that step again, unless it resumes at a later one."""
     path = tmp_path / "log.jsonl"
     add(Log(path, after=4, first=4), 4, 5, 6)

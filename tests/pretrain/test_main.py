@@ -55,7 +55,7 @@ def own(started: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(started, tmp_path / "own"))
 
 
-def test_command_writes_a_complete_run(started: Path, texts: tuple[Path, Path]):
+def test_command_writes_complete_run(started: Path, texts: tuple[Path, Path]):
     """It has a card, a tokenizer, word frequencies and both checkpoints; run.json has no path of the text."""
     run = runs.read_run(started)
     assert (run.family, run.name, run.planned_steps, run.config["vocab_size"]) == ("albert", "own", (0, 1), 500)
@@ -113,7 +113,7 @@ def test_invalid_corpus_is_refused(refused: Refused, tmp_path: Path, content: by
 
 
 def test_folder_that_is_not_a_run_is_unchanged(refused: Refused, texts, tmp_path: Path):
-    """Refused are a folder with other files, a file, and a folder with an invalid run.json."""
+    """A folder with other files, a file, and a folder with an invalid run.json are refused."""
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
     (tmp_path / "broken").mkdir()
@@ -142,7 +142,7 @@ def test_damaged_cache_is_reported(tmp_path: Path, texts, capsys: pytest.Capture
     assert said.count("\n") == 1 and f"delete {folder} and" in said and not (tmp_path / "run").exists()
 
 
-def test_full_disk_at_a_checkpoint_is_reported(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
+def test_full_disk_at_checkpoint_is_reported(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
     """The same command continues the run once there is space."""
     write_bytes = Path.write_bytes
 
@@ -195,7 +195,7 @@ def test_run_resumes_only_with_its_own_tokenizer(refused: Refused, own: Path, te
     )
 
 
-def test_run_name_is_resolved_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_run_name_is_resolved_in_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """--run NAME is the folder in which the dashboard looks for the run; a path is used unchanged."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     for given, folder in (("first", tmp_path / "runs" / "first"), ("./first", Path("first")), ("a/b", Path("a/b"))):

@@ -62,7 +62,7 @@ EXAMPLES = {  # google-research/albert, create_pretraining_data.py
 
 
 @pytest.mark.parametrize("source", [PAPER, OPTIMISATION, EXAMPLES], ids=["paper", "optimisation", "examples"])
-def test_albert_base_has_the_numbers_of_its_sources(source: dict):
+def test_albert_base_equals_its_sources(source: dict):
     """The learning rate agrees to the digits that the paper prints."""
     found = asdict(preset("albert-base"))
     assert {name: found[name] for name in source} == {
@@ -70,14 +70,14 @@ def test_albert_base_has_the_numbers_of_its_sources(source: dict):
     }
 
 
-def test_albert_base_has_the_original_architecture():
+def test_albert_base_has_original_architecture():
     """config.json has the original's values, but transformers' name for the tanh form of GELU."""
     found = FAMILIES["albert"].huggingface(preset("albert-base"))
     assert {name: found[name] for name in ARCHITECTURE} == ARCHITECTURE
     assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
 
 
-def test_lamb_rate_follows_the_square_root_of_batch_size():
+def test_lamb_rate_follows_square_root_of_batch_size():
     """Batches of 4,096 sequences have the rate of the original code, those of 512 the paper's."""
     assert square_root_rule(4096) == 0.00176
     assert square_root_rule(512) == pytest.approx(6.222539674e-4, rel=1e-9)
@@ -92,7 +92,7 @@ def test_albert_base_has_12_million_parameters():
 @pytest.mark.parametrize(
     ("share", "groups", "millions"), [("attention", 1, 64), ("ffn", 1, 38), ("none", 1, 90), ("all", 2, 19)]
 )
-def test_sharing_determines_the_number_of_parameters(share: str, groups: int, millions: int):
+def test_sharing_determines_number_of_parameters(share: str, groups: int, millions: int):
     """The numbers are those of Table 4 of Lan et al. (embeddings of 128), which truncates 89.8 million to 89."""
     config = replace(preset("albert-base"), share=share, num_hidden_groups=groups)
     assert round(unique_parameters(config) / 1e6) == millions

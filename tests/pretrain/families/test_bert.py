@@ -62,14 +62,14 @@ EXAMPLES = {  # google-research/bert, create_pretraining_data.py
 
 @pytest.mark.parametrize("name", ["bert-base", "bert-small"])
 @pytest.mark.parametrize("source", [PAPER, OPTIMISATION, EXAMPLES], ids=["paper", "optimisation", "examples"])
-def test_presets_have_the_numbers_of_their_sources(name: str, source: dict):
+def test_presets_equal_their_sources(name: str, source: dict):
     """Both sizes share the recipe."""
     found = asdict(preset(name))
     assert {setting: found[setting] for setting in source} == source
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("bert-base", {}), ("bert-small", SMALL)])
-def test_presets_have_the_original_architecture(name: str, sizes: dict):
+def test_presets_have_original_architecture(name: str, sizes: dict):
     """config.json has the original's values, but transformers' name for the tanh form of GELU."""
     found = FAMILIES["bert"].huggingface(preset(name))
     expected = ARCHITECTURE | sizes
@@ -78,14 +78,14 @@ def test_presets_have_the_original_architecture(name: str, sizes: dict):
 
 
 @pytest.mark.parametrize(("name", "millions"), [("bert-base", 110), ("bert-small", 29)])
-def test_models_have_the_size_of_the_originals(name: str, millions: int):
+def test_models_have_original_sizes(name: str, millions: int):
     """The millions of parameters are those of Devlin et al. and the README."""
     (found,) = parameters(preset(name)).values()
     assert round(found / 1e6) == millions
 
 
-def test_sentence_loss_determines_the_second_head():
-    """It learns the next sentence as in the original or sentence order; without it, the class is BertForMaskedLM."""
+def test_sentence_loss_determines_second_head():
+    """It learns next sentence, as in the original, or sentence order; without it, the class is BertForMaskedLM."""
     family = FAMILIES["bert"]
     configs = {loss: replace(preset("bert-tiny"), sentence_loss=loss) for loss in ("nsp", "sop", "none")}
     objectives = {loss: list(family.objectives(config)) for loss, config in configs.items()}

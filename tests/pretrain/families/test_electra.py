@@ -72,14 +72,14 @@ GENERATORS = {
 
 
 @pytest.mark.parametrize(("name", "own"), [("electra-small", SMALL), ("electra-base", BASE)])
-def test_presets_have_the_numbers_of_their_sources(name: str, own: dict):
+def test_presets_equal_their_sources(name: str, own: dict):
     found = asdict(preset(name))
     expected = BOTH | MASKS | own
     assert {setting: found[setting] for setting in expected} == expected
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_presets_have_the_original_architecture(name: str):
+def test_presets_have_original_architecture(name: str):
     """The sizes are those of the discriminator and the generator."""
     config = preset(name)
     found = FAMILIES["electra"].huggingface(config)
@@ -89,7 +89,7 @@ def test_presets_have_the_original_architecture(name: str):
 
 
 @pytest.mark.parametrize(("name", "discriminator", "generator"), [("electra-small", 14, 5), ("electra-base", 110, 34)])
-def test_models_have_the_size_of_the_originals(name: str, discriminator: int, generator: int):
+def test_models_have_original_sizes(name: str, discriminator: int, generator: int):
     """Clark et al. give the millions of the discriminators, rounded; the shared embeddings count in both networks."""
     found = {part: n / 1e6 for part, n in parameters(preset(name)).items()}
     assert found == {"": pytest.approx(discriminator, abs=0.6), "generator": pytest.approx(generator, abs=0.6)}

@@ -80,7 +80,7 @@ def run(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
 # === Presets ===
 
 
-def test_small_preset_is_the_smallest_gpt2():
+def test_small_preset_is_smallest_gpt2():
     """The default configuration of transformers is the 124M model; only the ids of special tokens differ."""
     ours, theirs = FAMILIES["gpt2"].huggingface(preset("gpt2-small")), transformers.GPT2Config()
     own = {"architectures", "dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
@@ -88,7 +88,7 @@ def test_small_preset_is_the_smallest_gpt2():
     assert differing - own == {"n_inner"} and ours["n_inner"] == 4 * theirs.n_embd  # what None means
 
 
-def test_small_preset_has_the_size_of_the_original():
+def test_small_preset_has_original_size():
     """Names and shapes are those of transformers."""
     assert parameters(preset("gpt2-small")) == {"": 124_439_808}
 
@@ -123,7 +123,7 @@ def test_labels_are_the_next_tokens(config: Config, data: Data):
     assert all(np.array_equal(a, b) for a, b in zip(vars(batch).values(), vars(again).values(), strict=True))
 
 
-def test_windows_cover_the_text_and_prefer_sentence_starts(data: Data):
+def test_windows_cover_text_and_prefer_sentence_starts(data: Data):
     """No window spans two documents; only a sentence longer than a window has windows that begin inside it."""
     text, word_start = data.corpus.train, data.collator.word_start
     for length in (16, 32):
@@ -186,7 +186,7 @@ def test_transformers_computes_the_same(model: PretrainingModel, config: Config,
     assert np.ptp(logits) > 0.1
 
 
-def test_no_token_attends_to_a_later_one(model: PretrainingModel, batch: MaskedBatch):
+def test_logits_do_not_depend_on_later_tokens(model: PretrainingModel, batch: MaskedBatch):
     """A changed token at position 9 changes the logits there and after it, but not before."""
     changed = batch.ids.copy()
     changed[:, 9] = (changed[:, 9] + 1) % 500
