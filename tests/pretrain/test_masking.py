@@ -30,7 +30,7 @@ def batch(rng: np.random.Generator, rows: int = 64, length: int = 60):
 
 
 def test_words_are_masked_whole_and_special_tokens_never(masking):
-    """Every run of chosen positions begins with the first piece of a word or segment, and ends with a word."""
+    """Every run of chosen positions begins where a word or segment begins, and ends where a word ends."""
     rng = np.random.default_rng(1)
     ids, *rest = batch(rng)
     result = masking(ids, *rest, rng)
@@ -48,7 +48,7 @@ def test_words_are_masked_whole_and_special_tokens_never(masking):
 
 
 def test_labels_are_original_tokens_and_only_chosen_positions_change(masking):
-    """Also, no position is chosen twice in a row of the batch."""
+    """Within a sequence, no position is chosen twice."""
     rng = np.random.default_rng(2)
     ids, *rest = batch(rng)
     result = masking(ids, *rest, rng)
@@ -153,7 +153,7 @@ def test_array_width_is_rounded(masking):
 
 
 def test_piece_after_special_token_begins_a_word(masking):
-    """Thus the first pieces of a segment can be masked even if the segment was cut inside a word."""
+    """A segment that was cut inside a word can therefore be masked from its first piece on."""
     inside, begins = np.flatnonzero(~masking.word_start)[-1], np.flatnonzero(masking.word_start)[-1]
     assert inside not in SPECIAL
     ids = np.array([2, inside, inside, begins, 3, inside, 3])

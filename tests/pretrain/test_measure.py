@@ -14,7 +14,7 @@ from pretrain.model import PretrainingModel
 
 
 def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Data, monkeypatch: pytest.MonkeyPatch):
-    """This holds for every length and masking: over all masked positions, per bucket of positions, and for pairs."""
+    """For every length and masking, all positions, each bucket of positions and sentence order are compared."""
     monkeypatch.setattr("pretrain.measure.BUCKET", 16)
     heldout = list(data.heldout())
     measures = Measurement(model, heldout).take()
@@ -38,7 +38,7 @@ def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Dat
         ]
 
 
-def test_heldout_row_has_the_first_measure(model: PretrainingModel, data: Data):
+def test_heldout_row_has_the_values_of_the_first_measure(model: PretrainingModel, data: Data):
     """The first measure is masked as in training; the loss of the row is the sum of both objectives."""
     measures = Measurement(model, list(data.heldout())[:1]).take()
     found = heldout_row(measures, FAMILIES["albert"].objectives(preset("tiny")))
@@ -65,7 +65,7 @@ def test_baseline_is_the_accuracy_of_the_most_frequent_answer():
 
 
 def test_log_row_has_the_means_of_the_first_measure():
-    """Its loss is the sum over objectives, its counts are those of the first measure, and all measures are kept."""
+    """The loss is the sum over objectives, the counts are those of the first measure, and all measures are kept."""
     first = {"loss": 2.0, "accuracy": 0.5, "n": 10}
     first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
     measures = [first, {name: value + 1 for name, value in first.items()}]

@@ -70,7 +70,7 @@ def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: 
 def test_loss_is_that_of_transformers(
     config: Config, model: PretrainingModel, batch: MaskedBatch, ours: dict[str, np.ndarray]
 ):
-    """It is the sum of two mean cross entropies: of labels at masked positions, and of pairs (label 0 if in order)."""
+    """The reference is the sum of two mean cross entropies: at masked positions, and of pairs (label 0 if in order)."""
     used = batch.weights > 0
     logits = torch.tensor(np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)[used])
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(batch.labels[used]).long())

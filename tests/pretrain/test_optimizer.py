@@ -94,7 +94,7 @@ def slow_lamb(
 
 
 def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions: bool) -> Arrays:
-    """Return the weights after AdamW (Loshchilov and Hutter, 2019); Adam is as at the end of its paper's Section 2."""
+    """Return the weights by AdamW (Loshchilov and Hutter, 2019), with Adam as at the end of its paper's Section 2."""
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for t, step in enumerate(gradients, start=1):
@@ -141,7 +141,7 @@ def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positio
 
 
 def test_muon_updates_have_similar_singular_values(weights, gradients):
-    """Those of a kernel's update are near 0.2 x the root of its longer side; AdamW updates all other variables."""
+    """A kernel's update has them near 0.2 x the root of its longer side; AdamW updates all other variables."""
     settings = {"optimizer": "muon", "weight_decay": 0.0}
     found, by_adamw = (trained(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
     change = (weights["encoder/kernel"] - found["encoder/kernel"]) / 0.02
@@ -180,7 +180,7 @@ def test_muon_orthogonalizes_in_the_dtype_of_the_model(weights, gradients):
 
 
 def test_gradients_are_clipped_exactly_to_the_limit(config: Config, data: Data, model: PretrainingModel):
-    """They are dense in TensorFlow too: in sparse ones, rows looked up twice would count twice in the norm."""
+    """TensorFlow's gradients must be dense: in sparse ones, rows looked up twice would count twice in the norm."""
     batch = data.training(config.short_steps)
     wanted = targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0})
     with tf.GradientTape() as tape:
@@ -210,7 +210,7 @@ def rates(steps: tuple[int, ...], **settings) -> list[float]:
 
 
 def test_rate_warms_up_to_its_peak_and_decays_to_zero():
-    """It is a tenth of the peak at the first update, the peak at the tenth, and then peak x (1 - step / steps)."""
+    """The rate is a tenth of the peak at first and the peak at the tenth update, then peak x (1 - step / steps)."""
     assert rates((0, 4, 9, 10, 50, 100, 120)) == pytest.approx([0.05, 0.25, 0.5, 0.45, 0.25, 0.0, 0.0], **EXACT)
 
 

@@ -1,4 +1,4 @@
-"""Tests that text is cut by an original vocabulary into the same pieces as by the original code."""
+"""Tests that an original vocabulary cuts text into the same pieces as the original code."""
 
 import unicodedata
 from pathlib import Path
@@ -140,7 +140,7 @@ def test_vocabulary_is_split_only_at_line_ends(tmp_path: Path, end: str):
 
 
 def test_same_vocabulary_gives_the_same_tokenizer(vocabulary: Path, tmp_path: Path):
-    """Its file is equal byte for byte, so a second import can add to the run of the first."""
+    """Both tokenizer files are equal byte for byte, so a second import can add to the run of the first."""
     for name in ("one", "two"):
         write_tokenizer(vocabulary, tmp_path / name)
     files = [(tmp_path / name / "tokenizer.json").read_bytes() for name in ("one", "two")]

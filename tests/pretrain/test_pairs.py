@@ -37,12 +37,12 @@ def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarr
 
 
 def document_of(packing: Packing, place: int) -> int:
-    """Return the number of the document that contains this token."""
+    """Return the index of the document that contains this token."""
     return int(np.searchsorted(packing.text.sentences[packing.text.documents], place, side="right") - 1)
 
 
-def test_second_segment_follows_the_first_in_order(packing: Packing):
-    """Both segments are from the same document, and all labels are 0."""
+def test_in_order_pairs_follow_the_text(packing: Packing):
+    """Both segments are from one document, the second after the first, and all labels are 0."""
     found, labels = segments(packing, in_order)
     assert not labels.any()
     assert all(document_of(packing, a[0]) == document_of(packing, b[-1]) and a[-1] < b[0] for a, b in found)
@@ -56,7 +56,7 @@ def test_half_of_the_pairs_are_swapped(packing: Packing):
 
 
 def test_half_of_the_second_segments_are_from_another_document(packing: Packing):
-    """The label is 1 for these; each is consecutive text of one document, drawn from the whole corpus."""
+    """They have label 1, and each is consecutive text of one document, drawn from the whole corpus."""
     found, labels = segments(packing, from_another_document)
     assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
     sources = set()
@@ -71,7 +71,7 @@ def test_half_of_the_second_segments_are_from_another_document(packing: Packing)
 
 
 def test_segment_from_another_document_has_no_needless_sentences(packing: Packing):
-    """It fills the space that A leaves, or is as long as the original B; a document that is too short is used whole."""
+    """B fills the space that A leaves, or is as long as the original B; a document that is too short is used whole."""
     text, rng = packing.text, np.random.default_rng(1)
     begin, end = packing.examples.T
     first = text.sentences[np.searchsorted(text.sentences, begin, side="right")]  # A has one sentence

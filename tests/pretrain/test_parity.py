@@ -48,7 +48,7 @@ class Part(NamedTuple):
     encoder: Encoder
     ids: np.ndarray
     logits: dict[str, np.ndarray]  # by their names in transformers
-    repeats: bool = False  # whether the file repeats weights, as layers share only some
+    repeats: bool = False  # whether the file repeats weights that layers share
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def theirs(part: Part, batch: MaskedBatch) -> Any:
 
 
 def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatch):
-    """They agree within 1e-4 at every position, padding included; no logits are all equal."""
+    """The tolerance is 1e-4 at every position, padding included; logits vary, so none agree by being zero."""
     for part in parts:
         expected = theirs(part, batch)
         states = part.encoder(part.ids, batch.token_type_ids, batch.attention_mask)
@@ -121,7 +121,7 @@ def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatc
 
 
 def test_checkpoints_load_as_models_for_pretraining(parts: list[Part]):
-    """AutoModelForPreTraining loads each folder; the manifest counts weights that layers share only once."""
+    """AutoModelForPreTraining loads each folder; the manifest counts a weight that layers share once."""
     for part in parts:
         loaded = transformers.AutoModelForPreTraining.from_pretrained(part.folder)
         assert loaded.config.num_hidden_layers == len(part.encoder.transformer)

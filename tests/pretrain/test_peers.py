@@ -114,7 +114,7 @@ def tolerance(config: Config) -> float:
 
 
 def test_losses_and_gradient_norms_equal_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
-    """They agree at every update; the main loss falls, and all gradients are larger than the limit for clipping."""
+    """Every update is compared; the main loss falls, and all gradients are larger than the limit for clipping."""
     _, ours, theirs = trained
     for found, expected in zip(ours.curves, theirs.curves, strict=True):
         assert found.keys() == expected.keys()

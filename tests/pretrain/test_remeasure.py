@@ -54,7 +54,7 @@ def said(folder: Path, *texts: Path, **options: Any) -> list[str]:
 
 
 def test_lost_rows_are_measured_again(own: Path, texts: tuple[Path, Path]):
-    """They have the columns and numbers that training wrote, and the rows of training stay unchanged."""
+    """New rows have the columns and numbers that training wrote; the rows of training losses stay unchanged."""
     before, path = heldout(own), own / "log.jsonl"
     rows = [line for line in runs.read_lines(path) if json.loads(line)["split"] == "train"]
     path.write_bytes(b"".join(line + b"\n" for line in rows))
@@ -67,7 +67,7 @@ def test_lost_rows_are_measured_again(own: Path, texts: tuple[Path, Path]):
 
 
 def test_measures_of_more_sequences_are_added_to_a_row(own: Path, texts: tuple[Path, Path]):
-    """They are added once, and only at the requested steps; the means of the row remain those of training."""
+    """Each is added once, and only at the requested steps; the means of the row remain those of training."""
     command = ["measure", "--run", str(own), "--heldout", str(texts[1]), "--steps", "1"]
     command += ["--heldout-sequences", "8", "--measured-sequences", "16"]
     first, second = heldout(own)
@@ -133,7 +133,7 @@ def test_interval_rounds_to_whole_predictions(right: int):
 
 
 def test_runs_and_texts_that_cannot_be_measured_are_refused(own: Path, texts: tuple[Path, Path], tmp_path: Path):
-    """Whatever is wrong with the run, the options, the text or the tokenizer, the log stays unchanged."""
+    """The log stays unchanged after a foreign or busy run, invalid settings, a short text, or a missing tokenizer."""
     content, run = (own / "log.jsonl").read_bytes(), runs.read_run(own)
     with pytest.raises(ConfigError, match="of the family gpt, which was not pretrained here"):
         measure_run(replace(run, family="gpt"), [str(texts[1])])

@@ -24,7 +24,7 @@ def test_settings_change_by_name_and_keep_their_type():
 
 
 def test_settings_can_be_false_or_none():
-    """A boolean setting takes true or false, and an optional one takes none."""
+    """The value false sets a boolean setting, and none an optional one."""
     config = changed(preset("tiny"), ["decay_positions=false", "position_initializer_range=0.05"])
     assert (config.decay_positions, config.position_initializer_range) == (False, 0.05)
     assert changed(config, ["position_initializer_range=none"]).position_initializer_range is None
@@ -47,7 +47,7 @@ def test_checkpoints_are_planned_by_doublings_and_updates():
 
 
 def test_save_option_replaces_both_grids():
-    """It takes N, log:K or both, and refuses anything else; without it, the preset's save_every stays."""
+    """--save takes N, log:K or both, and refuses anything else; without it, the preset's save_every stays."""
     for line, expected in (("500", (500, 0)), ("log:8 500", (500, 8)), ("log:8", (0, 8))):
         found = settings(f"tiny --save {line}")
         assert (found.save_every, found.save_per_doubling) == expected

@@ -56,7 +56,7 @@ def test_gzip_with_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 
 def test_bad_sources_are_refused(tmp_path: Path) -> None:
-    """These are a missing path, a folder without text, text that is not UTF-8, and damaged archives."""
+    """Bad sources are a missing path, a folder without text, text that is not UTF-8, and damaged archives."""
     with pytest.raises(CorpusError, match="nowhere does not exist"):
         find_sources([str(tmp_path / "nowhere")])
     with pytest.raises(CorpusError, match="holds no text files"):
@@ -95,7 +95,7 @@ def test_missing_datasets_package_is_reported(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_cleaning_normalises_and_counts_what_it_drops() -> None:
-    """White space is normalised and control characters go; repeated paragraphs and short documents are dropped."""
+    """White space is normalised; control characters, repeated paragraphs and short documents are dropped."""
     cleaner = Cleaner()
     documents = [[f"  {LONG}\x00 \t\n", "short"], ["short"], ["too", "few"], [], [LONG, LONG.upper()]]
     assert list(cleaner.clean(documents)) == [[LONG, "short"], [LONG.upper()]]
@@ -105,7 +105,7 @@ def test_cleaning_normalises_and_counts_what_it_drops() -> None:
 
 
 def test_cleaner_drops_paragraphs_it_has_cleaned_before() -> None:
-    """Thus held-out paragraphs are dropped from the training text."""
+    """Held-out text is cleaned first, so that its paragraphs are dropped from the training text."""
     cleaner = Cleaner()
     assert list(cleaner.clean([[LONG]])) == [[LONG]]
     assert list(cleaner.clean([[LONG], [LONG + " More."]])) == [[LONG + " More."]]
@@ -129,6 +129,6 @@ def test_sentences_end_before_a_capital_but_not_after_abbreviations(sentences: l
 
 
 def test_data_set_without_a_name_is_refused():
-    """The message shows how to write a data set's name; none is looked up."""
+    """The message shows how to write a name; no data set is looked up."""
     with pytest.raises(CorpusError, match="'hf:' names no data set; write hf:NAME"):
         next(read_documents(TextSource("hf:", None)))

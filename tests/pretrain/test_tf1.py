@@ -41,7 +41,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
 
 
 def outputs(kind: type, folder: Path) -> list[np.ndarray]:
-    """Return the outputs of a class of transformers for `batch`, in its order."""
+    """Return the logits that a class of transformers computes for `batch`, in the order of its outputs."""
     ids, segments = map(torch.from_numpy, batch())
     with torch.inference_mode():
         found = kind.from_pretrained(folder)(input_ids=ids, token_type_ids=segments)
@@ -102,7 +102,7 @@ def test_step_is_read_from_the_name_or_global_step(folder: Path, capsys):
 
 
 def test_configuration_is_found_in_the_parent_folder(folder: Path):
-    """Checkpoints may be in a subfolder beside their vocabulary and configuration."""
+    """The vocabulary is found there too, so a subfolder may contain only checkpoints."""
     (folder / "steps").mkdir()
     originals.save(folder / "steps" / "model.ckpt-7", originals.variables("albert"))
     run = imported(folder, "steps")

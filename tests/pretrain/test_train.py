@@ -118,7 +118,7 @@ def test_processor_uses_bfloat16_only_if_torch_multiplies_clearly_faster(
 
 
 def test_product_is_timed_in_both_dtypes():
-    """This holds in whichever backend the tests run."""
+    """The backend is whichever the tests run with."""
     assert all(seconds_of_a_product(dtype) > 0 for dtype in ("bfloat16", "float32"))
 
 
@@ -173,7 +173,7 @@ def test_log_counts_tokens_without_padding(finished: Run, config: Config, data: 
 def test_run_stopped_in_either_phase_ends_the_same(
     finished: Run, snapshots: Path, config: Config, data: Data, step: int
 ):
-    """It was stopped between a log row and its checkpoint; weights of every step, the log and the state are equal."""
+    """The run stops between a log row and its checkpoint; weights of every step, the log and the state are equal."""
     folder = snapshots / str(step) / "run"
     assert len(weights(folder)) < len(weights(finished.path))
     train(runs.read_run(folder), config, data)
