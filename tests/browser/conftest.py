@@ -116,14 +116,18 @@ class Visitor:
 
     def files(self, figure: str = "") -> Locator:
         """Return the opened menu of a figure's files, by the name of its downloads, or of the first figure."""
-        self.page.keyboard.press("Escape")  # closes another one
+        self.close_files()
         body = self.page.get_by_test_id("stPopoverBody")
-        expect(body).to_have_count(0)
         which = f".st-key-save_{figure}" if figure else '[class*="st-key-save_"]'
         self.page.locator(f"{which} button").first.click()
         expect(body.get_by_role("button", name="SVG")).to_be_visible()
         self.settle()
         return body
+
+    def close_files(self) -> None:
+        """Close the menu that is open, if there is one: a click elsewhere would close it and do nothing else."""
+        self.page.keyboard.press("Escape")
+        expect(self.page.get_by_test_id("stPopoverBody")).to_have_count(0)
 
     def save(self, button: Locator) -> tuple[str, bytes]:
         """Name and content of the file that a button saves."""
@@ -206,7 +210,7 @@ def app(tiny_results: Run) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def app_of_demo() -> Iterator[str]:
     """Return the app on the demo, whose loss turns, and whose grids are wide."""
     with serve(FOLDER) as address:
