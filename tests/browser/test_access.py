@@ -32,6 +32,7 @@ VIEWS = {  # every page and section: its path and parameters
     "compare": ("compare", {}),
 }
 GRAVE = ("serious", "critical")
+PHONE = {"width": 390, "height": 844}
 
 
 @pytest.mark.slow
@@ -53,16 +54,6 @@ def test_axe_finds_nothing_grave(visit, app, view: str):
         assert not grave, "\n".join(grave)
 
 
-@pytest.mark.slow
-def test_headings_go_down_one_level_at_a_time(visit, app):
-    """h1 is followed by h2."""
-    visitor = visit(app)
-    for path, query in VIEWS.values():
-        visitor.open(path, **query)
-        levels = visitor.page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
-        assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels))
-
-
 def test_the_keyboard_is_seen_in_the_navigation(visit, app):
     """The page that it has come to has a line around it, in both schemes."""
     visitor = visit(app)
@@ -76,18 +67,31 @@ def test_the_keyboard_is_seen_in_the_navigation(visit, app):
 
 
 def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
-    """A heat map is one tab stop; arrows announce cells and leave the step alone, Enter chooses one."""
+    """A heat map is one tab stop; arrows announce cells and leave the step alone, Enter chooses one.
+
+    A table chooses nothing while Tab goes through; the first arrow key does.
+    """
     visitor = visit(app)
     visitor.open("attention", section="heads", layer="1", head="1", pattern="entropy", step="8")
-    figure = visitor.page.get_by_role("application").first
+    page, figure = visitor.page, visitor.page.get_by_role("application").first
     figure.focus()
     announced = figure.get_by_role("status")
     cells = {"ArrowDown": ("layer 1, head 1", "layer 2, head 1"), "ArrowRight": ("layer 2, head 2",)}
     for key, cell in [(key, cell) for key, reached in cells.items() for cell in reached]:
-        visitor.page.keyboard.press(key)
+        page.keyboard.press(key)
         expect(announced).to_contain_text(cell)
-    visitor.page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
     visitor.expect_query(layer="2", head="2", step="8")
+    visitor.rest()
+    before = page.url
+    page.get_by_role("button", name="Fullscreen: All patterns").focus()
+    for key in ("Tab", "Tab", "Shift+Tab"):
+        page.keyboard.press(key)
+    expect(page.locator(".stDataFrame canvas").first).to_be_focused()
+    visitor.rest()
+    assert page.url == before
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("before => location.href !== before", arg=before)
 
 
 def test_a_table_has_a_name_and_is_one_stop_of_the_tab_key(visit, app):
@@ -105,21 +109,6 @@ def test_a_table_has_a_name_and_is_one_stop_of_the_tab_key(visit, app):
     expect(visitor.page.locator("[aria-label='All findings']").first).to_be_attached()
 
 
-def test_a_table_chooses_nothing_while_tab_goes_through(visit, app):
-    """The first arrow key does: before it, the page and its address are as they were."""
-    visitor = visit(app)
-    visitor.open("attention", section="heads", pattern="entropy")
-    page, before = visitor.page, visitor.page.url
-    page.get_by_role("button", name="Fullscreen: All patterns").focus()
-    for key in ("Tab", "Tab", "Shift+Tab"):
-        page.keyboard.press(key)
-    expect(page.locator(".stDataFrame canvas").first).to_be_focused()
-    visitor.rest()
-    assert page.url == before
-    page.keyboard.press("ArrowDown")
-    page.wait_for_function("before => location.href !== before", arg=before)
-
-
 def test_an_arrow_key_chooses_a_word_and_asks_nothing(visit, app):
     """The button below the table names the word, and opens the Query page."""
     visitor = visit(app)
@@ -135,16 +124,6 @@ def test_an_arrow_key_chooses_a_word_and_asks_nothing(visit, app):
     ask.press("Enter")
     expect(visitor.heading("Query")).to_be_visible()
     visitor.expect_query(word=word)
-
-
-def test_a_phone_lists_the_findings_in_full(visit, app):
-    """In place of the table, which would cut them."""
-    visitor = visit(app)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("findings")
-    rows = visitor.page.locator(".st-key-findings_list li")
-    assert rows.count() == len(FINDINGS)
-    assert rows.first.is_visible() and not visitor.page.get_by_test_id("stDataFrame").first.is_visible()
 
 
 def test_a_head_chosen_by_keyboard_is_announced(visit, app):
@@ -172,10 +151,13 @@ def test_a_copy_that_the_browser_refuses_is_shown(visit, app):
 
 
 def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
-    """It covers the page until one is chosen."""
+    """It covers the page until one is chosen. Findings are a list in place of the table, which would cut them."""
     visitor = visit(app)
-    visitor.page.set_viewport_size({"width": 390, "height": 800})
-    visitor.open()
+    visitor.page.set_viewport_size(PHONE)
+    visitor.open("findings")
+    rows = visitor.page.locator(".st-key-findings_list li")
+    assert rows.count() == len(FINDINGS)
+    assert rows.first.is_visible() and not visitor.page.get_by_test_id("stDataFrame").first.is_visible()
     menu = visitor.page.get_by_test_id("stExpandSidebarButton")
     labelled = """button => getComputedStyle(button, "::after").content === '"Menu"'"""
     visitor.page.wait_for_function(labelled, arg=menu.element_handle())  # the page's styles come with its content
@@ -185,47 +167,42 @@ def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
     expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_phone_scrolls_down_and_not_sideways(visit, app, view: str):
-    """Nothing is wider than the screen, and the time bar's reading is in it."""
+def test_a_phone_scrolls_down_and_not_sideways(visit, app):
+    """On every page and section nothing is wider than the screen, and the time bar's reading is in it.
+
+    Headings go down one level at a time: h1 is followed by h2.
+    """
     visitor = visit(app)
-    visitor.page.set_viewport_size({"width": 390, "height": 800})
-    path, query = VIEWS[view]
-    visitor.open(path, **query)
-    main = visitor.page.get_by_test_id("stMain")
-    assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert main.evaluate("one => one.scrollWidth <= one.clientWidth")
-    box = visitor.page.locator(".reading").bounding_box()
-    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    visitor.page.set_viewport_size(PHONE)
+    for view, (path, query) in VIEWS.items():
+        visitor.open(path, **query)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        assert visitor.page.get_by_test_id("stMain").evaluate("one => one.scrollWidth <= one.clientWidth"), view
+        box = visitor.page.locator(".reading").bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], view
+        levels = visitor.page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
+        assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels)), view
 
 
 def test_a_phone_shows_the_answer_at_once(visit, app):
     """The best answer of the example is in sight, without scrolling; more examples are beside the first."""
     visitor = visit(app)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.page.set_viewport_size(PHONE)
     visitor.open("query")
     box = visitor.page.get_by_test_id("stDataFrame").first.bounding_box()
-    assert box["y"] + 2 * 35 <= 844  # the table's head and its first row
+    assert box["y"] + 2 * 35 <= PHONE["height"]  # the table's head and its first row
     examples = visitor.page.locator(".st-key-examples")
     assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
 
 
 def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app_of_demo: str):
-    """The lens is as wide as its words need, and is scrolled."""
+    """The lens is as wide as its words need, and is scrolled; names of its rows stay at the edge of what is seen."""
     visitor = visit(app_of_demo)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.page.set_viewport_size(PHONE)
     visitor.open("query", open="lens")
     lens = visitor.page.locator('[class*="st-key-scroll_"]')
     expect(lens.locator(".js-plotly-plot")).to_be_visible()
     assert lens.evaluate("one => one.scrollWidth >= 900 && one.clientWidth < 390")
-
-
-def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app_of_demo: str):
-    """At the edge of what is seen, wherever the lens is scrolled to."""
-    visitor = visit(app_of_demo)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
-    visitor.open("query", open="lens")
-    lens = visitor.page.locator('[class*="st-key-scroll_"]')
     name = lens.locator(".ytick text").first
     expect(name).to_be_visible()
     for share in (0, 0.5, 1):
@@ -238,7 +215,7 @@ def test_names_of_rows_stay_in_sight_while_a_grid_is_scrolled(visit, app_of_demo
 def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_demo: str):
     """None is cut, and all are drawn in full; a phone that is turned has the page's again."""
     visitor = visit(app_of_demo)
-    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    visitor.page.set_viewport_size(PHONE)
     visitor.open("grammar")
     frame = visitor.page.locator('[class*="st-key-wide_"]')
     rows = """plot => {
@@ -255,8 +232,8 @@ def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_dem
         assert frame.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
 
 
-def test_the_column_of_the_chosen_step_is_in_sight(visit, app_of_demo: str):
-    """Of maps in layers, which are wider than a narrow window."""
+def test_a_narrow_window_shows_the_chosen_step_and_columns_below_each_other(visit, app_of_demo: str):
+    """In maps of layers, which are wider, its column is in sight; maps of heads keep the width of their numbers."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 700, "height": 900})
     visitor.open("attention", section="layers")
@@ -266,12 +243,6 @@ def test_the_column_of_the_chosen_step_is_in_sight(visit, app_of_demo: str):
     visitor.rest()
     frame, box = grid.bounding_box(), column.bounding_box()
     assert frame["x"] <= box["x"] and box["x"] + box["width"] <= frame["x"] + frame["width"]
-
-
-def test_columns_stand_below_each_other_in_a_narrow_window(visit, app_of_demo: str):
-    """The heat maps of heads keep the width that their numbers need."""
-    visitor = visit(app_of_demo)
-    visitor.page.set_viewport_size({"width": 700, "height": 900})
     visitor.open("attention", section="heads")
     plots = visitor.page.locator(".js-plotly-plot")
     expect(plots.nth(1)).to_be_visible()
