@@ -13,12 +13,8 @@ POINTS_AND_LINE = f"""figure => {{
     const curves = traces.map(trace => trace.querySelectorAll(".points path"));
     return [middles(curves.find(points => points.length) ?? []), middles(figure.querySelectorAll(".shapelayer path"))];
 }}"""
-PAGES = ("Overview", "Tokens", "Attention", "Probing", "Knowledge", "Fine-tuning", "Query")
-
-
-def path(title: str) -> str:
-    """Return the path of a page in the URL; the first page has none."""
-    return "" if title == PAGES[0] else title.lower().replace("-", "")
+EVALUATED = ("Tokens", "Attention", "Probing", "Knowledge")  # pages that need results of evaluation
+PAGES = ("Overview", *EVALUATED, "Fine-tuning", "Query")
 
 
 def time_bar(visitor) -> Locator:
@@ -37,7 +33,7 @@ def press(visitor, key: str) -> None:
 
 
 def ask(visitor, text: str) -> None:
-    """Enter a text on the Query page."""
+    """Enter a text on the Query page by the keyboard."""
     box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
     box.fill(text)
     box.press("Control+Enter")
@@ -71,27 +67,30 @@ def shares(places: list[float]) -> list[float]:
 # === Opening, and going from page to page ===
 
 
-def test_every_page_opens_from_the_navigation(visit, app):
-    """One visit through all pages and back: no exception box, no error in the browser, no request to elsewhere."""
+def test_every_page_opens_from_the_navigation_at_the_chosen_step(visit, app):
+    """One visit through all pages and back: the step is in the URL of each, and its first figure's files can be saved.
+
+    SVG is a vector graphic, CSV the rows that the figure was drawn from. There is no exception box, no error in the
+    browser, no request to elsewhere.
+    """
     visitor = visit(app)
     visitor.open()
-    for title in (*PAGES, "Overview"):
+    expect(step_shown(visitor)).to_have_text("step 16")
+    press(visitor, "ArrowLeft")
+    visitor.expect_query(step="8")
+    for title in (*PAGES[1:], PAGES[0]):
         visitor.follow(title)
-        expect(step_shown(visitor)).to_have_text("step 16")
+        expect(step_shown(visitor)).to_have_text("step 8")
+        visitor.expect_query(step="8")
         expect(visitor.page.get_by_test_id("stAlertContentError")).to_have_count(0)
-
-
-def test_the_step_follows_from_page_to_page(visit, app):
-    """A step chosen on one page is the step of every other, and is in the URL of each."""
-    visitor = visit(app)
-    visitor.open("tokens")
-    press(visitor, "Home")
-    expect(step_shown(visitor)).to_have_text("step 0")
-    visitor.expect_query(step="0")
-    for title in ("Attention", "Knowledge", "Overview"):
-        visitor.follow(title)
-        expect(step_shown(visitor)).to_have_text("step 0")
-        visitor.expect_query(step="0")
+        expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
+        menu = visitor.files()
+        name, content = downloaded(visitor, menu.get_by_role("button", name="CSV"))
+        rows = list(csv.DictReader(io.StringIO(content)))
+        assert name.endswith(".csv") and rows and all(rows[0])
+        name, content = downloaded(visitor, menu.get_by_role("button", name="SVG", exact=True))
+        assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
+        visitor.close_files()
 
 
 def test_a_reopened_url_restores_the_view(visit, app):
@@ -119,16 +118,6 @@ def test_a_reopened_url_restores_the_view(visit, app):
 # === The time bar ===
 
 
-def test_play_runs_through_the_checkpoints_and_stops(visit, app):
-    """Play goes from the first checkpoint to the last, where it stops; the URL holds where it came to."""
-    visitor = visit(app)
-    visitor.open(step="0")
-    visitor.page.get_by_role("button", name="Play").click()
-    expect(step_shown(visitor)).to_have_text("step 16")
-    expect(visitor.page.get_by_role("button", name="Play")).to_be_visible()
-    visitor.expect_query(step="16")
-
-
 def test_dragging_the_time_bar_chooses_the_nearest_checkpoint(visit, app):
     """Where the pointer lets go, the nearest checkpoint is chosen."""
     visitor = visit(app)
@@ -143,29 +132,34 @@ def test_dragging_the_time_bar_chooses_the_nearest_checkpoint(visit, app):
     visitor.expect_query(step="8")
 
 
-@pytest.mark.parametrize("scale", ["linear", "log"])
-def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app, scale: str):
+def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app):
     """Checkpoints divide the bar and a figure in the same ratio, and the line at a step goes through its points."""
     visitor = visit(app)
-    visitor.open("tokens", scale=scale, step="8")
-    points, line = points_and_line(visitor)
-    marks = visitor.page.locator(".bar .mark").evaluate_all(MIDDLES)
-    pixel = 1 / (points[-1] - points[0])
-    assert len(marks) == len(points) == 3
-    assert shares(points) == pytest.approx(shares(marks), abs=2 * pixel)
-    assert line == pytest.approx(points[1], abs=1)
+    for scale in ("linear", "log"):
+        visitor.open("tokens", scale=scale, step="8")
+        points, line = points_and_line(visitor)
+        marks = visitor.page.locator(".bar .mark").evaluate_all(MIDDLES)
+        pixel = 1 / (points[-1] - points[0])
+        assert len(marks) == len(points) == 3
+        assert shares(points) == pytest.approx(shares(marks), abs=2 * pixel)
+        assert line == pytest.approx(points[1], abs=1)
 
 
-def test_the_line_at_the_step_moves_before_the_server_answers(visit, app):
-    """While the time bar moves, the line is at the points of the step that the bar shows."""
+def test_a_page_shows_the_chosen_step_before_the_server_answers(visit, app):
+    """The line of a figure moves with the time bar, and tables wait visibly until they are drawn at that step."""
     visitor = visit(app)
     visitor.open("tokens", scale="log", step="16")
+    waiting = visitor.page.locator("html[data-embryo-waiting]")
+    expect(waiting).to_have_count(0)
     points, _ = points_and_line(visitor)
-    moved = time_bar(visitor).evaluate(
+    moved, waits = time_bar(visitor).evaluate(
         "track => { track.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home' }));"
-        f" return ({MIDDLES})(document.querySelectorAll('.js-plotly-plot .shapelayer path'))[0]; }}"
+        f" return [({MIDDLES})(document.querySelectorAll('.js-plotly-plot .shapelayer path'))[0],"
+        " document.documentElement.hasAttribute('data-embryo-waiting')]; }"
     )
-    assert moved == pytest.approx(points[0], abs=1)
+    assert moved == pytest.approx(points[0], abs=1) and waits
+    visitor.expect_query(step="0")
+    expect(waiting).to_have_count(0)
 
 
 # === What the pages answer ===
@@ -177,6 +171,7 @@ def test_an_attention_map_is_drawn_and_changes_with_the_step(visit, app):
     visitor.open("attention")
     canvas = visitor.page.locator("canvas").first
     expect(canvas).to_be_visible()
+    expect(visitor.page.get_by_role("button", name="Play")).to_have_count(1)  # that of the time bar
     drawn = "canvas => canvas.toDataURL()"
     last = canvas.evaluate(drawn)
     press(visitor, "Home")
@@ -187,10 +182,15 @@ def test_an_attention_map_is_drawn_and_changes_with_the_step(visit, app):
 
 
 def test_a_query_is_answered_at_the_chosen_step_and_over_all(visit, app):
-    """A sentence with [MASK] gives a table of answers at this step and a curve over the checkpoints."""
+    """A sentence with [MASK] gives answers at this step and a curve; one without, and 14,000 characters, what to do."""
     visitor = visit(app)
     visitor.open("query")
-    ask(visitor, "Berlin is the capital of [MASK] .")
+    for text, answer in (("Paris is a city .", "The text has no [MASK]"), ("[MASK] " * 2000, "at most")):
+        ask(visitor, text)
+        expect(visitor.page.get_by_test_id("stAlert").filter(has_text=answer)).to_be_visible()
+        visitor.settle()
+    visitor.page.get_by_role("textbox", name="Text with [MASK]").fill("Berlin is the capital of [MASK] .")
+    visitor.page.get_by_role("button", name="Ask", exact=True).click()  # it takes what was just typed
     visitor.expect_query(text="Berlin is the capital of [MASK] .")
     visitor.settle()
     expect(visitor.page.get_by_role("heading", name="At step 16")).to_be_visible()
@@ -198,62 +198,33 @@ def test_a_query_is_answered_at_the_chosen_step_and_over_all(visit, app):
     expect(visitor.page.locator(".js-plotly-plot").first).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [("Paris is a city .", "The text has no [MASK]"), ("[MASK] " * 2000, "at most")],
-    ids=("no mask", "too long"),
-)
-def test_a_text_that_cannot_be_queried_gets_one_sentence(visit, app, text: str, answer: str):
-    """A sentence without [MASK], and 14,000 characters of them, are answered with what to do."""
-    visitor = visit(app)
-    visitor.open("query")
-    ask(visitor, text)
-    expect(visitor.page.get_by_test_id("stAlert").filter(has_text=answer)).to_be_visible()
-    visitor.settle()
-
-
-# === Downloads ===
-
-
-@pytest.mark.parametrize("title", PAGES)
-def test_a_figure_downloads_as_svg_and_as_csv(visit, app, title: str):
-    """The menu below a figure saves it as a vector graphic, and the rows that it was drawn from."""
-    visitor = visit(app)
-    visitor.open(path(title), **({"text": "Paris is the capital of [MASK] ."} if title == "Query" else {}))
-    expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
-    menu = visitor.files()
-    name, content = downloaded(visitor, menu.get_by_role("button", name="CSV"))
-    rows = list(csv.DictReader(io.StringIO(content)))
-    assert name.endswith(".csv") and rows and all(rows[0])
-
-    name, content = downloaded(visitor, menu.get_by_role("button", name="SVG", exact=True))
-    assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
-
-
 # === Trouble ===
 
 
-@pytest.mark.parametrize("title", PAGES)
-def test_without_any_run_a_page_says_what_to_run(visit, app_without_runs, title: str):
+def test_without_any_run_a_page_says_what_to_run(visit, app_without_runs):
     """An empty data folder gives the command of pretraining."""
     visitor = visit(app_without_runs)
-    visitor.open(path(title))
-    expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m pretrain")
+    visitor.open()
+    for title in PAGES:
+        visitor.follow(title)
+        expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m pretrain")
 
 
-@pytest.mark.parametrize("title", ["Tokens", "Attention", "Probing", "Knowledge"])
-def test_without_results_a_page_says_what_to_run(visit, app_with_damage, title: str):
+def test_without_results_a_page_says_what_to_run(visit, app_with_damage):
     """A run that was not evaluated gives the command of evaluation."""
     visitor = visit(app_with_damage)
-    visitor.open(path(title), run="unevaluated")
-    expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m embryo_core evaluate unevaluated")
+    visitor.open(run="unevaluated")
+    for title in EVALUATED:
+        visitor.follow(title)
+        expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m embryo_core evaluate unevaluated")
 
 
-@pytest.mark.parametrize("title", ["Tokens", "Attention", "Probing", "Knowledge"])
-def test_broken_results_are_named_and_the_cure_too(visit, app_with_damage, title: str):
+def test_broken_results_are_named_and_the_cure_too(visit, app_with_damage):
     """A truncated parquet file gives one sentence with its name and the command that writes it again."""
     visitor = visit(app_with_damage)
-    visitor.open(path(title), run="broken")
-    alert = visitor.page.get_by_test_id("stAlert")
-    expect(alert).to_contain_text(".parquet")
-    expect(alert).to_contain_text("python -m embryo_core evaluate")
+    visitor.open(run="broken")
+    for title in EVALUATED:
+        visitor.follow(title)
+        alert = visitor.page.get_by_test_id("stAlert")
+        expect(alert).to_contain_text(".parquet")
+        expect(alert).to_contain_text("python -m embryo_core evaluate")

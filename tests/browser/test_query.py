@@ -119,16 +119,6 @@ def test_a_copied_link_shows_the_same_view_in_a_fresh_window(visit, app):
 # === What is asked ===
 
 
-def test_typing_and_pressing_ask_asks(visit, app):
-    """The button takes what was just typed into the box."""
-    visitor = visit(app)
-    visitor.open("query")
-    visitor.page.get_by_role("textbox", name="Text with [MASK]").fill(TEXT)
-    visitor.page.get_by_role("button", name="Ask", exact=True).click()
-    visitor.expect_query(text=TEXT)
-    expect(visitor.page.get_by_role("heading", name="Over 3 checkpoints")).to_be_visible()
-
-
 def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
     """A relation and a subject fill the text; the true object has its own line, the stored answer is beside it."""
     visitor = visit(app)
