@@ -13,6 +13,14 @@ from embryo_core.types import StepUnit
 HOSTILE = "</script><img src=x onerror=hacked=1>"
 FOREIGN = "<script>hacked=1</script><img src=x onerror=hacked=1>"
 TOKENS = ("[CLS]", HOSTILE, "${hacked=1}", "[SEP]")
+FRAMES_SEEN = """() => {
+    const hosts = [...document.querySelectorAll("*")];
+    const host = hosts.map((one) => one.shadowRoot?.querySelector(".frames")).find(Boolean);
+    const drawn = (frame) => !frame.className && frame.contentDocument?.querySelector("svg");
+    window.blank = 0;
+    const look = () => { window.blank += [...host.children].some(drawn) ? 0 : 1; requestAnimationFrame(look); };
+    look();
+}"""
 
 
 @pytest.fixture
@@ -29,6 +37,17 @@ def bertviz(visitor) -> FrameLocator:
 # === On the Attention page ===
 
 
+def go_to_first_step(visitor) -> None:
+    """Go to another step, and expect something drawn at every frame on the way."""
+    visitor.page.evaluate(FRAMES_SEEN)
+    visitor.page.locator(".bar .track").press("Home")
+    visitor.expect_query(step="0")
+    expect(visitor.page.get_by_role("heading", name="All heads at step 0")).to_be_visible()
+    visitor.settle()
+    expect(visitor.page.locator("iframe.coming")).to_have_count(0)
+    assert visitor.page.evaluate("window.blank") == 0
+
+
 def test_bertviz_draws_every_link_of_the_head_view(visit, app):
     """Every piece is left and right; links of a head left out are invisible, and it stays so at the next step."""
     visitor = visit(app)
@@ -43,17 +62,13 @@ def test_bertviz_draws_every_link_of_the_head_view(visit, app):
     frame.locator("svg > g:last-of-type > rect").nth(0).click()
     expect(lines.first).to_have_attribute("stroke-opacity", "0")
     frame.locator("#layer").select_option("2")
-
-    visitor.page.locator(".bar .track").press("Home")
-    visitor.expect_query(step="0")
-    expect(visitor.page.get_by_role("heading", name="All heads at step 0")).to_be_visible()
-    visitor.settle()
+    go_to_first_step(visitor)
     expect(bertviz(visitor).locator("#layer")).to_have_value("2")
     expect(lines.first).to_have_attribute("stroke-opacity", "0")
 
 
 def test_a_head_of_the_model_view_is_shown_large(visit, app):
-    """A click opens the head with its pieces; layers are chosen above."""
+    """A click opens the head with its pieces, and it stays open at the next step; layers are chosen above."""
     visitor = visit(app)
     visitor.open("attention", section="sentence", heads="model", layers="2")
     frame = bertviz(visitor)
@@ -61,37 +76,35 @@ def test_a_head_of_the_model_view_is_shown_large(visit, app):
     frame.locator("svg > g > rect:last-of-type").nth(1).click(force=True)
     expect(frame.get_by_text("Layer 2, Head 2")).to_be_visible()
     expect(frame.locator("#leftText text, .detail .token").first).to_have_text("[CLS]")
+    go_to_first_step(visitor)
+    expect(bertviz(visitor).get_by_text("Layer 2, Head 2")).to_be_visible()
 
 
-def test_the_frame_is_as_high_as_what_it_shows(visit, app):
-    """Nothing is cut off below, in either view."""
-    visitor = visit(app)
-    for view in ("head", "model"):
-        visitor.open("attention", section="sentence", heads=view)
-        expect(bertviz(visitor).locator("svg")).to_be_visible()
-        shown = bertviz(visitor).locator("html").evaluate("html => [html.scrollHeight, html.clientHeight]")
-        assert shown[0] <= shown[1]
-
-
-@pytest.mark.parametrize("kind", ["head", "model"])
-def test_bertviz_is_dark_on_a_dark_page(visit, app, kind):
-    """What is behind its light letters is as dark as the page."""
+def test_the_frame_fits_what_it_shows_and_is_dark_on_a_dark_page(visit, app):
+    """In either view nothing is cut off below, and what is behind its light letters is as dark as the page."""
     visitor = visit(app)
     visitor.page.emulate_media(color_scheme="dark")
-    visitor.open("attention", section="sentence", heads=kind)
-    expect(bertviz(visitor).locator("svg").first).to_be_visible()
-    visitor.rest()
-    frame = visitor.page.locator('iframe[title^="bertviz"]').screenshot()
-    with Image.open(io.BytesIO(frame)) as picture:
-        assert max(picture.convert("RGB").getpixel((picture.width - 2, picture.height - 2))) < 60
+    for view in ("head", "model"):
+        visitor.open("attention", section="sentence", heads=view)
+        expect(bertviz(visitor).locator("svg").first).to_be_visible()
+        shown = bertviz(visitor).locator("html").evaluate("html => [html.scrollHeight, html.clientHeight]")
+        assert shown[0] <= shown[1]
+        visitor.rest()
+        frame = visitor.page.locator('iframe[title^="bertviz"]').screenshot()
+        with Image.open(io.BytesIO(frame)) as picture:
+            assert max(picture.convert("RGB").getpixel((picture.width - 2, picture.height - 2))) < 60
 
 
 def test_one_head_follows_the_time_bar_without_the_server(visit, app):
-    """What the time bar sends to the page while it is dragged, and the server only at the end, draws the map anew."""
+    """What the time bar sends to the page while it is dragged, and the server only at the end, draws the map anew.
+
+    Its animations can be saved: the GIF is one, and the page names its head.
+    """
     visitor = visit(app)
     visitor.open("attention", section="sentence", layer="2", head="1")
     shown = visitor.page.locator(".history")
     expect(shown).to_have_attribute("data-step", "16")
+    expect(visitor.page.get_by_role("button", name="Play")).to_have_count(1)  # that of the time bar
     last = visitor.page.locator("canvas.map").evaluate("canvas => canvas.toDataURL()")
     visitor.page.evaluate("window.dispatchEvent(new CustomEvent('embryo:step', { detail: { step: 0 } }))")
     expect(shown).to_have_attribute("data-step", "0")
@@ -101,6 +114,11 @@ def test_one_head_follows_the_time_bar_without_the_server(visit, app):
     box = canvas.bounding_box()
     cell = box["x"] + 110, box["y"] + 12
     visitor.point_at(lambda: cell, visitor.page.locator(".hover"), "from 0 “[CLS]” to 0 “[CLS]”: weight")
+    for label, beginning in (("GIF", b"GIF89a"), ("HTML", b"<!DOCTYPE html>")):
+        name, content = visitor.save(visitor.files().get_by_role("button", name=label))
+        assert name == f"tiny-sentence-layer2-head1.{label.lower()}"
+        assert content.startswith(beginning)
+    assert b"tiny, layer 2, head 1" in content
 
 
 def test_a_hostile_sentence_is_only_read(visit, app):
@@ -116,17 +134,6 @@ def test_a_hostile_sentence_is_only_read(visit, app):
     hacked = [frame.evaluate("window.hacked") for frame in visitor.page.frames]
     assert len(hacked) > 1 and set(hacked) == {None}
     assert bertviz(visitor).locator("img").count() == 0
-
-
-def test_the_animations_download(visit, app):
-    """The GIF is one, and the page names its head."""
-    visitor = visit(app)
-    visitor.open("attention", section="sentence", layer="2", head="1")
-    for label, beginning in (("GIF", b"GIF89a"), ("HTML", b"<!DOCTYPE html>")):
-        name, content = visitor.save(visitor.files().get_by_role("button", name=label))
-        assert name == f"tiny-sentence-layer2-head1.{label.lower()}"
-        assert content.startswith(beginning)
-    assert b"tiny, layer 2, head 1" in content
 
 
 # === The documents by themselves, with no network at all ===

@@ -11,20 +11,11 @@ from playwright.sync_api import Locator, expect
 
 from embryo_core import runs
 from embryo_core.types import Run
-from tests.browser.conftest import serve
+from tests.browser.conftest import WINDOW, serve
 
 VIEW = """figure => JSON.stringify([
     figure._fullLayout.xaxis.range, figure._fullLayout.yaxis.range, figure._fullData.map(({ visible }) => visible)])"""
 DRAWN = "one => JSON.stringify(one._fullData.map(({ y }) => Array.from(y)))"
-RANGES = "one => [one._fullLayout.xaxis.range, one._fullLayout.yaxis.range]"
-FRAMES_SEEN = """() => {
-    const hosts = [...document.querySelectorAll("*")];
-    const host = hosts.map((one) => one.shadowRoot?.querySelector(".frames")).find(Boolean);
-    const drawn = (frame) => !frame.className && frame.contentDocument?.querySelector("svg");
-    window.blank = 0;
-    const look = () => { window.blank += [...host.children].some(drawn) ? 0 : 1; requestAnimationFrame(look); };
-    look();
-}"""
 
 
 def step_shown(visitor) -> Locator:
@@ -46,6 +37,9 @@ def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
     visitor = visit(app)
     visitor.open("tokens", scale="linear", step="16")
     figure = visitor.page.locator(".js-plotly-plot").first
+    figure.hover()
+    expect(figure.locator(".modebar-btn").first).to_be_attached()
+    expect(figure.locator(".modebar-btn").first).to_be_hidden()  # it would cover the figure; buttons below save it
     hidden = figure.locator(".legend .traces").nth(1)
     hidden.locator(".legendtoggle").click()
     expect(hidden).to_have_css("opacity", "0.5")
@@ -57,8 +51,8 @@ def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
     assert figure.evaluate(VIEW) == before and mark_at(figure) < line
 
 
-def zoom(visitor, figure: Locator) -> list:
-    """Zoom a figure with the pointer; returns the ranges of its axes."""
+def zoom(visitor, figure: Locator) -> None:
+    """Zoom a figure with the pointer."""
     figure.scroll_into_view_if_needed()
     visitor.rest()
     whole = figure.evaluate(VIEW)
@@ -70,111 +64,76 @@ def zoom(visitor, figure: Locator) -> list:
     zoomed = f"([figure, whole]) => ({VIEW})(figure) !== whole"
     visitor.page.wait_for_function(zoomed, arg=[figure.element_handle(), whole])
     visitor.rest()
-    return figure.evaluate(RANGES)
-
-
-def test_zoom_stays_where_the_figure_is_another_at_each_step(visit, app):
-    """The curves of another step's probe are drawn in the part to which the reader had zoomed."""
-    visitor = visit(app)
-    visitor.open("probing", probing="layers", open="probe", step="16")
-    figure = visitor.page.locator('[class*="-training"] .js-plotly-plot')
-    expect(figure.locator(".scatterlayer .points path").first).to_be_attached()
-    before, curves = zoom(visitor, figure), figure.evaluate(DRAWN)
-    visitor.page.locator(".bar .track").press("Home")
-    visitor.expect_query(step="0")
-    visitor.settle()
-    for _ in range(100):  # a machine at work takes its time
-        if figure.evaluate(DRAWN) != curves and figure.evaluate(RANGES) == before:
-            break
-        visitor.page.wait_for_timeout(100)
-    visitor.page.wait_for_timeout(1000)
-    assert figure.evaluate(DRAWN) != curves and figure.evaluate(RANGES) == before
 
 
 @pytest.mark.parametrize(
     ("page", "query", "figure"),
     [("probing", {"probing": "layers", "open": "probe"}, "-training"), ("finetuning", {"open": "tuning"}, "-tuning")],
 )
-def test_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app, page, query, figure):
-    """A curve of a probe's or a fine-tuning's own that was switched off is off at another step, and no other is."""
+def test_zoom_and_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app, page, query, figure):
+    """A probe's or a fine-tuning's own curves are drawn in the part to which the reader zoomed; what was off is off."""
     visitor = visit(app)
     visitor.open(page, **query, step="16")
     plot = visitor.page.locator(f'[class*="{figure}"] .js-plotly-plot')
-    entries = plot.locator(".legend .traces")
-    entries.nth(1).scroll_into_view_if_needed()
+    expect(plot.locator(".scatterlayer .points path").first).to_be_attached()
+    hidden = plot.locator(".legend .traces").nth(1)
+    hidden.scroll_into_view_if_needed()
     visitor.rest()
-    drawn, shown = plot.evaluate(DRAWN), "one => one._fullData.map(({ visible }) => visible)"
-    entries.nth(1).locator(".legendtoggle").click()
-    expect(entries.nth(1)).to_have_css("opacity", "0.5")
-    before = plot.evaluate(shown)
+    hidden.locator(".legendtoggle").click()
+    expect(hidden).to_have_css("opacity", "0.5")
+    zoom(visitor, plot)
+    before, curves = plot.evaluate(VIEW), plot.evaluate(DRAWN)
     visitor.page.locator(".bar .track").press("Home")
     visitor.expect_query(step="0")
+    visitor.page.wait_for_function(
+        f"([plot, before, curves]) => ({VIEW})(plot) === before && ({DRAWN})(plot) !== curves",
+        arg=[plot.element_handle(), before, curves],
+    )
     visitor.rest()
-    expect(entries.nth(1)).to_have_css("opacity", "0.5")
-    assert plot.evaluate(DRAWN) != drawn and plot.evaluate(shown) == before
+    expect(hidden).to_have_css("opacity", "0.5")
+    assert plot.evaluate(VIEW) == before
 
 
-@pytest.mark.parametrize("hidden_meanwhile", [False, True])
-def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app, hidden_meanwhile: bool):
+def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app):
     """A figure that is drawn again as it was sent, as a slow page does, has them switched off again.
 
     Also where the page itself hides one, before the click by which this is done counts, and would show it.
     """
     visitor = visit(app)
-    visitor.open("tokens")
     plot = visitor.page.locator(".js-plotly-plot").first
     entries = plot.locator(".legend .traces")
-    for i in (1, 2):
-        entries.nth(i).locator(".legendtoggle").click()
-        expect(entries.nth(i)).to_have_css("opacity", "0.5")
     hidden = "one => one._fullData.filter(({ visible }) => visible === 'legendonly').map(({ name }) => name)"
-    before, width = plot.evaluate(hidden), plot.evaluate("one => one._fullLayout.width")
-    if hidden_meanwhile:
-        plot.evaluate(
-            "one => one.once('plotly_legendclick', ({ node }) => { node.__data__[0].trace.visible = 'legendonly'; })"
+    for hidden_meanwhile in (False, True):
+        visitor.page.set_viewport_size(WINDOW["viewport"])
+        visitor.open("tokens")
+        for i in (1, 2):
+            entries.nth(i).locator(".legendtoggle").click()
+            expect(entries.nth(i)).to_have_css("opacity", "0.5")
+        before, width = plot.evaluate(hidden), plot.evaluate("one => one._fullLayout.width")
+        if hidden_meanwhile:
+            plot.evaluate(
+                "one => one.once('plotly_legendclick', ({ node }) => { node.__data__[0].trace.visible = 'legendonly' })"
+            )
+        plot.evaluate("one => one.data.forEach((trace) => { trace.visible = true; })")
+        visitor.page.set_viewport_size({"width": 1000, "height": 900})
+        visitor.page.wait_for_function(
+            "([one, width]) => one._fullLayout.width !== width", arg=[plot.element_handle(), width]
         )
-    plot.evaluate("one => one.data.forEach((trace) => { trace.visible = true; })")
-    visitor.page.set_viewport_size({"width": 1000, "height": 900})
-    visitor.page.wait_for_function(
-        "([one, width]) => one._fullLayout.width !== width", arg=[plot.element_handle(), width]
-    )
-    visitor.rest()
-    for i in (1, 2):
-        expect(entries.nth(i)).to_have_css("opacity", "0.5")
-    assert before and plot.evaluate(hidden) == before
-    entries.nth(1).locator(".legendtoggle").click()
-    expect(entries.nth(1)).to_have_css("opacity", "1")
-    visitor.rest()
-    assert set(plot.evaluate(hidden)) < set(before)
-
-
-@pytest.mark.parametrize("kind", ["head", "model"])
-def test_bertviz_is_never_blank_and_keeps_its_choice(visit, app, kind):
-    """At every frame of a change of step something is drawn; layer and opened head are the same after it."""
-    visitor = visit(app)
-    visitor.open("attention", section="sentence", sentence="The cat sat .", heads=kind, step="16")
-    bertviz = visitor.page.frame_locator('iframe[title^="bertviz"]')
-    if kind == "head":
-        bertviz.locator("#layer").select_option("2")
-    else:
-        bertviz.locator("svg > g > rect:last-of-type").nth(1).click(force=True)
-    visitor.page.evaluate(FRAMES_SEEN)
-    visitor.page.locator(".bar .track").press("Home")
-    expect(visitor.page.get_by_role("heading", name="All heads at step 0")).to_be_visible()
-    visitor.settle()
-    expect(visitor.page.locator("iframe.coming")).to_have_count(0)
-    if kind == "head":
-        expect(bertviz.locator("#layer")).to_have_value("2")
-    else:
-        expect(bertviz.get_by_text(re.compile("Layer 1, Head 2"))).to_be_visible()
-    assert visitor.page.evaluate("window.blank") == 0
+        visitor.rest()
+        for i in (1, 2):
+            expect(entries.nth(i)).to_have_css("opacity", "0.5")
+        assert before and plot.evaluate(hidden) == before
+        entries.nth(1).locator(".legendtoggle").click()
+        expect(entries.nth(1)).to_have_css("opacity", "1")
+        visitor.rest()
+        assert set(plot.evaluate(hidden)) < set(before)
 
 
 # === Playing ===
 
 
 def test_playing_never_steps_back(visit, app):
-    """The bar and the line of a figure go forward alone, however late the server answers."""
+    """The bar and the line of a figure go forward alone, however late the server answers, and stop at the last step."""
     visitor = visit(app)
     visitor.open("tokens", step="0")
     figure = visitor.page.locator(".js-plotly-plot").first
@@ -193,6 +152,8 @@ def test_playing_never_steps_back(visit, app):
     visitor.page.get_by_role("button", name="Play").click()
     visitor.expect_query(step="16")
     visitor.settle()
+    expect(step_shown(visitor)).to_have_text("step 16")
+    expect(visitor.page.get_by_role("button", name="Play")).to_be_visible()
     places = visitor.page.evaluate("window.places")
     assert places == sorted(places) and places[-1] > places[0]
 
@@ -212,7 +173,7 @@ def test_a_link_copied_while_playing_has_the_step_that_is_seen(visit, app):
 
 
 def test_a_run_switched_while_it_plays_is_played_from_its_first_step(visit, tiny_run: Run, tmp_path: Path):
-    """To its last, also if the two have no step in common."""
+    """To its last, also if the two have no step in common; labels of steps near each other are no thousands."""
     shutil.copytree(tiny_run.path, tmp_path / "runs" / "early")
     steps = later_by(118_000, Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late")))
     with serve(tmp_path) as address:
@@ -231,6 +192,10 @@ def test_a_run_switched_while_it_plays_is_played_from_its_first_step(visit, tiny
         visitor.page.wait_for_function("last => window.embryoStep === last && !window.embryoPlaying", arg=steps[-1])
         shown = [step for step in visitor.page.evaluate("window.shown") if step in steps]
         assert shown[0] == steps[0] and shown == sorted(shown)
+        labels = visitor.page.locator(".bar svg text[y='38']")
+        expect(labels.first).to_have_text("118,016")
+        texts = labels.all_text_contents()
+        assert len(texts) == len(set(texts)) > 2 and all(re.fullmatch(r"118,0\d\d", text) for text in texts)
 
 
 def later_by(steps: int, path: Path) -> list[int]:
@@ -242,44 +207,7 @@ def later_by(steps: int, path: Path) -> list[int]:
     return [found.step for found in runs.checkpoints(runs.read_run(path))]
 
 
-def test_a_page_has_one_play_button(visit, app):
-    """The attention maps follow the time bar's."""
-    visitor = visit(app)
-    for section in ("maps", "sentence"):
-        visitor.open("attention", section=section)
-        expect(visitor.page.locator(".history")).to_be_visible()
-        expect(visitor.page.get_by_role("button", name="Play")).to_have_count(1)
-
-
-def test_a_table_of_another_step_waits_visibly(visit, app):
-    """From the move on until the page is drawn at that step."""
-    visitor = visit(app)
-    visitor.open("tokens", step="16")
-    waiting = visitor.page.locator("html[data-embryo-waiting]")
-    expect(waiting).to_have_count(0)
-    track = visitor.page.locator(".bar .track")
-    found = track.evaluate(
-        "track => { track.dispatchEvent(new KeyboardEvent('keydown', { key: 'Home' }));"
-        " return document.documentElement.hasAttribute('data-embryo-waiting'); }"
-    )
-    assert found
-    visitor.expect_query(step="0")
-    expect(waiting).to_have_count(0)
-
-
 # === Keys ===
-
-
-def test_steps_that_lie_near_each_other_are_shown_apart(visit, tiny_run: Run, tmp_path: Path):
-    """Of a run that went on at step 118,000: labels in thousands would be the same."""
-    later_by(118_000, Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late")))
-    with serve(tmp_path) as address:
-        visitor = visit(address)
-        visitor.open()
-        labels = visitor.page.locator(".bar svg text[y='38']")
-        expect(labels.first).to_have_text("118,016")
-        texts = labels.all_text_contents()
-    assert len(texts) == len(set(texts)) > 2 and all(re.fullmatch(r"118,0\d\d", text) for text in texts)
 
 
 def test_keys_move_through_time_from_anywhere_but_a_text_field(visit, app):
@@ -321,13 +249,3 @@ def test_a_row_is_chosen_by_a_click_on_any_cell(visit, app):
         visitor.page.wait_for_timeout(1000)
         visitor.settle()
     visitor.page.wait_for_function(f"before => {relation} !== before", arg=before)
-
-
-def test_the_mode_bar_covers_nothing(visit, app):
-    """Figures have none to see; the buttons below still save them."""
-    visitor = visit(app)
-    visitor.open("tokens")
-    figure = visitor.page.locator(".js-plotly-plot").first
-    figure.hover()
-    expect(figure.locator(".modebar-btn").first).to_be_attached()
-    expect(figure.locator(".modebar-btn").first).to_be_hidden()
