@@ -24,23 +24,21 @@ def test_a_click_on_a_picture_opens_its_page(visit, app):
 
 @pytest.mark.parametrize("width", [pytest.param(1400, marks=pytest.mark.slow), 1024])
 def test_the_time_bar_names_phases_where_there_is_room(visit, app_of_demo: str, width: int):
-    """All phases have their stretch; names do not run into each other, and each is on the screen."""
+    """All phases have their stretch; names do not run into each other, and each is on the screen.
+
+    The bar of a phone has no room to draw them, and names that of the step to screen readers.
+    """
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": width, "height": 900})
-    visitor.open("findings", scale="log")
-    expect(visitor.page.locator(".bar .phase rect")).to_have_count(len(phases_of_log(open_run(PATH).log())))
+    visitor.open("findings", scale="log", step="100000")
+    phases = phases_of_log(open_run(PATH).log())
+    expect(visitor.page.locator(".bar .phase rect")).to_have_count(len(phases))
     names = visitor.page.locator(".bar .phase text")
     expect(names.filter(has_text="plateau").first).to_be_visible()
     boxes = sorted((one.bounding_box() for one in names.all()), key=lambda box: box["x"])
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
     assert all(left["x"] + left["width"] <= right["x"] for left, right in pairwise(boxes))
-
-
-def test_the_time_bar_of_a_phone_names_the_phase_of_the_step_to_screen_readers(visit, app_of_demo: str):
-    """It has no room to draw phases."""
-    visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 900})
-    phases = phases_of_log(open_run(PATH).log())
     visitor.open("findings", scale="log", step="100000")
     expect(visitor.page.locator(".bar .phase")).to_have_count(len(phases))
     expect(visitor.page.locator(".bar .phase").locator("visible=true")).to_have_count(0)

@@ -78,17 +78,25 @@ def trace_named(visitor, name: str, trace: str) -> int:
 
 
 def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
-    """Six figures in three sections."""
+    """Six figures in three sections, each saved as a vector graphic from the menu below it."""
     visitor = visit(probed)
     visitor.open()
     visitor.follow("Probing")
     for section, figures in SECTIONS.items():
         visitor.page.get_by_role("radio", name=NAMES[section]).click()
         visitor.expect_query(probing=section)
-        visitor.settle()
+        visitor.rest()
         for name in figures:
             expect(figure(visitor, name)).to_be_visible()
         expect(visitor.page.locator(".js-plotly-plot")).to_have_count(len(figures))
+        drawn(visitor, figures[-1])
+        saves = visitor.page.locator('[class*="st-key-save_"]')
+        names = saves.evaluate_all("all => all.map(one => one.className.match(/st-key-save_(\\S+)/)[1])")
+        assert len(names) == len(figures)
+        for name in names:
+            _, content = visitor.save(visitor.files(name).get_by_role("button", name="SVG"))
+            assert content.startswith(b"<svg")
+        visitor.close_files()
 
 
 def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
@@ -106,18 +114,13 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
     visitor.settle()
 
 
-def test_a_click_on_a_task_chooses_it(visit, probed):
-    """In the first figure, with the step of the point; the task is opened layer by layer."""
+def test_a_click_on_a_point_chooses_what_it_is_of(visit, probed):
+    """A task and a step, which are opened layer by layer; a peak's layer too; the path of two tasks, a step."""
     visitor = visit(probed)
     visitor.open("probing", probing="tasks")
     click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic roles"), 1, "step 8:")
     visitor.expect_query(probe_task="srl", step="8", probing="layers")
     visitor.settle()
-
-
-def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
-    """And opens them; a click on the path of two tasks chooses a step."""
-    visitor = visit(probed)
     visitor.open("probing", probing="order")
     click_point(visitor, "peaks", 0, 2, "parts of speech, layer 2")
     visitor.expect_query(probe_task="pos", probe_layer="2", step="8", probing="layers")
@@ -129,9 +132,15 @@ def test_a_click_on_a_peak_chooses_task_layer_and_step(visit, probed):
 
 
 def test_a_link_shows_the_same_to_somebody_else(visit, probed):
-    """Choices made by hand are in the address."""
+    """Choices made by hand are in the address. The table below the heat map has every cell, as measured."""
     visitor = visit(probed)
     visitor.open("probing", probing="layers")
+    _, content = visitor.save(visitor.files("tiny-pos-f1-map").get_by_role("button", name="CSV"))
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    found = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
+    assert found == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
+    assert {row["n"] for row in rows} == {"400"}
+    visitor.close_files()
     visitor.page.get_by_role("radio", name="Selectivity").click()
     visitor.expect_query(score="selectivity")
     visitor.settle()
@@ -141,46 +150,16 @@ def test_a_link_shows_the_same_to_somebody_else(visit, probed):
     expect(other.page.get_by_role("radio", name=NAMES["layers"])).to_be_checked()
 
 
-def test_a_figure_gives_its_numbers(visit, probed):
-    """The table below the heat map has every cell, as measured."""
-    visitor = visit(probed)
-    visitor.open("probing", probing="layers")
-    menu = visitor.files("tiny-pos-f1-map")
-    with visitor.page.expect_download() as download:
-        menu.get_by_role("button", name="CSV").click()
-    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
-    found = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
-    assert found == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
-    assert {row["n"] for row in rows} == {"400"}
-
-
-def test_every_figure_can_be_saved_as_a_picture(visit, probed):
-    """As a vector graphic, from the menu below it."""
-    visitor = visit(probed)
-    for section, figures in SECTIONS.items():
-        visitor.open("probing", probing=section)
-        drawn(visitor, figures[-1])
-        saves = visitor.page.locator('[class*="st-key-save_"]')
-        names = saves.evaluate_all("all => all.map(one => one.className.match(/st-key-save_(\\S+)/)[1])")
-        assert len(names) == len(figures)
-        for name in names:
-            menu = visitor.files(name)
-            with visitor.page.expect_download() as download:
-                menu.get_by_role("button", name="SVG").click()
-            assert download.value.path().read_text(encoding="utf-8").startswith("<svg")
-
-
 @pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.slow)])
-def test_steps_below_a_heat_map_never_touch(visit, width: int):
+def test_steps_below_a_heat_map_never_touch(visit, app_of_demo: str, width: int):
     """The demo has many steps: a phone has room for some of them, and a tablet for more or all."""
-    with serve(demo.FOLDER) as address:
-        visitor = visit(address)
-        visitor.page.set_viewport_size({"width": width, "height": 1000})
-        visitor.open("probing", probing="layers")
-        labels = drawn(visitor, "heat map").evaluate(LABELS)
-        steps = open_run(demo.PATH).scores("edge_probing_f1")["step"].nunique()
-        assert 3 < len(labels) <= (steps if width > 390 else steps - 1)
-        assert all(left > right for (_, right), (left, _) in pairwise(labels))
+    visitor = visit(app_of_demo)
+    visitor.page.set_viewport_size({"width": width, "height": 1000})
+    visitor.open("probing", probing="layers")
+    labels = drawn(visitor, "heat map").evaluate(LABELS)
+    steps = open_run(demo.PATH).scores("edge_probing_f1")["step"].nunique()
+    assert 3 < len(labels) <= (steps if width > 390 else steps - 1)
+    assert all(left > right for (_, right), (left, _) in pairwise(labels))
 
 
 @pytest.mark.slow
