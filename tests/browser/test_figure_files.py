@@ -13,9 +13,8 @@ from playwright.sync_api import expect
 
 from embryo_core.figures.file_layout import SIZES
 from tests.app.test_figures import expect_in_table, marks
-from tests.browser.conftest import serve
 from tests.browser.test_access import VIEWS
-from tests.demo import FOLDER, PATH, read
+from tests.demo import PATH, read
 
 WITHOUT = ("layers and steps", "sentence", "compare")  # maps, whose files test_maps.py reads, and no curve of one run
 SVG = "{http://www.w3.org/2000/svg}"
@@ -61,6 +60,8 @@ def test_a_figure_leaves_a_dark_page_laid_out_for_paper(visit, app, offline, col
     expect(visitor.page.locator(".js-plotly-plot .legend").first).to_be_attached()
     file = saved(visitor, "tiny-mask_prediction", columns, "SVG")
     assert file.suggested_filename == "tiny-mask_prediction.svg"
+    status = visitor.page.get_by_test_id("stPopoverBody").get_by_role("status")  # a saved file closes nothing
+    expect(status).to_have_text(re.compile("^Caption (not )?copied$"))
     content = file.path().read_text(encoding="utf-8")
     root = ElementTree.fromstring(content)
     texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
@@ -76,19 +77,25 @@ def test_a_figure_leaves_a_dark_page_laid_out_for_paper(visit, app, offline, col
 
 
 def test_maps_and_figures_are_saved_as_png(visit, app):
-    """A figure at 300 dots an inch; one head's map and all heads as pictures."""
+    """One head's map and all heads as pictures; a figure at 300 dots an inch.
+
+    As long as the script of the maps has not run, nobody answers the menu, which asks again.
+    """
     visitor = visit(app)
+    visitor.page.add_init_script(
+        "addEventListener('embryo:save', (event) => event.stopImmediatePropagation(), { once: true })"
+    )
     visitor.open("attention", layer="2", head="1")
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
-    figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
-    with Image.open(figure.path()) as image:
-        assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
     for maps in ("tiny-attention-layer2-head1", "tiny-attention-all-heads"):
         file = saved(visitor, maps, "one", "PNG")
         assert file.suggested_filename == f"{maps}-step16.png"
         with Image.open(file.path()) as image:
             assert image.format == "PNG" and len(image.convert("RGB").getcolors(1 << 24)) > 10
             assert image.width == pytest.approx(SIZES["one"].inches * 300, rel=0.02)
+    figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
+    with Image.open(figure.path()) as image:
+        assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
 
 
 def test_a_chart_that_is_not_drawn_yet_is_saved_once_it_is(visit, app):
@@ -103,25 +110,6 @@ def test_a_chart_that_is_not_drawn_yet_is_saved_once_it_is(visit, app):
         for script in held:
             script.continue_()
     assert b"Mask prediction accuracy" in download.value.path().read_bytes()
-
-
-def test_maps_that_do_not_hear_at_first_are_saved(visit, app):
-    """As long as their script has not run, nobody answers the menu, which asks again."""
-    visitor = visit(app)
-    visitor.page.add_init_script(
-        "addEventListener('embryo:save', (event) => event.stopImmediatePropagation(), { once: true })"
-    )
-    visitor.open("attention", layer="2", head="1")
-    assert saved(visitor, "tiny-attention-layer2-head1", "one", "SVG").suggested_filename.endswith("-step16.svg")
-
-
-def test_the_menu_stays_and_says_what_became_of_the_caption(visit, app):
-    """A saved file closes nothing: the reader sees that the caption was copied, or was not."""
-    visitor = visit(app)
-    visitor.open("tokens")
-    saved(visitor, "tiny-mask_prediction", "two", "PNG")
-    status = visitor.page.get_by_test_id("stPopoverBody").get_by_role("status")
-    expect(status).to_have_text(re.compile("^Caption (not )?copied$"))
 
 
 @BOTH_SIZES
@@ -143,18 +131,11 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
         assert offline.page.evaluate(OUTSIDE) == []
 
 
-@pytest.fixture(scope="session")
-def demo():
-    """Return the address of the app on the run that comes with the repository."""
-    with serve(FOLDER) as address:
-        yield address
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("view", [view for view in VIEWS if view not in WITHOUT])
-def test_what_the_browser_draws_is_in_the_file(visit, demo, view: str):
+def test_what_the_browser_draws_is_in_the_file(visit, app_of_demo: str, view: str):
     """Of each figure, two hundred points or cells that Plotly holds, by lot, have their row in its table."""
-    visitor = visit(demo)
+    visitor = visit(app_of_demo)
     path, query = VIEWS[view]
     visitor.open(path, **query)
     for folded in visitor.page.locator('details:not([open]):has([class*="st-key-figure_"]) summary').all():
@@ -178,10 +159,10 @@ def _compare(visitor, figure) -> int:
 
 
 @BOTH_SIZES
-def test_a_saved_lens_has_words_that_can_be_read(visit, demo, columns):
+def test_a_saved_lens_has_words_that_can_be_read(visit, app_of_demo: str, columns):
     """In letters of a legible size; steps that have no room are counted in the small print."""
     rows = 1 + read().config["num_hidden_layers"]  # of layers, and the embeddings
-    visitor = visit(demo)
+    visitor = visit(app_of_demo)
     visitor.open("query", first_steps="on", open="lens")
     expect(visitor.page.locator('[class*="st-key-scroll_"] .heatmap-label').first).to_be_attached()
     root = ElementTree.parse(saved(visitor, f"{PATH.name}-query-lens", columns, "SVG").path()).getroot()

@@ -63,7 +63,10 @@ def saved(visitor, maps: str) -> tuple[str, ElementTree.Element]:
 
 @pytest.mark.parametrize("scale", [pytest.param("linear", marks=pytest.mark.slow), "log"])
 def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
-    """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits."""
+    """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits.
+
+    Small multiples have these colours too.
+    """
     history = read_averaged(tiny_results, 2, 1)
     end = map_style.end_of(history)
     shares, code = history.weights.astype(float) / end, CODE * history.maximum / end
@@ -92,6 +95,19 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
     wanted = [label.text for label in labels if label.least <= SIDE]
     assert texts[: len(wanted) + 1] == ["tiny, layer 2, head 1, step 16", *wanted]
     assert " ".join(texts[len(wanted) + 1 :]) == small_print(["tiny"], history.note)
+    check_small_multiples(visitor, tiny_results, scale)
+
+
+def check_small_multiples(visitor, run: Run, scale: str) -> None:
+    """Check each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
+    name, svg = saved(visitor, "tiny-attention-all-heads")
+    assert name == "tiny-attention-all-heads-step16.svg"
+    heads = [read_averaged(run, layer, head) for layer in (1, 2) for head in (1, 2)]
+    for picture, history in zip(pictures(svg, heads[0].size), heads, strict=True):
+        end = map_style.end_of(history)
+        share = history.weights[-1].astype(float) / end
+        low = np.where(share < 0.0011 * history.maximum / end, 0, share / BYTE)
+        expect_colours(picture, low, share * BYTE, scale)
 
 
 def test_maps_of_a_run_that_is_counted_otherwise_say_so(offline, tiny_results):
@@ -111,22 +127,6 @@ def test_the_page_begins_by_itself_unless_less_motion_is_wished(offline, tiny_re
         expect(play).to_have_attribute("aria-label", state)
     play.click()
     expect(play).to_have_attribute("aria-label", "Pause")
-
-
-@pytest.mark.parametrize("scale", ["linear", pytest.param("log", marks=pytest.mark.slow)])
-def test_the_small_multiples_have_the_colours_of_the_large_map(visit, app, tiny_results, scale):
-    """Each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
-    visitor = visit(app)
-    visitor.open("attention", colours=scale)
-    expect(visitor.page.locator(".grid")).to_have_attribute("data-step", "16")
-    name, svg = saved(visitor, "tiny-attention-all-heads")
-    assert name == "tiny-attention-all-heads-step16.svg"
-    heads = [read_averaged(tiny_results, layer, head) for layer in (1, 2) for head in (1, 2)]
-    for picture, history in zip(pictures(svg, heads[0].size), heads, strict=True):
-        end = map_style.end_of(history)
-        share = history.weights[-1].astype(float) / end
-        low = np.where(share < 0.0011 * history.maximum / end, 0, share / BYTE)
-        expect_colours(picture, low, share * BYTE, scale)
 
 
 @pytest.fixture
