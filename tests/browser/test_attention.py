@@ -39,10 +39,9 @@ def test_the_sections_are_in_the_url(visit, app):
         visitor.page.get_by_role("radio", name=SECTIONS[name]).click()
         visitor.expect_query(section=name)
         visitor.settle()
-    other = visit(app)
-    other.open_link(visitor.page.url)
-    expect(other.page.get_by_role("radio", name=SECTIONS["heads"])).to_be_checked()
-    expect(figure(other, 2)).to_be_visible()
+    visitor.open_link(visitor.page.url)
+    expect(visitor.page.get_by_role("radio", name=SECTIONS["heads"])).to_be_checked()
+    expect(figure(visitor, 2)).to_be_visible()
 
 
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)], ids=("at a step", "since when"))
