@@ -232,7 +232,7 @@ def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_dem
         assert frame.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
 
 
-def test_a_narrow_window_shows_the_chosen_step_and_columns_below_each_other(visit, app_of_demo: str):
+def test_narrow_window_shows_chosen_step_and_stacks_columns(visit, app_of_demo: str):
     """In maps of layers, which are wider, its column is in sight; maps of heads keep the width of their numbers."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 700, "height": 900})

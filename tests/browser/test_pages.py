@@ -67,7 +67,7 @@ def shares(places: list[float]) -> list[float]:
 # === Opening, and going from page to page ===
 
 
-def test_every_page_opens_from_the_navigation_at_the_chosen_step(visit, app):
+def test_every_page_opens_from_navigation_at_chosen_step(visit, app):
     """One visit through all pages and back: the step is in the URL of each, and its first figure's files can be saved.
 
     SVG is a vector graphic, CSV the rows that the figure was drawn from. There is no exception box, no error in the
@@ -145,7 +145,7 @@ def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app):
         assert line == pytest.approx(points[1], abs=1)
 
 
-def test_a_page_shows_the_chosen_step_before_the_server_answers(visit, app):
+def test_page_shows_chosen_step_before_server_answers(visit, app):
     """The line of a figure moves with the time bar, and tables wait visibly until they are drawn at that step."""
     visitor = visit(app)
     visitor.open("tokens", scale="log", step="16")

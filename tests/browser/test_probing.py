@@ -114,8 +114,8 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
     visitor.settle()
 
 
-def test_a_click_on_a_point_chooses_what_it_is_of(visit, probed):
-    """A task and a step, which are opened layer by layer; a peak's layer too; the path of two tasks, a step."""
+def test_click_on_point_chooses_task_layer_and_step(visit, probed):
+    """A point of a task chooses task and step, a peak its layer as well; a point of the path of two tasks, a step."""
     visitor = visit(probed)
     visitor.open("probing", probing="tasks")
     click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic roles"), 1, "step 8:")

@@ -80,8 +80,8 @@ def test_a_head_of_the_model_view_is_shown_large(visit, app):
     expect(bertviz(visitor).get_by_text("Layer 2, Head 2")).to_be_visible()
 
 
-def test_the_frame_fits_what_it_shows_and_is_dark_on_a_dark_page(visit, app):
-    """In either view nothing is cut off below, and what is behind its light letters is as dark as the page."""
+def test_bertviz_frame_fits_its_content_and_follows_dark_scheme(visit, app):
+    """In both views nothing is cut off below, and on a dark page the background of its light letters is dark."""
     visitor = visit(app)
     visitor.page.emulate_media(color_scheme="dark")
     for view in ("head", "model"):
