@@ -1,4 +1,4 @@
-"""The real app in Chromium: servers on free ports, and visitors that notice every error and every foreign request."""
+"""Fixtures that serve the app on free ports and visit it in Chromium; any error or foreign request fails the test."""
 
 import os
 import re
@@ -22,18 +22,18 @@ from embryo_core.types import Run
 from tests.demo import FOLDER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE = 90_000  # milliseconds; the machine may be busy with something else
-GLANCE = 200  # milliseconds: how long the pointer waits in one place
+PATIENCE = 90_000  # milliseconds; the machine may be busy
+GLANCE = 200  # milliseconds for which the pointer waits in one place
 FLAGS = (
-    "--no-sandbox",  # Chromium as root, as in continuous integration, has none; it opens our own pages only
+    "--no-sandbox",  # as root, as in continuous integration, Chromium has no sandbox; it opens only our own pages
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # In place of playwright's own list. The last two would draw two more pages behind the address bar of each window.
+    # This replaces playwright's list. The last two would draw two more pages behind the address bar of each window.
     "--disable-features=PaintHolding,LensOverlay,MediaRouter,OptimizationHints,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 )
-# With motion a processor draws placeholders that shimmer, frame by frame, while it has a page to compute.
+# With motion, the processor would draw shimmering placeholders frame by frame while it computes a page.
 WINDOW = {"viewport": {"width": 1400, "height": 1000}, "reduced_motion": "reduce"}
 AT_REST = """() => {
     const roots = [document];
@@ -49,14 +49,14 @@ expect.set_options(timeout=PATIENCE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test of this folder is a browser test."""
+    """Mark every test of this folder as a browser test."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("browser")
 
 
 class Visitor:
-    """Somebody who opens the app at `address`, in a browser window of their own."""
+    """Visit the app at `address` in a separate browser window."""
 
     def __init__(self, page: Page, address: str):
         self.page = page
@@ -67,32 +67,32 @@ class Visitor:
         page.on("request", lambda request: self._notice(request.url))
 
     def open(self, page: str = "", **query: str) -> None:
-        """Open a page by its path, with these query parameters, and wait until nothing moves."""
+        """Open a page by its path with these query parameters, and wait until nothing moves."""
         self.open_link(f"{self.address}/{page}?" + "&".join(f"{name}={value}" for name, value in query.items()))
 
     def open_link(self, link: str) -> None:
-        """Open a whole URL and wait until nothing on the page moves: what is clicked earlier may be drawn anew."""
+        """Open a URL and wait until nothing moves, since an element that is clicked earlier may be drawn again."""
         self.page.goto(link)
         expect(self.page.get_by_role("heading", level=1)).to_be_visible()
         self.rest()
 
     def follow(self, title: str) -> None:
-        """Go to another page by its name in the navigation."""
+        """Go to another page by its title in the navigation."""
         self.page.get_by_role("link", name=title).click()
         expect(self.heading(title)).to_be_visible()
         self.rest()
 
     def heading(self, title: str):
-        """Return the title of a page."""
+        """Return the heading of the page with this title."""
         return self.page.get_by_role("heading", name=title, level=1)
 
     def settle(self) -> None:
-        """Wait until the server has run the page to its end; there must be no exception on it."""
+        """Wait until the server has run the page to its end, and check that it shows no exception."""
         expect(self.page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]')).to_be_visible()
         expect(self.page.get_by_test_id("stException")).to_have_count(0)
 
     def rest(self) -> None:
-        """Wait until nothing on the page moves: nothing is a placeholder or fades, half a second changes nothing."""
+        """Wait until the page has no placeholder, nothing fades, and nothing changes within half a second."""
         self.settle()
         self.page.evaluate("delete window.drawnBefore")
         for track in self.page.locator(".bar .track").all():
@@ -101,9 +101,9 @@ class Visitor:
         self.settle()
 
     def point_at(self, place: Callable[[], Sequence[float]], hint: Locator, text: str | re.Pattern) -> None:
-        """Move the pointer about `place()`, in pixels of the window, until the hint has this text.
+        """Move the pointer about `place()`, in pixels of the window, until `hint` has this text.
 
-        As a hand does: what is drawn anew under a pointer at rest does not notice it.
+        The pointer has to keep moving: an element that is drawn again under a pointer at rest does not notice it.
         """
         for nudge in range(PATIENCE // GLANCE):
             x, y = place()
@@ -115,7 +115,7 @@ class Visitor:
         raise AssertionError(f"nothing that the pointer meets there shows {text!r}")
 
     def files(self, figure: str = "") -> Locator:
-        """Return the opened menu of a figure's files, by the name of its downloads, or of the first figure."""
+        """Open the menu of files of a figure, named as its downloads, or of the first figure; return the menu."""
         self.close_files()
         body = self.page.get_by_test_id("stPopoverBody")
         which = f".st-key-save_{figure}" if figure else '[class*="st-key-save_"]'
@@ -125,12 +125,12 @@ class Visitor:
         return body
 
     def close_files(self) -> None:
-        """Close the menu that is open, if there is one: a click elsewhere would close it and do nothing else."""
+        """Close the open menu, if any: the next click elsewhere would only close it."""
         self.page.keyboard.press("Escape")
         expect(self.page.get_by_test_id("stPopoverBody")).to_have_count(0)
 
     def save(self, button: Locator) -> tuple[str, bytes]:
-        """Name and content of the file that a button saves."""
+        """Return the name and the content of the file that a button saves."""
         with self.page.expect_download() as download:
             button.click()
         return download.value.suggested_filename, download.value.path().read_bytes()
@@ -140,7 +140,7 @@ class Visitor:
         return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
 
     def expect_query(self, **wanted: str) -> None:
-        """Wait until the address bar holds these query parameters."""
+        """Wait until the address bar has these query parameters."""
         for name, value in wanted.items():
             self.page.wait_for_function(
                 "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
@@ -153,7 +153,7 @@ class Visitor:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """Debian's chromium where it is installed, playwright's own elsewhere."""
+    """Start Debian's chromium if it is installed, and playwright's own otherwise."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         yield browser
@@ -162,7 +162,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator:
-    """visit(address) -> Visitor in a fresh window; at the end no page has thrown, no request has left."""
+    """Yield visit(address), which returns a Visitor in a new window; check at the end that there were no errors."""
     contexts, visitors = [], []
 
     def enter(address: str) -> Visitor:
@@ -177,7 +177,7 @@ def visit(chromium: Browser) -> Iterator:
 
 
 class Reader:
-    """Somebody who opens a saved document, with no network at all."""
+    """Read a saved document in a browser without a network."""
 
     def __init__(self, page: Page, folder: Path):
         self.page = page
@@ -187,7 +187,7 @@ class Reader:
         page.on("request", lambda request: self.errors.append(request.url) if request.url[:4] == "http" else None)
 
     def open(self, html: str) -> None:
-        """Open a document from a file, as a download is."""
+        """Open a document from a file, like a download."""
         path = self.folder / "page.html"
         path.write_text(html, encoding="utf-8")
         self.page.goto(path.as_uri())
@@ -195,7 +195,7 @@ class Reader:
 
 @pytest.fixture
 def offline(chromium: Browser, tmp_path: Path) -> Iterator[Reader]:
-    """Return a reader without a network; fails the test where a script throws or a request is tried."""
+    """Yield a reader without a network; an error of a script or an attempted request fails the test."""
     context = chromium.new_context(offline=True)
     reader = Reader(context.new_page(), tmp_path)
     yield reader
@@ -205,21 +205,21 @@ def offline(chromium: Browser, tmp_path: Path) -> Iterator[Reader]:
 
 @pytest.fixture(scope="session")
 def app(tiny_results: Run) -> Iterator[str]:
-    """Return the address of the app on a run with all its results."""
+    """Yield the address of the app on a run with all its results."""
     with serve(tiny_results.path.parents[1]) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def app_of_demo() -> Iterator[str]:
-    """Return the app on the demo, whose loss turns, and whose grids are wide."""
+    """Yield the address of the app on the demo, whose loss has phases and whose grids are wide."""
     with serve(FOLDER) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def app_with_damage(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the app on the runs "unevaluated", which has no results, and "broken", whose parquet files are none."""
+    """Yield the address of the app on two runs: "unevaluated" without results, "broken" with cut Parquet files."""
     root = tmp_path_factory.mktemp("damage")
     for name in ("unevaluated", "broken"):
         shutil.copytree(tiny_results.path, root / "runs" / name)
@@ -232,16 +232,16 @@ def app_with_damage(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def app_without_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the app on an empty folder."""
+    """Yield the address of the app on an empty folder."""
     with serve(tmp_path_factory.mktemp("empty")) as address:
         yield address
 
 
 @contextmanager
 def serve(root: Path) -> Iterator[str]:
-    """Start the app on this data root as a user of the package does, on a free port; yields its address.
+    """Start the app on this data root by the package's command, on a free port; yield its address.
 
-    From the root's own folder: the server's settings hold wherever it is started.
+    The command runs in the root, since the server's settings must hold in any working directory.
     """
     port = free_port()
     with started([sys.executable, "-m", "embryo_core", "app", "--port", str(port)], port, root, root) as address:
@@ -259,7 +259,7 @@ def free_port() -> int:
 def started(
     command: list[str], port: int, root: Path, folder: Path, prefix: str = "", **settings: str
 ) -> Iterator[str]:
-    """Start a server of a data root in a folder; yield its address when it answers, and end its processes at last."""
+    """Start a server of a data root in a folder, yield its address once it answers, and stop it at the end."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # as in an activated environment
     server = subprocess.Popen(
         command,

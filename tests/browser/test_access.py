@@ -1,4 +1,4 @@
-"""Eyes, keyboard and phone: no serious violation that axe-core finds, cells by keyboard, and room on a small screen."""
+"""Tests of accessibility: violations that axe-core finds, use by keyboard, and layout on a phone."""
 
 import re
 from itertools import pairwise
@@ -37,8 +37,8 @@ PHONE = {"width": 390, "height": 844}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
-def test_axe_finds_nothing_grave(visit, app, view: str):
-    """On every page and section, light and dark."""
+def test_axe_finds_no_serious_violation(visit, app, view: str):
+    """This covers every page and section in the light and the dark theme."""
     visitor = visit(app)
     path, query = VIEWS[view]
     for scheme in ("light", "dark"):
@@ -54,8 +54,8 @@ def test_axe_finds_nothing_grave(visit, app, view: str):
         assert not grave, "\n".join(grave)
 
 
-def test_the_keyboard_is_seen_in_the_navigation(visit, app):
-    """The page that it has come to has a line around it, in both schemes."""
+def test_keyboard_focus_is_visible_in_navigation(visit, app):
+    """The focused link has an outline in the light and the dark theme."""
     visitor = visit(app)
     for scheme in ("light", "dark"):
         visitor.page.emulate_media(color_scheme=scheme)
@@ -66,10 +66,10 @@ def test_the_keyboard_is_seen_in_the_navigation(visit, app):
         expect(link).to_have_css("outline", re.compile("solid 2px"))
 
 
-def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
-    """A heat map is one tab stop; arrows announce cells and leave the step alone, Enter chooses one.
+def test_cells_are_chosen_by_keyboard(visit, app):
+    """In a heat map the arrow keys announce cells without changing the step, and Enter chooses one.
 
-    A table chooses nothing while Tab goes through; the first arrow key does.
+    In a table Tab chooses nothing, and the first arrow key chooses a row.
     """
     visitor = visit(app)
     visitor.open("attention", section="heads", layer="1", head="1", pattern="entropy", step="8")
@@ -94,8 +94,8 @@ def test_cells_are_reached_and_chosen_by_keyboard(visit, app):
     page.wait_for_function("before => location.href !== before", arg=before)
 
 
-def test_a_table_has_a_name_and_is_one_stop_of_the_tab_key(visit, app):
-    """The arrow keys go from cell to cell; Tab goes on, in either direction."""
+def test_table_has_accessible_name_and_one_tab_stop(visit, app):
+    """From a cell, Tab and Shift+Tab leave the cells of the table."""
     visitor = visit(app)
     visitor.open("findings")
     table = visitor.page.get_by_test_id("stDataFrame").first
@@ -109,8 +109,8 @@ def test_a_table_has_a_name_and_is_one_stop_of_the_tab_key(visit, app):
     expect(visitor.page.locator("[aria-label='All findings']").first).to_be_attached()
 
 
-def test_an_arrow_key_chooses_a_word_and_asks_nothing(visit, app):
-    """The button below the table names the word, and opens the Query page."""
+def test_arrow_key_chooses_word_without_asking(visit, app):
+    """The button below the table then names the word; pressing it opens the Query page with this word."""
     visitor = visit(app)
     visitor.open("tokens")
     ask = visitor.page.get_by_role("button", name="Ask “")
@@ -126,8 +126,8 @@ def test_an_arrow_key_chooses_a_word_and_asks_nothing(visit, app):
     visitor.expect_query(word=word)
 
 
-def test_a_head_chosen_by_keyboard_is_announced(visit, app):
-    """Arrows go through the small multiples; hover texts are announced, and not at other times."""
+def test_head_chosen_by_keyboard_is_announced(visit, app):
+    """Arrow keys move through the small multiples; nothing is announced before the first key."""
     visitor = visit(app)
     visitor.open("attention", section="maps", layer="1", head="1", step="8")
     heads = visitor.page.get_by_role("application", name="Attention maps of 2 layers")
@@ -139,8 +139,8 @@ def test_a_head_chosen_by_keyboard_is_announced(visit, app):
     visitor.expect_query(layer="2", head="1", step="8")
 
 
-def test_a_copy_that_the_browser_refuses_is_shown(visit, app):
-    """On the button, and to those who do not see it; it was shown as if nothing had been pressed."""
+def test_refused_copy_is_shown_and_announced(visit, app):
+    """The button says for a moment that nothing was copied, and is a live region for screen readers."""
     visitor = visit(app)
     visitor.page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
     visitor.open()
@@ -150,8 +150,8 @@ def test_a_copy_that_the_browser_refuses_is_shown(visit, app):
     expect(visitor.page.get_by_role("button", name="Copy link")).to_be_visible()
 
 
-def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
-    """It covers the page until one is chosen. Findings are a list in place of the table, which would cut them."""
+def test_phone_has_labelled_menu_that_closes(visit, app):
+    """The menu closes once a page is chosen. Findings are a list on a phone, since the table would cut them."""
     visitor = visit(app)
     visitor.page.set_viewport_size(PHONE)
     visitor.open("findings")
@@ -167,10 +167,10 @@ def test_a_phone_has_a_labelled_menu_that_closes(visit, app):
     expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
 
 
-def test_a_phone_scrolls_down_and_not_sideways(visit, app):
-    """On every page and section nothing is wider than the screen, and the time bar's reading is in it.
+def test_no_page_scrolls_sideways_on_phone(visit, app):
+    """Every page and section fits the width of the screen, as does the reading of the time bar.
 
-    Headings go down one level at a time: h1 is followed by h2.
+    Headings begin with h1 and go down one level at a time.
     """
     visitor = visit(app)
     visitor.page.set_viewport_size(PHONE)
@@ -184,8 +184,8 @@ def test_a_phone_scrolls_down_and_not_sideways(visit, app):
         assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels)), view
 
 
-def test_a_phone_shows_the_answer_at_once(visit, app):
-    """The best answer of the example is in sight, without scrolling; more examples are beside the first."""
+def test_phone_shows_answer_without_scrolling(visit, app):
+    """The first row of the answers is on the screen; the examples are in one row, which scrolls sideways."""
     visitor = visit(app)
     visitor.page.set_viewport_size(PHONE)
     visitor.open("query")
@@ -195,8 +195,8 @@ def test_a_phone_shows_the_answer_at_once(visit, app):
     assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
 
 
-def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app_of_demo: str):
-    """The lens is as wide as its words need, and is scrolled; names of its rows stay at the edge of what is seen."""
+def test_lens_scrolls_on_phone_beside_names_of_rows(visit, app_of_demo: str):
+    """The lens is as wide as its words need, and the names of its rows stay at the edge of the visible part."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size(PHONE)
     visitor.open("query", open="lens")
@@ -212,8 +212,8 @@ def test_words_of_the_lens_keep_their_width_on_a_phone(visit, app_of_demo: str):
         assert -4 < name.bounding_box()["x"] - lens.bounding_box()["x"] < 60
 
 
-def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_demo: str):
-    """None is cut, and all are drawn in full; a phone that is turned has the page's again."""
+def test_panels_are_two_in_row_on_phone_and_four_on_wide_page(visit, app_of_demo: str):
+    """No panel is cut off, also after the width has changed, as when a phone is turned."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size(PHONE)
     visitor.open("grammar")
@@ -233,7 +233,7 @@ def test_panels_are_two_in_a_row_on_a_phone_and_four_on_a_page(visit, app_of_dem
 
 
 def test_narrow_window_shows_chosen_step_and_stacks_columns(visit, app_of_demo: str):
-    """In maps of layers, which are wider, its column is in sight; maps of heads keep the width of their numbers."""
+    """Maps of layers scroll to the step's column; heat maps of heads are stacked, and wide enough for their numbers."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 700, "height": 900})
     visitor.open("attention", section="layers")

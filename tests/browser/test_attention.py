@@ -1,4 +1,4 @@
-"""The Attention page in a browser: its sections, and what a head does."""
+"""Tests of the Attention page in a browser: its sections, and the behaviour of heads."""
 
 import csv
 import io
@@ -10,12 +10,12 @@ SECTIONS = {"maps": "Averaged maps", "heads": "What a head does", "sentence": "Y
 
 
 def figure(visitor, number: int) -> Locator:
-    """Return a figure of the page, from 0."""
+    """Return the figure of the page with this number, from 0."""
     return visitor.page.locator(".js-plotly-plot").nth(number)
 
 
 def click_cell(visitor, number: int, layer: int, head: int) -> None:
-    """Click a cell of a layer by head figure of a model of 2 layers and 2 heads, once it answers the pointer."""
+    """Click a cell of a figure of layers by heads (2 by 2) once it answers the pointer."""
     box = figure(visitor, number).locator(".nsewdrag.drag").bounding_box()
     x = box["x"] + box["width"] * (2 * head - 1) / 4
     y = box["y"] + box["height"] * (2 * layer - 1) / 4
@@ -24,15 +24,15 @@ def click_cell(visitor, number: int, layer: int, head: int) -> None:
 
 
 def downloaded(visitor) -> list[dict[str, str]]:
-    """Rows of the table of the first figure, as saved."""
+    """Return the rows of the CSV that the first figure saves."""
     menu = visitor.files()
     with visitor.page.expect_download() as download:
         menu.get_by_role("button", name="CSV").click()
     return list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
 
 
-def test_the_sections_are_in_the_url(visit, app):
-    """Each section opens by its button, and the last again from the link that this gives."""
+def test_sections_are_kept_in_url(visit, app):
+    """Each section opens by its button, and the last one opens again from its link."""
     visitor = visit(app)
     visitor.open("attention")
     for name in ("heads", "sentence", "maps", "heads"):
@@ -45,8 +45,8 @@ def test_the_sections_are_in_the_url(visit, app):
 
 
 @pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)], ids=("at a step", "since when"))
-def test_a_click_on_a_cell_chooses_its_head(visit, app, number: int):
-    """In both figures of layer by head."""
+def test_click_on_cell_chooses_its_head(visit, app, number: int):
+    """Both figures of layers by heads answer clicks."""
     visitor = visit(app)
     visitor.open("attention", section="heads", pattern="entropy", layer="1", head="1")
     expect(figure(visitor, 2)).to_be_visible()
@@ -56,8 +56,8 @@ def test_a_click_on_a_cell_chooses_its_head(visit, app, number: int):
     visitor.settle()
 
 
-def test_the_section_follows_the_time_bar(visit, app):
-    """Another step gives the values of that step, on the page and in the download."""
+def test_section_follows_time_bar(visit, app):
+    """Heading and download have the values of the chosen step."""
     visitor = visit(app)
     visitor.open("attention", section="heads", pattern="previous")
     last = downloaded(visitor)

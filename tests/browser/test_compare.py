@@ -15,7 +15,7 @@ from tests.browser.test_access import GRAVE
 
 @pytest.fixture(scope="module")
 def app_of_two(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of the app on the tiny run and a copy "twin"."""
+    """Yield the address of the app on the tiny run and a copy "twin"."""
     root = tmp_path_factory.mktemp("two")
     for name in (tiny_results.name, "twin"):
         shutil.copytree(tiny_results.path, Path(root) / "runs" / name)

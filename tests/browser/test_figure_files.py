@@ -1,4 +1,4 @@
-"""The files of a figure in Chromium: light, in a generic font, with title and run, and nothing cut off."""
+"""Tests of the files of a figure in Chromium: light, in a generic font, with title and run, and not cut off."""
 
 import io
 import random
@@ -16,7 +16,7 @@ from tests.app.test_figures import expect_in_table, marks
 from tests.browser.test_access import VIEWS
 from tests.demo import PATH, read
 
-WITHOUT = ("layers and steps", "sentence", "compare")  # maps, whose files test_maps.py reads, and no curve of one run
+WITHOUT = ("layers and steps", "sentence", "compare")  # maps, which test_maps.py tests, and no curves of one run
 SVG = "{http://www.w3.org/2000/svg}"
 OUTSIDE = """() => {
     const { right, bottom } = document.querySelector("svg").getBoundingClientRect();
@@ -43,7 +43,7 @@ BOTH_SIZES = pytest.mark.parametrize("columns", [pytest.param("one", marks=pytes
 
 
 def saved(visitor, figure: str, columns: str, format: str):
-    """Return the file that a figure's button saves, once the size is chosen."""
+    """Choose a size and return the download of a figure in this format."""
     files = visitor.files(figure)
     files.get_by_role("combobox").select_option(columns)
     with visitor.page.expect_download() as download:
@@ -52,15 +52,15 @@ def saved(visitor, figure: str, columns: str, format: str):
 
 
 @BOTH_SIZES
-def test_a_figure_leaves_a_dark_page_laid_out_for_paper(visit, app, offline, columns):
-    """White, without the step line, named; with wider letters than those it was measured in, no text is cut off."""
+def test_figure_of_dark_page_is_saved_for_paper(visit, app, offline, columns):
+    """The file has title and run but no line at the step; even in a wider font no text is cut off."""
     visitor = visit(app)
     visitor.page.emulate_media(color_scheme="dark")
     visitor.open("tokens")
     expect(visitor.page.locator(".js-plotly-plot .legend").first).to_be_attached()
     file = saved(visitor, "tiny-mask_prediction", columns, "SVG")
     assert file.suggested_filename == "tiny-mask_prediction.svg"
-    status = visitor.page.get_by_test_id("stPopoverBody").get_by_role("status")  # a saved file closes nothing
+    status = visitor.page.get_by_test_id("stPopoverBody").get_by_role("status")  # saving leaves the menu open
     expect(status).to_have_text(re.compile("^Caption (not )?copied$"))
     content = file.path().read_text(encoding="utf-8")
     root = ElementTree.fromstring(content)
@@ -77,9 +77,9 @@ def test_a_figure_leaves_a_dark_page_laid_out_for_paper(visit, app, offline, col
 
 
 def test_maps_and_figures_are_saved_as_png(visit, app):
-    """One head's map and all heads as pictures; a figure at 300 dots an inch.
+    """One head's map, the maps of all heads, and a figure are saved at 300 dots per inch.
 
-    As long as the script of the maps has not run, nobody answers the menu, which asks again.
+    The first request of the menu is lost, as before the script of the maps has run, and the menu repeats it.
     """
     visitor = visit(app)
     visitor.page.add_init_script(
@@ -98,8 +98,8 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
         assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
 
 
-def test_a_chart_that_is_not_drawn_yet_is_saved_once_it_is(visit, app):
-    """A reader is quicker than a slow page, whose charts are still placeholders."""
+def test_undrawn_chart_is_saved_once_drawn(visit, app):
+    """The reader asks for the file while the charts of a slow page are still placeholders."""
     visitor, held = visit(app), []
     visitor.page.route("**/PlotlyChart*.js", lambda script: held.append(script))
     visitor.page.goto(f"{app}/tokens")
@@ -114,7 +114,7 @@ def test_a_chart_that_is_not_drawn_yet_is_saved_once_it_is(visit, app):
 
 @BOTH_SIZES
 def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
-    """With run, step and small print, in letters of one size in every file; wider letters are not cut off either."""
+    """Files have title, run and the same font size; even in a wider font no text is cut off."""
     visitor = visit(app)
     visitor.open("attention", layer="2", head="1")
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
@@ -133,8 +133,8 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", [view for view in VIEWS if view not in WITHOUT])
-def test_what_the_browser_draws_is_in_the_file(visit, app_of_demo: str, view: str):
-    """Of each figure, two hundred points or cells that Plotly holds, by lot, have their row in its table."""
+def test_drawn_points_are_in_saved_table(visit, app_of_demo: str, view: str):
+    """A sample of up to 200 points or cells that Plotly has drawn in each figure is found in its CSV."""
     visitor = visit(app_of_demo)
     path, query = VIEWS[view]
     visitor.open(path, **query)
@@ -146,11 +146,11 @@ def test_what_the_browser_draws_is_in_the_file(visit, app_of_demo: str, view: st
 
 
 def _compare(visitor, figure) -> int:
-    """Hold a figure's points against its table; returns how many."""
+    """Check a sample of a figure's points against its table; return the size of the sample."""
     expect(figure.locator(".main-svg").first).to_be_attached()
     name = figure.evaluate(NAME)
     if not visitor.page.locator(f".st-key-save_{name}").count():
-        return 0  # a small picture, which has no menu of its own
+        return 0  # a small picture without a menu
     _, content = visitor.save(visitor.files(name).get_by_role("button", name="CSV"))
     held = marks(go.Figure(figure.evaluate(TRACES)))
     chosen = random.Random(0).sample(held, min(200, len(held)))
@@ -159,9 +159,9 @@ def _compare(visitor, figure) -> int:
 
 
 @BOTH_SIZES
-def test_a_saved_lens_has_words_that_can_be_read(visit, app_of_demo: str, columns):
-    """In letters of a legible size; steps that have no room are counted in the small print."""
-    rows = 1 + read().config["num_hidden_layers"]  # of layers, and the embeddings
+def test_words_of_saved_lens_are_legible(visit, app_of_demo: str, columns):
+    """Fonts have at least 6.5 pixels; the small print says how many steps of the page have room in the file."""
+    rows = 1 + read().config["num_hidden_layers"]  # the embeddings and each layer
     visitor = visit(app_of_demo)
     visitor.open("query", first_steps="on", open="lens")
     expect(visitor.page.locator('[class*="st-key-scroll_"] .heatmap-label').first).to_be_attached()

@@ -1,4 +1,4 @@
-"""The Findings page in a browser: a small picture leads to its page, and the time bar names the phases of a run."""
+"""Tests of the Findings page in a browser: its pictures, and the phases that the time bar names."""
 
 import re
 from itertools import pairwise
@@ -10,11 +10,11 @@ from embryo_core import open as open_run
 from embryo_core.curves.phases import phases_of_log
 from tests.demo import PATH
 
-CELL = (930, 35 + 17)  # pixels: within the first row of the fourth column, the picture, on a wide page
+CELL = (930, 35 + 17)  # pixels, on a wide page: in the first row and the fourth column, which has the picture
 
 
-def test_a_click_on_a_picture_opens_its_page(visit, app):
-    """The first finding's curves are those of Tokens."""
+def test_click_on_picture_opens_its_page(visit, app):
+    """The first finding's curves are on the Tokens page."""
     visitor = visit(app)
     visitor.open("findings")
     table = visitor.page.get_by_test_id("stDataFrame").first
@@ -23,10 +23,10 @@ def test_a_click_on_a_picture_opens_its_page(visit, app):
 
 
 @pytest.mark.parametrize("width", [pytest.param(1400, marks=pytest.mark.slow), 1024])
-def test_the_time_bar_names_phases_where_there_is_room(visit, app_of_demo: str, width: int):
-    """All phases have their stretch; names do not run into each other, and each is on the screen.
+def test_time_bar_names_phases_if_wide_enough(visit, app_of_demo: str, width: int):
+    """Every phase is drawn, and the names neither overlap nor leave the screen.
 
-    The bar of a phone has no room to draw them, and names that of the step to screen readers.
+    The bar of a phone has no room for phases, but names the phase of the step to screen readers.
     """
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": width, "height": 900})

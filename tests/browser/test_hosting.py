@@ -1,4 +1,4 @@
-"""What the server refuses from anyone who can reach it."""
+"""Tests of requests that a hosted server refuses or answers."""
 
 import re
 import socket
@@ -27,8 +27,8 @@ SOCKET = (
 )
 
 
-def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor]) -> None:
-    """No page takes a file: whatever its size, a visitor who sends one with a session of their own gets 413."""
+def test_upload_is_refused(app: str, visit: Callable[[str], Visitor]) -> None:
+    """No page accepts a file, so a file of any size gets status 413, even with the ID of a valid session."""
     visitor, frames = visit(app), []
     visitor.page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(frame)))
     visitor.open()
@@ -36,22 +36,22 @@ def test_an_upload_is_refused(app: str, visit: Callable[[str], Visitor]) -> None
     sessions = set(re.findall(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", b" ".join(texts)))
     for size in (1, 2_000_000):
         answers = {visitor.page.evaluate(SEND, [session.decode(), size]) for session in sessions}
-        assert 413 in answers and answers <= {400, 413}  # 400: an id that is no session's
+        assert 413 in answers and answers <= {400, 413}  # 400: the ID is not that of a session
 
 
 @pytest.mark.parametrize(
     ("host", "status"), [("127.0.0.1", b"101"), ("localhost", b"101"), ("rebound.example", b"403")]
 )
-def test_a_foreign_host_name_gets_no_connection(app: str, host: str, status: bytes) -> None:
-    """A page of another name that resolves to this machine cannot open the app's WebSocket (DNS rebinding)."""
+def test_foreign_host_name_gets_no_connection(app: str, host: str, status: bytes) -> None:
+    """A page under another name that resolves to this machine cannot open the app's WebSocket (DNS rebinding)."""
     assert answer(app, "/_stcore/stream", host, SOCKET) == status
 
 
 @pytest.mark.parametrize(("settings", "host"), [({}, "any.example"), ({"EMBRYO_HOST": "demo.example"}, "demo.example")])
-def test_a_host_serves_visitors_from_the_procfile(tiny_results: Run, settings: dict[str, str], host: str) -> None:
-    """The line of the Procfile, run by a shell as a host does, opens a page under the name of the host.
+def test_procfile_serves_page_under_name_of_host(tiny_results: Run, settings: dict[str, str], host: str) -> None:
+    """A shell runs the line of the Procfile, as a hosting service does.
 
-    Without EMBRYO_HOST that is any name; with it, no other.
+    Without EMBRYO_HOST any name is accepted; with it, only that name opens a WebSocket.
     """
     line, port = (REPOSITORY / "Procfile").read_text(encoding="utf-8").removeprefix("web: "), free_port()
     root = tiny_results.path.parents[1]
@@ -63,7 +63,7 @@ def test_a_host_serves_visitors_from_the_procfile(tiny_results: Run, settings: d
 
 
 def answer(address: str, path: str, host: str, more: Sequence[str] = ()) -> bytes:
-    """Return the status with which a server answers a request of a page that it knows under the name `host`."""
+    """Return the status of a server's answer to a request by a page under the name `host`."""
     place = urlsplit(address)
     lines = (
         f"GET {path} HTTP/1.1",

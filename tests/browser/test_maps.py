@@ -1,4 +1,4 @@
-"""One map in every renderer of the browser: canvas, SVG and the self-contained page show the same colours."""
+"""Tests that all renderers of attention maps, canvas, SVG and the self-contained page, show the same colours."""
 
 import base64
 import io
@@ -21,8 +21,8 @@ from tests.conftest import copy_run, lengthen
 
 STEPS = (0, 8, 16)
 LEFT, TOP, SIDE = map_style.POSITIONS.left, map_style.POSITIONS.top, map_style.WIDEST
-CODE = 0.5 / 65535  # the page keeps a share of the largest weight to so much
-BYTE = 10 ** (map_style.DECADES / 254 / 2)  # the small multiples keep it to this factor
+CODE = 0.5 / 65535  # error of a share of the largest weight in the self-contained page
+BYTE = 10 ** (map_style.DECADES / 254 / 2)  # factor by which small multiples may miss a share
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -32,13 +32,13 @@ def decoded(url: str) -> np.ndarray:
 
 
 def drawn(canvas: Locator, size: int) -> np.ndarray:
-    """Colours [size, size, 3] of the squares of the map on a canvas, each read in its middle."""
+    """Return the colours [size, size, 3] of the squares of the map on a canvas, each read in its middle."""
     middles = ((np.arange(size) + 0.5) * SIDE / size).astype(int)
     return decoded(canvas.evaluate("canvas => canvas.toDataURL()"))[np.ix_(TOP + middles, LEFT + middles)]
 
 
 def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: str) -> None:
-    """Each colour [L, L, 3] is nearest to a share of the largest weight between `low` and `high` [L, L]."""
+    """Check that each colour [L, L, 3] is that of a share of the largest weight between `low` and `high` [L, L]."""
     positions = [map_style.colour_positions(np.clip(shares, 0, 1), 1.0, scale) for shares in (low, high)]
     half = 0.5 + 1e-4  # of a level; in float32, halves may be rounded either way
     first = np.maximum(np.ceil(255 * positions[0] - half), 0).astype(int)
@@ -49,23 +49,23 @@ def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: 
 
 
 def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:
-    """Return the maps of a drawing, [size, size] positions, a pixel for each weight."""
+    """Return the maps of a drawing: colours [size, size, 3], one for each weight."""
     maps = [decoded(image.get("{http://www.w3.org/1999/xlink}href")) for image in svg.iter(f"{SVG}image")]
     middles = [((np.arange(size) + 0.5) * len(one) / size).astype(int) for one in maps]
     return [one[np.ix_(middle, middle)] for one, middle in zip(maps, middles)]
 
 
 def saved(visitor, maps: str) -> tuple[str, ElementTree.Element]:
-    """Return the name and the root of the SVG file of these maps."""
+    """Save the SVG file of these maps; return its name and its root element."""
     name, content = visitor.save(visitor.files(maps).get_by_role("button", name="SVG", exact=True))
     return name, ElementTree.fromstring(content)
 
 
 @pytest.mark.parametrize("scale", [pytest.param("linear", marks=pytest.mark.slow), "log"])
-def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results, scale):
-    """At each step every square has the colour of its weight, at the same point of the canvas; the page has 16 bits.
+def test_canvas_svg_and_page_draw_same_colours(visit, app, offline, tiny_results, scale):
+    """At each step every square has the colour of its weight; the self-contained page stores weights in 16 bits.
 
-    Small multiples have these colours too.
+    The small multiples are checked too.
     """
     history = read_averaged(tiny_results, 2, 1)
     end = map_style.end_of(history)
@@ -99,7 +99,7 @@ def test_canvas_svg_and_page_draw_the_same_map(visit, app, offline, tiny_results
 
 
 def check_small_multiples(visitor, run: Run, scale: str) -> None:
-    """Check each head by itself: its colours end at its own percentile; a byte keeps a share to 1.4 %."""
+    """Check the small multiples: each head's colours end at its own percentile, and a byte keeps a share to 1.4 %."""
     name, svg = saved(visitor, "tiny-attention-all-heads")
     assert name == "tiny-attention-all-heads-step16.svg"
     heads = [read_averaged(run, layer, head) for layer in (1, 2) for head in (1, 2)]
@@ -110,17 +110,17 @@ def check_small_multiples(visitor, run: Run, scale: str) -> None:
         expect_colours(picture, low, share * BYTE, scale)
 
 
-def test_maps_of_a_run_that_is_counted_otherwise_say_so(offline, tiny_results):
-    """The page that is sent on has words where there are no updates; the dashboard draws by the same function."""
+def test_page_of_maps_names_unit_of_steps(offline, tiny_results):
+    """The steps of the run count words, so the self-contained page shows a number of words."""
     offline.open(html_page(replace(read_averaged(tiny_results, 2, 1), step_unit=StepUnit.WORDS)))
     expect(offline.page.locator("#step")).to_have_text("16 words")
 
 
-def test_the_page_begins_by_itself_unless_less_motion_is_wished(offline, tiny_results):
-    """A reader who has asked the system for less motion begins it with Play."""
+def test_animation_starts_unless_reduced_motion_is_preferred(offline, tiny_results):
+    """A reader who prefers reduced motion starts the animation with Play."""
     page = html_page(read_averaged(tiny_results, 2, 1))
     play = offline.page.locator("#play")
-    offline.page.add_init_script("window.setInterval = () => 1")  # it does not play to its end
+    offline.page.add_init_script("window.setInterval = () => 1")  # keeps the animation at its start
     for motion, state in (("no-preference", "Pause"), ("reduce", "Play")):
         offline.page.emulate_media(reduced_motion=motion)
         offline.open(page)
@@ -131,7 +131,7 @@ def test_the_page_begins_by_itself_unless_less_motion_is_wished(offline, tiny_re
 
 @pytest.fixture
 def long_run(tiny_run: Run, tmp_path) -> Run:
-    """Return a run whose maps are those of more steps than the page reads together; they grow with the step."""
+    """Return a run with maps at more steps than the page reads together; the weights grow with the step."""
     run = copy_run(tiny_run, tmp_path)
     lengthen(run, range(100, 100 + MAPS + 5))
     for checkpoint in runs.checkpoints(run):
@@ -144,8 +144,8 @@ def long_run(tiny_run: Run, tmp_path) -> Run:
 
 
 @pytest.mark.slow
-def test_the_small_multiples_of_a_long_series_have_the_chosen_step_too(visit, long_run):
-    """One that is not among those that are read together, in their colours; and another once it is chosen."""
+def test_small_multiples_of_long_series_include_chosen_step(visit, long_run):
+    """A step outside those read together is drawn on their colour scale; one that is not read shows an earlier step."""
     steps = [checkpoint.step for checkpoint in runs.checkpoints(long_run)]
     together = step_scales.log_spaced(steps, MAPS)
     alone = [step for step in steps if step not in together]

@@ -1,4 +1,4 @@
-"""Every page in a browser: it opens, the step and the view follow the user, figures download, trouble is explained."""
+"""Tests of every page in a browser: navigation, the time bar, links, downloads, and messages about missing data."""
 
 import csv
 import io
@@ -23,33 +23,33 @@ def time_bar(visitor) -> Locator:
 
 
 def step_shown(visitor) -> Locator:
-    """Return the step that the time bar reads."""
+    """Return the step that the time bar shows."""
     return visitor.page.locator(".reading .step")
 
 
 def press(visitor, key: str) -> None:
-    """Move the time bar by a key."""
+    """Press a key on the time bar."""
     time_bar(visitor).press(key)
 
 
 def ask(visitor, text: str) -> None:
-    """Enter a text on the Query page by the keyboard."""
+    """Enter a text on the Query page and ask it by the keyboard."""
     box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
     box.fill(text)
     box.press("Control+Enter")
 
 
 def downloaded(visitor, button: Locator) -> tuple[str, str]:
-    """(file name, content) of what this button saves."""
+    """Return the name and the content of the file that this button saves."""
     with visitor.page.expect_download() as download:
         button.click()
     return download.value.suggested_filename, download.value.path().read_text(encoding="utf-8")
 
 
 def points_and_line(visitor) -> tuple[list[float], float]:
-    """Where the points of the first figure's first curve stand, and its line at the chosen step: pixels of the page.
+    """Return the positions of the first figure's first curve and of its line at the chosen step, in pixels of the page.
 
-    Both are read at one moment, once the figure has stopped changing: its first layout has no room for the legend yet.
+    Both are read at once, after the figure has stopped changing: its first layout has no room for the legend yet.
     """
     figure = visitor.page.locator(".js-plotly-plot").first
     expect(figure.locator(".shapelayer path")).to_be_attached()
@@ -60,18 +60,18 @@ def points_and_line(visitor) -> tuple[list[float], float]:
 
 
 def shares(places: list[float]) -> list[float]:
-    """Places from the first (0) to the last (1)."""
+    """Return places as shares of the way from the first (0) to the last (1)."""
     return [(place - places[0]) / (places[-1] - places[0]) for place in places]
 
 
-# === Opening, and going from page to page ===
+# === Navigation ===
 
 
 def test_every_page_opens_from_navigation_at_chosen_step(visit, app):
-    """One visit through all pages and back: the step is in the URL of each, and its first figure's files can be saved.
+    """One visit goes through all pages and back: the URL of each has the step, and its first figure can be saved.
 
-    SVG is a vector graphic, CSV the rows that the figure was drawn from. There is no exception box, no error in the
-    browser, no request to elsewhere.
+    The SVG is a vector graphic, and the CSV has the rows of the figure. There is no exception on a page, no error in
+    the browser, and no request to another host.
     """
     visitor = visit(app)
     visitor.open()
@@ -93,8 +93,8 @@ def test_every_page_opens_from_navigation_at_chosen_step(visit, app):
         visitor.close_files()
 
 
-def test_a_reopened_url_restores_the_view(visit, app):
-    """The URL of one window shows the same step, scale and choices in another."""
+def test_url_restores_view_in_another_window(visit, app):
+    """The second window has the same step, scale and metric, and the same URL."""
     visitor = visit(app)
     visitor.open("tokens")
     press(visitor, "Home")
@@ -118,8 +118,8 @@ def test_a_reopened_url_restores_the_view(visit, app):
 # === The time bar ===
 
 
-def test_dragging_the_time_bar_chooses_the_nearest_checkpoint(visit, app):
-    """Where the pointer lets go, the nearest checkpoint is chosen."""
+def test_dragging_time_bar_chooses_nearest_checkpoint(visit, app):
+    """The bar shows the checkpoint nearest to the pointer, and the URL has it after the pointer is released."""
     visitor = visit(app)
     visitor.open(scale="linear")
     box = time_bar(visitor).bounding_box()
@@ -132,8 +132,8 @@ def test_dragging_the_time_bar_chooses_the_nearest_checkpoint(visit, app):
     visitor.expect_query(step="8")
 
 
-def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app):
-    """Checkpoints divide the bar and a figure in the same ratio, and the line at a step goes through its points."""
+def test_time_bar_and_figures_share_scale_of_steps(visit, app):
+    """Checkpoints divide the bar and a figure in the same ratios, and the line at the step goes through its points."""
     visitor = visit(app)
     for scale in ("linear", "log"):
         visitor.open("tokens", scale=scale, step="8")
@@ -146,7 +146,7 @@ def test_marks_on_the_time_bar_stand_above_the_points_of_a_figure(visit, app):
 
 
 def test_page_shows_chosen_step_before_server_answers(visit, app):
-    """The line of a figure moves with the time bar, and tables wait visibly until they are drawn at that step."""
+    """The line of a figure moves with the time bar, and the page is marked as waiting until it is drawn at the step."""
     visitor = visit(app)
     visitor.open("tokens", scale="log", step="16")
     waiting = visitor.page.locator("html[data-embryo-waiting]")
@@ -162,11 +162,11 @@ def test_page_shows_chosen_step_before_server_answers(visit, app):
     expect(waiting).to_have_count(0)
 
 
-# === What the pages answer ===
+# === Answers ===
 
 
-def test_an_attention_map_is_drawn_and_changes_with_the_step(visit, app):
-    """The maps are redrawn in the browser while the time bar moves."""
+def test_attention_map_follows_time_bar(visit, app):
+    """The map at step 0 differs from that at the last step; the page has one Play button, that of the time bar."""
     visitor = visit(app)
     visitor.open("attention")
     canvas = visitor.page.locator("canvas").first
@@ -181,8 +181,8 @@ def test_an_attention_map_is_drawn_and_changes_with_the_step(visit, app):
     )
 
 
-def test_a_query_is_answered_at_the_chosen_step_and_over_all(visit, app):
-    """A sentence with [MASK] gives answers at this step and a curve; one without, and 14,000 characters, what to do."""
+def test_query_is_answered_at_chosen_step_and_over_all(visit, app):
+    """A text without [MASK] and one of 14,000 characters get a message, a text with one [MASK] answers and a curve."""
     visitor = visit(app)
     visitor.open("query")
     for text, answer in (("Paris is a city .", "The text has no [MASK]"), ("[MASK] " * 2000, "at most")):
@@ -190,7 +190,7 @@ def test_a_query_is_answered_at_the_chosen_step_and_over_all(visit, app):
         expect(visitor.page.get_by_test_id("stAlert").filter(has_text=answer)).to_be_visible()
         visitor.settle()
     visitor.page.get_by_role("textbox", name="Text with [MASK]").fill("Berlin is the capital of [MASK] .")
-    visitor.page.get_by_role("button", name="Ask", exact=True).click()  # it takes what was just typed
+    visitor.page.get_by_role("button", name="Ask", exact=True).click()  # takes the text just typed
     visitor.expect_query(text="Berlin is the capital of [MASK] .")
     visitor.settle()
     expect(visitor.page.get_by_role("heading", name="At step 16")).to_be_visible()
@@ -198,11 +198,11 @@ def test_a_query_is_answered_at_the_chosen_step_and_over_all(visit, app):
     expect(visitor.page.locator(".js-plotly-plot").first).to_be_visible()
 
 
-# === Trouble ===
+# === Missing data ===
 
 
-def test_without_any_run_a_page_says_what_to_run(visit, app_without_runs):
-    """An empty data folder gives the command of pretraining."""
+def test_pages_without_runs_show_pretraining_command(visit, app_without_runs):
+    """The data root is empty."""
     visitor = visit(app_without_runs)
     visitor.open()
     for title in PAGES:
@@ -210,8 +210,8 @@ def test_without_any_run_a_page_says_what_to_run(visit, app_without_runs):
         expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m pretrain")
 
 
-def test_without_results_a_page_says_what_to_run(visit, app_with_damage):
-    """A run that was not evaluated gives the command of evaluation."""
+def test_pages_without_results_show_evaluation_command(visit, app_with_damage):
+    """The command names the run, which was not evaluated."""
     visitor = visit(app_with_damage)
     visitor.open(run="unevaluated")
     for title in EVALUATED:
@@ -219,8 +219,8 @@ def test_without_results_a_page_says_what_to_run(visit, app_with_damage):
         expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m embryo_core evaluate unevaluated")
 
 
-def test_broken_results_are_named_and_the_cure_too(visit, app_with_damage):
-    """A truncated parquet file gives one sentence with its name and the command that writes it again."""
+def test_broken_results_are_named_with_evaluation_command(visit, app_with_damage):
+    """One message names the truncated Parquet file and the command that writes it again."""
     visitor = visit(app_with_damage)
     visitor.open(run="broken")
     for title in EVALUATED:

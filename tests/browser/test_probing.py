@@ -1,4 +1,4 @@
-"""The Probing page in a browser: what a click chooses, what a link restores, and that nothing is covered."""
+"""Tests of the Probing page in a browser: clicks, links, saved figures, and layout."""
 
 import csv
 import io
@@ -15,7 +15,7 @@ from tests.browser.conftest import serve
 from tests.conftest import copy_run
 from tests.probed import F1, STEPS, write_probes
 
-SECTIONS = {  # of the page: its figures, from above
+SECTIONS = {  # the figures of each section of the page, from top to bottom
     "tasks": ("tasks",),
     "layers": ("layers", "heat map"),
     "order": ("expected layer", "two tasks", "peaks"),
@@ -44,7 +44,7 @@ LABELS = """(plot) => [...plot.querySelectorAll(".xaxislayer-above text")]  // e
 
 @pytest.fixture(scope="module")
 def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of the app on a run with made results of probing."""
+    """Yield the address of the app on a run with artificial results of probing."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("probed"))
     write_probes(run)
     with serve(run.path.parents[1]) as address:
@@ -52,20 +52,20 @@ def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def figure(visitor, name: str) -> Locator:
-    """Return a figure of the section that is open, by its name in SECTIONS."""
+    """Return a figure of the open section by its name in SECTIONS."""
     (place,) = [figures.index(name) for figures in SECTIONS.values() if name in figures]
     return visitor.page.locator(".js-plotly-plot").nth(place)
 
 
 def drawn(visitor, name: str) -> Locator:
-    """Return a figure, once the section's last one is drawn: then nothing moves any more."""
+    """Return a figure once the section's last one has been drawn, after which nothing moves."""
     (last,) = [figures[-1] for figures in SECTIONS.values() if name in figures]
     expect(figure(visitor, last).locator(".nsewdrag").first).to_be_attached()
     return figure(visitor, name)
 
 
 def click_point(visitor, name: str, trace: int, index: int, hint: str) -> None:
-    """Click a point of a figure once it answers the pointer with this hint."""
+    """Click a point of a figure once it shows this hint at the pointer."""
     drawn(visitor, name).scroll_into_view_if_needed()
     one = figure(visitor, name)
     visitor.point_at(lambda: one.evaluate(POINT, [trace, index]), one.locator(".hoverlayer"), hint)
@@ -73,12 +73,12 @@ def click_point(visitor, name: str, trace: int, index: int, hint: str) -> None:
 
 
 def trace_named(visitor, name: str, trace: str) -> int:
-    """Return the place of the trace that the legend calls so."""
+    """Return the index of the trace with this name in the legend."""
     return drawn(visitor, name).evaluate("(plot, name) => plot.data.findIndex((one) => one.name === name)", trace)
 
 
-def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
-    """Six figures in three sections, each saved as a vector graphic from the menu below it."""
+def test_every_section_draws_and_saves_its_figures(visit, probed):
+    """Three sections have six figures, and the menu below each saves it as a vector graphic."""
     visitor = visit(probed)
     visitor.open()
     visitor.follow("Probing")
@@ -99,8 +99,8 @@ def test_the_page_opens_from_the_navigation_with_all_its_figures(visit, probed):
         visitor.close_files()
 
 
-def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
-    """Every figure follows, the probe's own training among them once it is opened."""
+def test_click_in_heat_map_chooses_layer_and_step(visit, probed):
+    """The opened figure of the probe's training follows the choice."""
     visitor = visit(probed)
     visitor.open("probing", probing="layers")
     visitor.page.get_by_text("How the probe was trained").click()
@@ -115,7 +115,7 @@ def test_a_click_in_the_heat_map_chooses_layer_and_step(visit, probed):
 
 
 def test_click_on_point_chooses_task_layer_and_step(visit, probed):
-    """A point of a task chooses task and step, a peak its layer as well; a point of the path of two tasks, a step."""
+    """A curve's point chooses task and step, a peak also the layer, and the path of two tasks only the step."""
     visitor = visit(probed)
     visitor.open("probing", probing="tasks")
     click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic roles"), 1, "step 8:")
@@ -131,8 +131,8 @@ def test_click_on_point_chooses_task_layer_and_step(visit, probed):
     visitor.settle()
 
 
-def test_a_link_shows_the_same_to_somebody_else(visit, probed):
-    """Choices made by hand are in the address. The table below the heat map has every cell, as measured."""
+def test_link_restores_choices_in_another_window(visit, probed):
+    """Section and score are restored. Before that, the CSV of the heat map is checked to have every cell's F1 and n."""
     visitor = visit(probed)
     visitor.open("probing", probing="layers")
     _, content = visitor.save(visitor.files("tiny-pos-f1-map").get_by_role("button", name="CSV"))
@@ -151,8 +151,8 @@ def test_a_link_shows_the_same_to_somebody_else(visit, probed):
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.slow)])
-def test_steps_below_a_heat_map_never_touch(visit, app_of_demo: str, width: int):
-    """The demo has many steps: a phone has room for some of them, and a tablet for more or all."""
+def test_step_labels_of_heat_map_do_not_overlap(visit, app_of_demo: str, width: int):
+    """The demo has many steps: a phone labels only some of them, and a tablet more or all."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": width, "height": 1000})
     visitor.open("probing", probing="layers")
@@ -165,8 +165,8 @@ def test_steps_below_a_heat_map_never_touch(visit, app_of_demo: str, width: int)
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 900])
 @pytest.mark.parametrize("scale", ["log", "linear"])
-def test_nothing_lies_upon_the_data_or_beside_the_page(visit, probed, width: int, scale: str):
-    """Legends and colour bars keep off the data, and the page is as wide as the window."""
+def test_legends_keep_off_data_and_page_fits_window(visit, probed, width: int, scale: str):
+    """Legends and colour bars are outside the plots, and no page is wider than its window."""
     visitor = visit(probed)
     visitor.page.set_viewport_size({"width": width, "height": 1000})
     for section, figures in SECTIONS.items():

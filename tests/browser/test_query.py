@@ -1,4 +1,4 @@
-"""The Query page in a browser: a lens cell pinned, a fact asked, files saved, links opened elsewhere, markup inert."""
+"""Tests of the Query page in a browser: rounds, links, facts, comparisons, files, inert markup, and browser history."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ from tests.conftest import copy_run, lengthen
 TEXT = "Paris is the capital of [MASK] ."
 OTHER = "The [MASK] sat ."
 MARKUP = "</script><img src=x onerror=window.hurt=1><b>**bold**</b> $x$ :red[x] [MASK]"
-LONG = 700  # checkpoints: a reader has time to press Stop before all are asked
+LONG = 700  # checkpoints, so that a reader has time to press Stop before all are asked
 FIRST_QUERY = 90_000  # milliseconds: the first question to a server imports torch
 
 
@@ -26,12 +26,12 @@ def open_query(visitor, text: str = TEXT, **query: str) -> None:
 
 
 def figure(visitor, name: str) -> Locator:
-    """Return the chart whose files have this name, once it is drawn: the one before stays on the page until then."""
+    """Return the chart whose files have this name once it is drawn; until then the page shows an earlier one."""
     return visitor.page.locator(f'.st-key-figure_{name}[data-stale="false"] .js-plotly-plot')
 
 
 def choose(visitor, label: str, typed: str) -> None:
-    """Type into a select box and take the first hit; a page still being drawn would close its list."""
+    """Type into a select box and take the first hit, at rest, since a page that is being drawn would close the list."""
     visitor.rest()
     box = visitor.page.get_by_role("combobox", name=label)
     box.click()
@@ -41,14 +41,14 @@ def choose(visitor, label: str, typed: str) -> None:
 
 
 def saved(visitor, button: Locator) -> tuple[str, bytes]:
-    """Return name and content of the file that this button saves."""
+    """Return the name and the content of the file that this button saves."""
     with visitor.page.expect_download() as download:
         button.click()
     return download.value.suggested_filename, download.value.path().read_bytes()
 
 
 def click_cell(visitor, name: str, column: int, row: int) -> None:
-    """Click the cell of a lens, counted from the lower left, once it answers the pointer."""
+    """Click the cell of a lens, counted from the lower left, once it shows a hint at the pointer."""
     x, y = figure(visitor, name).evaluate(
         """(plot, [x, y]) => {
             const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect();
@@ -64,8 +64,8 @@ def click_cell(visitor, name: str, column: int, row: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_run: Run, tmp_path: Path):
-    """The line counts up by itself until it is stopped, then goes on to the last checkpoint, and disappears."""
+def test_long_series_is_asked_in_rounds_and_can_be_stopped(visit, tiny_run: Run, tmp_path: Path):
+    """The line of progress counts until it is stopped, and after Go on to the last checkpoint, when it disappears."""
     lengthen(copy_run(tiny_run, tmp_path), range(100, 100 + LONG - 3))
     with serve(tmp_path) as address:
         visitor = visit(address)
@@ -86,8 +86,8 @@ def test_a_long_series_is_drawn_as_it_is_asked_and_can_be_stopped(visit, tiny_ru
 # === Links ===
 
 
-def test_a_copied_link_shows_the_same_view_in_a_fresh_window(visit, app):
-    """The same text, word, step, choices, and the pinned cell of the lens, which a click put into the URL."""
+def test_copied_link_restores_view_in_new_window(visit, app):
+    """Text, word, step and the pinned cell of the lens are restored; folding the lens removes its URL parameters."""
     visitor = visit(app)
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app)
     open_query(visitor, step="8", word="London", probability="log")
@@ -116,11 +116,11 @@ def test_a_copied_link_shows_the_same_view_in_a_fresh_window(visit, app):
     assert not {"pin", "open"} & other.query().keys()
 
 
-# === What is asked ===
+# === Questions ===
 
 
-def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
-    """A relation and a subject fill the text; the true object has its own line, the stored answer is beside it."""
+def test_fact_is_found_by_typing_and_marked_in_figure(visit, app):
+    """Relation and subject fill the text; the true object has its own curve, and the stored answer is mentioned."""
     visitor = visit(app)
     visitor.open("query")
     visitor.page.get_by_text("A fact, a word to track, a comparison").click()
@@ -133,8 +133,8 @@ def test_a_fact_is_found_by_typing_and_marked_in_the_figures(visit, app):
     expect(visitor.page.get_by_text("is the answer stored when the run was evaluated on LAMA.")).to_be_visible()
 
 
-def test_a_word_and_a_fact_lead_here(visit, app):
-    """A button below a chosen word asks a sentence in which it is followed; one beside a fact asks its question."""
+def test_word_and_fact_of_other_pages_can_be_asked(visit, app):
+    """The button of a chosen word asks a sentence and tracks the word; the button of a fact asks its question."""
     visitor = visit(app)
     visitor.open("tokens", step="8")
     table = visitor.page.get_by_test_id("stDataFrame").first
@@ -158,8 +158,8 @@ def test_a_word_and_a_fact_lead_here(visit, app):
     assert visitor.query()["subject"] and "[MASK]" in visitor.query()["text"]
 
 
-def test_two_sentences_share_their_axes_and_name_their_question(visit, app):
-    """Side by side on the same axes under one heading each; one below the other every answer names its question."""
+def test_two_sentences_share_axes_and_are_labelled(visit, app):
+    """Side by side each sentence has one heading; in a narrow window every part of an answer repeats its sentence."""
     visitor = visit(app)
     open_query(visitor, compare="text", text2=OTHER)
     ranges = [
@@ -178,8 +178,8 @@ def test_two_sentences_share_their_axes_and_name_their_question(visit, app):
     expect(cells.last).to_contain_text(OTHER)
 
 
-def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo: str):
-    """It is wrapped if a line is too short for it, as on a phone; the demo's model is sure of it."""
+def test_long_joint_answer_is_wrapped_on_phone(visit, app_of_demo: str):
+    """The final answer, which the demo's model gives confidently, is longer than a line and is not cut off."""
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": 390, "height": 1000})
     again = "the [MASK] States of America and the United [MASK] of America and the United States of [MASK] ."
@@ -193,8 +193,8 @@ def test_the_final_answer_to_many_masks_is_shown_whole(visit, app_of_demo: str):
 # === Files ===
 
 
-def test_figures_are_saved_as_svg_png_and_csv(visit, app):
-    """Each figure has a menu of files under its name; the lens is wider than the page."""
+def test_figures_are_saved_under_their_names(visit, app):
+    """The rank curve is saved as CSV; the lens, which is wider than the page, as SVG, PNG and CSV."""
     visitor = visit(app)
     open_query(visitor, curves="rank", open="lens")
     for name, pictures in (("tiny-query-rank", {}), ("tiny-query-lens", {"svg": b"<svg", "png": b"\x89PNG"})):
@@ -209,8 +209,8 @@ def test_figures_are_saved_as_svg_png_and_csv(visit, app):
 # === Safety ===
 
 
-def test_typed_markup_is_never_run_nor_rendered(visit, app):
-    """A script, an image with a handler, HTML and Markdown stay text, typed anywhere; nothing executes."""
+def test_typed_markup_is_neither_run_nor_rendered(visit, app):
+    """A script, an image with a handler, HTML and Markdown are typed in every box."""
     visitor = visit(app)
     open_query(visitor, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
     visitor.rest()  # an image would have failed to load by now
@@ -219,11 +219,11 @@ def test_typed_markup_is_never_run_nor_rendered(visit, app):
     assert visitor.page.locator("b:has-text('**bold**'), strong:has-text('bold')").count() == 0
 
 
-# === Going about ===
+# === Browser history ===
 
 
-def test_back_leaves_a_page_at_once(visit, app):
-    """One press of Back returns to the page before, with its state, and another to the one before that."""
+def test_back_returns_to_previous_page_at_once(visit, app):
+    """After two links, two presses of Back show the two pages before."""
     visitor = visit(app)
     visitor.open("tokens")
     visitor.follow("Knowledge")
@@ -231,14 +231,14 @@ def test_back_leaves_a_page_at_once(visit, app):
     visitor.follow("Query")
     visitor.expect_query(step="16")
     for title in ("Knowledge", "Tokens"):
-        visitor.rest()  # a component that has just appeared may ask for one more run of its page
+        visitor.rest()  # a component that has just appeared may request one more run of its page
         visitor.page.go_back()
         expect(visitor.heading(title)).to_be_visible()
         visitor.settle()
 
 
-def test_parameters_that_come_before_their_page_are_no_place_of_their_own(visit, app):
-    """A busy browser may add those of the next page to this one's address; the next page then replaces it."""
+def test_early_parameters_of_next_page_add_no_history_entry(visit, app):
+    """A busy browser may add the next page's parameters to the current URL; the next page then replaces that entry."""
     visitor = visit(app)
     visitor.open("tokens")
     visitor.expect_query(step="16")
@@ -255,7 +255,7 @@ LATE = """
         const late = "while (!location.search.includes('step')) await new Promise((go) => setTimeout(go, 50));";
         return create(blob.type === "text/javascript" ? new Blob([late, blob], blob) : blob);
     };
-"""  # scripts of components run when the address is complete
+"""  # delays the scripts of components until the URL is complete
 
 
 @pytest.mark.parametrize(
@@ -263,8 +263,8 @@ LATE = """
     [({}, LATE), pytest.param({"run": "tiny"}, "", marks=pytest.mark.slow)],
     ids=["bare, late", "partial, in time"],
 )
-def test_back_leaves_a_page_whose_address_was_completed(visit, app, link: dict[str, str], script: str):
-    """The first page's address, without parameters or with those of a link, is no place beside the full one."""
+def test_back_skips_url_that_page_completed(visit, app, link: dict[str, str], script: str):
+    """The URL of a link with few or no parameters and the one that the page completes are a single history entry."""
     visitor = visit(app)
     visitor.page.add_init_script(script)
     visitor.open("overview", run="tiny", step="16", scale="log")
@@ -281,8 +281,8 @@ def test_back_leaves_a_page_whose_address_was_completed(visit, app, link: dict[s
     expect(visitor.page).to_have_url(tokens)
 
 
-def test_back_with_nothing_before_stays_on_the_first_page(visit, app):
-    """The first address is then what Back leads to, and is complete."""
+def test_back_on_first_page_stays_there(visit, app):
+    """In a new window Back leads to the first URL, which the page has completed."""
     opener = visit(app)
     opener.page.context.add_init_script(LATE)
     with opener.page.expect_popup() as window:
@@ -294,5 +294,5 @@ def test_back_with_nothing_before_stays_on_the_first_page(visit, app):
     assert visitor.page.evaluate("navigation.entries().length") == 2
     visitor.page.go_back()
     expect(visitor.heading("Tokens")).to_be_visible()
-    expect(visitor.page).to_have_url(tokens)  # not at once: the script hears of Back after the browser
+    expect(visitor.page).to_have_url(tokens)  # not at once: the script is notified after the browser has gone back
     assert not visitor.errors

@@ -1,4 +1,4 @@
-"""Your sentence in a browser that reaches the app alone: bertviz draws, a head is followed, hostile text stays text."""
+"""Tests of the section Your sentence in a browser: bertviz, one head over the steps, and hostile text."""
 
 import io
 
@@ -25,12 +25,12 @@ FRAMES_SEEN = """() => {
 
 @pytest.fixture
 def weights() -> np.ndarray:
-    """Attention of two layers with two heads over the tokens, none too faint to be drawn."""
+    """Return attention weights [2 layers, 2 heads, 4, 4] over TOKENS, none too faint to be drawn."""
     return np.full((2, 2, 4, 4), 0.05) + 0.8 * np.eye(4)
 
 
 def bertviz(visitor) -> FrameLocator:
-    """Return what bertviz draws on the page."""
+    """Return the frame in which bertviz draws."""
     return visitor.page.frame_locator('iframe[title^="bertviz"]')
 
 
@@ -38,7 +38,7 @@ def bertviz(visitor) -> FrameLocator:
 
 
 def go_to_first_step(visitor) -> None:
-    """Go to another step, and expect something drawn at every frame on the way."""
+    """Go to step 0, and check that bertviz is never blank in between."""
     visitor.page.evaluate(FRAMES_SEEN)
     visitor.page.locator(".bar .track").press("Home")
     visitor.expect_query(step="0")
@@ -48,8 +48,8 @@ def go_to_first_step(visitor) -> None:
     assert visitor.page.evaluate("window.blank") == 0
 
 
-def test_bertviz_draws_every_link_of_the_head_view(visit, app):
-    """Every piece is left and right; links of a head left out are invisible, and it stays so at the next step."""
+def test_head_view_draws_links_and_keeps_choices(visit, app):
+    """Every piece is drawn on both sides; the hidden head and the chosen layer stay so at another step."""
     visitor = visit(app)
     visitor.open("attention", section="sentence", sentence="The cat sat .")
     frame = bertviz(visitor)
@@ -67,8 +67,8 @@ def test_bertviz_draws_every_link_of_the_head_view(visit, app):
     expect(lines.first).to_have_attribute("stroke-opacity", "0")
 
 
-def test_a_head_of_the_model_view_is_shown_large(visit, app):
-    """A click opens the head with its pieces, and it stays open at the next step; layers are chosen above."""
+def test_click_in_model_view_enlarges_head(visit, app):
+    """The head is shown with its pieces, and stays open at another step; the link has chosen layer 2."""
     visitor = visit(app)
     visitor.open("attention", section="sentence", heads="model", layers="2")
     frame = bertviz(visitor)
@@ -81,7 +81,7 @@ def test_a_head_of_the_model_view_is_shown_large(visit, app):
 
 
 def test_bertviz_frame_fits_its_content_and_follows_dark_scheme(visit, app):
-    """In both views nothing is cut off below, and on a dark page the background of its light letters is dark."""
+    """In both views nothing is cut off at the bottom, and on a dark page the background is dark."""
     visitor = visit(app)
     visitor.page.emulate_media(color_scheme="dark")
     for view in ("head", "model"):
@@ -95,10 +95,10 @@ def test_bertviz_frame_fits_its_content_and_follows_dark_scheme(visit, app):
             assert max(picture.convert("RGB").getpixel((picture.width - 2, picture.height - 2))) < 60
 
 
-def test_one_head_follows_the_time_bar_without_the_server(visit, app):
-    """What the time bar sends to the page while it is dragged, and the server only at the end, draws the map anew.
+def test_one_head_follows_time_bar_without_server(visit, app):
+    """The event that the time bar sends to the page while it is dragged draws the map of another step.
 
-    Its animations can be saved: the GIF is one, and the page names its head.
+    The animation of the head can be saved as GIF and as HTML.
     """
     visitor = visit(app)
     visitor.open("attention", section="sentence", layer="2", head="1")
@@ -121,8 +121,8 @@ def test_one_head_follows_the_time_bar_without_the_server(visit, app):
     assert b"tiny, layer 2, head 1" in content
 
 
-def test_a_hostile_sentence_is_only_read(visit, app):
-    """Typed into the field, it runs nothing, on the page or in the frame."""
+def test_hostile_sentence_runs_no_script(visit, app):
+    """The sentence is typed into the box; no script runs on the page or in the frame."""
     visitor = visit(app)
     visitor.open("attention", section="sentence")
     box = visitor.page.get_by_role("textbox", name="Your sentence")
@@ -136,11 +136,11 @@ def test_a_hostile_sentence_is_only_read(visit, app):
     assert bertviz(visitor).locator("img").count() == 0
 
 
-# === The documents by themselves, with no network at all ===
+# === Documents without a network ===
 
 
 def test_hostile_tokens_are_drawn_as_text(offline, weights):
-    """Both views of bertviz show a token that closes a script, letter by letter, and run nothing of it."""
+    """Both views of bertviz show a token that closes a script literally, and run no script of it."""
     offline.open(head_view(weights, TOKENS, [1, 2], 1).html)
     assert tuple(offline.page.locator("#left text").all_text_contents()) == TOKENS
     assert offline.page.locator("line").count() == 2 * 16
@@ -153,8 +153,8 @@ def test_hostile_tokens_are_drawn_as_text(offline, weights):
     assert offline.page.evaluate("window.hacked") is None
 
 
-def test_faint_links_are_left_out_and_the_others_stay_in_place(offline, weights):
-    """A link below 0.01 is no line; the next one still leads to its own token."""
+def test_faint_links_are_left_out(offline, weights):
+    """Links below 0.01 have no line, and the line after them still leads to its own token."""
     weights[:, :, 0] = [0.3, 0.004, 0.004, 0.692]
     offline.open(head_view(weights, TOKENS, [1, 2], 1).html)
     first = offline.page.locator("#attention .headAttention").first.locator(".tokenAttention").first.locator("line")
@@ -163,8 +163,8 @@ def test_faint_links_are_left_out_and_the_others_stay_in_place(offline, weights)
     assert first.nth(1).get_attribute("y2") == str(30 + 3.5 * 22.5)
 
 
-def test_a_foreign_script_does_not_run(offline, weights):
-    """Were the escaping to fail, the document's own policy would still stop a script and a handler."""
+def test_content_security_policy_blocks_foreign_script(offline, weights):
+    """If escaping failed, the document's policy would still block a script and an event handler."""
     html = head_view(weights, TOKENS, [1, 2], 1).html
     offline.open(html.replace("</body>", FOREIGN + "</body>"))
     expect(offline.page.locator("img")).to_have_count(1)
@@ -172,8 +172,8 @@ def test_a_foreign_script_does_not_run(offline, weights):
 
 
 @pytest.mark.parametrize("tokens", [(), TOKENS], ids=("averaged maps", "a sentence"))
-def test_an_animation_plays_offline_to_its_end(offline, weights, tokens):
-    """It plays at once, stops at the last step; the slider goes back, play starts again, the pointer shows weights."""
+def test_animation_plays_offline_to_last_step(offline, weights, tokens):
+    """It starts by itself and stops at the last step; slider, Play and the weights at the pointer work."""
     maps = np.stack([weights[0, 0] / k for k in (4, 2, 1)])
     offline.open(
         html_page(HeadHistory("tiny", 2, 1, HOSTILE, np.array([0, 8, 16]), maps, tokens, step_unit=StepUnit.UPDATES))

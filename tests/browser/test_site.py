@@ -1,4 +1,4 @@
-"""A static site in Chromium, from files alone and with the network cut off."""
+"""Tests of a static site in Chromium, opened from files without a network."""
 
 import csv
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.browser.conftest import PATIENCE, WINDOW
 
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
-    """Yield a page without a network, which fails on any error and any request to a host."""
+    """Yield a page without a network; any error and any request to a host fails the test."""
     context = chromium.new_context(**WINDOW, offline=True, accept_downloads=True)
     page = context.new_page()
     page.set_default_timeout(PATIENCE)
@@ -29,8 +29,8 @@ def page(chromium: Browser) -> Iterator[Page]:
     assert not faults
 
 
-def test_each_page_opens_and_draws(tiny_site: Path, page: Page):
-    """Every page of the menu says something, and those with figures draw one."""
+def test_every_page_opens_and_draws_its_figures(tiny_site: Path, page: Page):
+    """Every page of the menu has a headline or a section; Overview, Tokens and Probing draw a figure."""
     page.goto((tiny_site / "index.html").as_uri())
     expect(page.locator(".note strong")).to_have_text("Note")
     titles = page.locator("nav a").all_inner_texts()
@@ -42,8 +42,8 @@ def test_each_page_opens_and_draws(tiny_site: Path, page: Page):
             expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
 
 
-def test_a_step_is_chosen_and_its_numbers_are_the_scores(tiny_site: Path, page: Page, tiny_results: Run):
-    """A key moves the bar, the address and the table; the CSV has the scores of the evaluation."""
+def test_numbers_at_chosen_step_match_stored_scores(tiny_site: Path, page: Page, tiny_results: Run):
+    """A key changes the step of the table and the URL; the CSV has the stored scores with their intervals."""
     page.goto((tiny_site / "tokens.html").as_uri())
     expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
     page.keyboard.press("ArrowLeft")
@@ -65,8 +65,8 @@ def test_a_step_is_chosen_and_its_numbers_are_the_scores(tiny_site: Path, page: 
     assert len(shown) == len(at_8) and all(value in text for value, text in zip(at_8, shown, strict=True))
 
 
-def test_a_figure_is_drawn_from_the_keys_of_its_address(tiny_site: Path, page: Page):
-    """A linear axis, a dark page, and one figure alone, with its time bar."""
+def test_url_parameters_draw_one_figure(tiny_site: Path, page: Page):
+    """The URL asks for one figure with a linear axis; the page is dark if the reader prefers it."""
     page.emulate_media(color_scheme="dark")
     page.goto((tiny_site / "tokens.html").as_uri() + "#embed=acquisition&step=8&scale=linear")
     expect(page.locator("section")).to_have_count(1)
@@ -76,16 +76,16 @@ def test_a_figure_is_drawn_from_the_keys_of_its_address(tiny_site: Path, page: P
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
 
 
-def test_a_frame_of_a_figure_that_is_missing_names_those_that_exist(tiny_site: Path, page: Page):
-    """One sentence, with the names that can be asked for."""
+def test_unknown_figure_in_url_is_reported_with_known_ones(tiny_site: Path, page: Page):
+    """The message lists the names of the page's figures."""
     page.goto((tiny_site / "tokens.html").as_uri() + "#embed=nonsense&unit=constructor")
     expect(page.get_by_text("nonsense")).to_contain_text("accuracy, rescaled, acquisition")
     page.goto((tiny_site / "probing.html").as_uri() + "#embed=Every fact")
     expect(page.get_by_text("'Every fact'")).to_contain_text("layers")
 
 
-def test_a_head_is_chosen_among_its_maps(tiny_site: Path, page: Page):
-    """A click on a small map shows it large, and the address has it."""
+def test_head_is_chosen_among_small_maps(tiny_site: Path, page: Page):
+    """Arrow keys choose a head, which is shown large and named in the URL."""
     page.goto((tiny_site / "attention.html").as_uri())
     grid = page.locator("canvas.cells")
     expect(grid).to_be_visible()
@@ -97,16 +97,16 @@ def test_a_head_is_chosen_among_its_maps(tiny_site: Path, page: Page):
     page.wait_for_url("**#*head=Layer*")
 
 
-def test_an_address_that_names_nothing_shows_the_page(tiny_site: Path, page: Page):
-    """Every object of JavaScript has properties of these names."""
+def test_url_with_names_of_object_properties_shows_page(tiny_site: Path, page: Page):
+    """Every JavaScript object has properties of these names, which must not be taken for runs or units."""
     for address in ("unit=constructor", "run=__proto__&beside=toString&step=x&scale=valueOf"):
         page.goto("about:blank")
         page.goto((tiny_site / "tokens.html").as_uri() + f"#{address}")
         expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
 
 
-def test_curves_count_tokens_and_are_smoothed(tiny_site: Path, page: Page, tiny_results: Run):
-    """Each point keeps its value at its checkpoint's tokens; before it is a line of the means of three."""
+def test_curves_are_drawn_over_tokens_and_smoothed(tiny_site: Path, page: Page, tiny_results: Run):
+    """Measured points are at their checkpoints' tokens, and each curve has a line of running means of three."""
     page.goto((tiny_site / "tokens.html").as_uri() + "#unit=tokens&smoothing=3")
     expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
     traces = page.locator("#accuracy .js-plotly-plot").evaluate(
@@ -125,8 +125,8 @@ def test_curves_count_tokens_and_are_smoothed(tiny_site: Path, page: Page, tiny_
     )
 
 
-def test_long_tables_are_searched(tiny_site: Path, page: Page, tiny_results: Run):
-    """A table opens with its rows, and the search leaves those with the text."""
+def test_long_tables_can_be_searched(tiny_site: Path, page: Page, tiny_results: Run):
+    """The search ignores case and keeps only the rows that contain the text."""
     page.goto((tiny_site / "tokens.html").as_uri())
     page.locator("summary", has_text="Words behind").click()
     rows = page.locator("details:has(input) tbody tr")
@@ -137,8 +137,8 @@ def test_long_tables_are_searched(tiny_site: Path, page: Page, tiny_results: Run
     assert all(word in text.lower() for text in rows.all_inner_texts()) and rows.count() < 500
 
 
-def test_the_weights_of_a_head_are_saved(tiny_site: Path, page: Page, tiny_results: Run):
-    """The CSV of a head has a row for each weight, within 1.5 % of what was stored."""
+def test_weights_of_head_are_saved_as_csv(tiny_site: Path, page: Page, tiny_results: Run):
+    """The CSV has a row for each weight of the head, within 1.6 % of the stored one."""
     page.goto((tiny_site / "attention.html").as_uri() + "#head=Layer 1, head 2")
     expect(page.locator("#head canvas").first).to_be_visible()
     with page.expect_download() as download:

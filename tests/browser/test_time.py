@@ -1,4 +1,4 @@
-"""Moving through time in a browser: what the reader did to a page stays, and what is late looks so."""
+"""Tests of moving through the steps in a browser: kept zoom and hidden curves, playing, keys, and clicks."""
 
 import json
 import re
@@ -19,7 +19,7 @@ DRAWN = "one => JSON.stringify(one._fullData.map(({ y }) => Array.from(y)))"
 
 
 def step_shown(visitor) -> Locator:
-    """Return the step that the time bar reads."""
+    """Return the step that the time bar shows."""
     return visitor.page.locator(".reading .step")
 
 
@@ -29,17 +29,17 @@ def mark_at(figure: Locator) -> float:
     return box["x"] + box["width"] / 2
 
 
-# === What stays ===
+# === Zoom and hidden curves ===
 
 
-def test_zoom_and_hidden_curves_stay_at_another_step(visit, app):
-    """A zoomed figure, one of its curves hidden, is the same figure at every step; only its line moves."""
+def test_zoom_and_hidden_curves_are_kept_at_another_step(visit, app):
+    """A figure over all steps is the same at every step; only its line at the chosen step moves."""
     visitor = visit(app)
     visitor.open("tokens", scale="linear", step="16")
     figure = visitor.page.locator(".js-plotly-plot").first
     figure.hover()
     expect(figure.locator(".modebar-btn").first).to_be_attached()
-    expect(figure.locator(".modebar-btn").first).to_be_hidden()  # it would cover the figure; buttons below save it
+    expect(figure.locator(".modebar-btn").first).to_be_hidden()  # they would cover the figure; buttons below save it
     hidden = figure.locator(".legend .traces").nth(1)
     hidden.locator(".legendtoggle").click()
     expect(hidden).to_have_css("opacity", "0.5")
@@ -70,8 +70,8 @@ def zoom(visitor, figure: Locator) -> None:
     ("page", "query", "figure"),
     [("probing", {"probing": "layers", "open": "probe"}, "-training"), ("finetuning", {"open": "tuning"}, "-tuning")],
 )
-def test_zoom_and_hidden_curves_stay_where_the_figure_is_another_at_each_step(visit, app, page, query, figure):
-    """A probe's or a fine-tuning's own curves are drawn in the part to which the reader zoomed; what was off is off."""
+def test_zoom_and_hidden_curves_are_kept_when_figure_changes(visit, app, page, query, figure):
+    """Training curves of a probe or a fine-tuning differ at each step, but keep their zoom and hidden curves."""
     visitor = visit(app)
     visitor.open(page, **query, step="16")
     plot = visitor.page.locator(f'[class*="{figure}"] .js-plotly-plot')
@@ -94,10 +94,10 @@ def test_zoom_and_hidden_curves_stay_where_the_figure_is_another_at_each_step(vi
     assert plot.evaluate(VIEW) == before
 
 
-def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app):
-    """A figure that is drawn again as it was sent, as a slow page does, has them switched off again.
+def test_hidden_curves_are_kept_when_figure_is_redrawn(visit, app):
+    """A slow page draws a figure again as it was sent, with all curves, and those that were hidden are hidden again.
 
-    Also where the page itself hides one, before the click by which this is done counts, and would show it.
+    Hiding is done by a click on the legend, which would show a curve that the page has hidden in the meantime.
     """
     visitor = visit(app)
     plot = visitor.page.locator(".js-plotly-plot").first
@@ -132,8 +132,8 @@ def test_hidden_curves_stay_where_a_figure_is_drawn_twice(visit, app):
 # === Playing ===
 
 
-def test_playing_never_steps_back(visit, app):
-    """The bar and the line of a figure go forward alone, however late the server answers, and stop at the last step."""
+def test_playing_moves_only_forward(visit, app):
+    """However late the server answers, the line of a figure never moves back, and playing stops at the last step."""
     visitor = visit(app)
     visitor.open("tokens", step="0")
     figure = visitor.page.locator(".js-plotly-plot").first
@@ -158,8 +158,8 @@ def test_playing_never_steps_back(visit, app):
     assert places == sorted(places) and places[-1] > places[0]
 
 
-def test_a_link_copied_while_playing_has_the_step_that_is_seen(visit, app):
-    """The address bar may still have an earlier one."""
+def test_link_copied_while_playing_has_shown_step(visit, app):
+    """The address bar may still have an earlier step."""
     visitor = visit(app)
     keep = "(text) => { window.copied = [text, window.embryoStep]; return Promise.resolve(); }"
     visitor.page.add_init_script(f"navigator.clipboard.writeText = {keep}")
@@ -172,8 +172,8 @@ def test_a_link_copied_while_playing_has_the_step_that_is_seen(visit, app):
     assert parse_qs(urlsplit(link).query)["step"] == [str(seen)] and seen > 0
 
 
-def test_a_run_switched_while_it_plays_is_played_from_its_first_step(visit, tiny_run: Run, tmp_path: Path):
-    """To its last, also if the two have no step in common; labels of steps near each other are no thousands."""
+def test_run_chosen_while_playing_is_played_from_its_first_step(visit, tiny_run: Run, tmp_path: Path):
+    """The two runs have no common step. Labels of large steps that are close together are written in full."""
     shutil.copytree(tiny_run.path, tmp_path / "runs" / "early")
     steps = later_by(118_000, Path(shutil.copytree(tiny_run.path, tmp_path / "runs" / "late")))
     with serve(tmp_path) as address:
@@ -199,7 +199,7 @@ def test_a_run_switched_while_it_plays_is_played_from_its_first_step(visit, tiny
 
 
 def later_by(steps: int, path: Path) -> list[int]:
-    """Rename the checkpoints of a run as if it had gone on from another step; return theirs."""
+    """Add `steps` to the steps of a run's checkpoints, and return the new ones."""
     for found in runs.checkpoints(runs.read_run(path)):
         manifest = found.path / "manifest.json"
         manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"step": found.step + steps}))
@@ -210,8 +210,8 @@ def later_by(steps: int, path: Path) -> list[int]:
 # === Keys ===
 
 
-def test_keys_move_through_time_from_anywhere_but_a_text_field(visit, app):
-    """Arrows and pages step, space plays; in a text field they write."""
+def test_keys_move_through_steps_except_in_text_field(visit, app):
+    """Arrow and page keys change the step and the space bar plays; in a text field they edit the text."""
     visitor = visit(app)
     visitor.open("tokens", step="0")
     expect(step_shown(visitor)).to_have_text("step 0")  # the bar listens from now on
@@ -234,8 +234,8 @@ def test_keys_move_through_time_from_anywhere_but_a_text_field(visit, app):
 # === Clicks ===
 
 
-def test_a_row_is_chosen_by_a_click_on_any_cell(visit, app):
-    """The last cell of a relation's row opens its facts."""
+def test_click_on_any_cell_chooses_row(visit, app):
+    """A click on the last cell of a row chooses its relation."""
     visitor = visit(app)
     visitor.open("knowledge")
     relation = "new URL(location).searchParams.get('relation')"
@@ -243,7 +243,7 @@ def test_a_row_is_chosen_by_a_click_on_any_cell(visit, app):
     table = visitor.page.locator(".st-key-relation_table")
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
-    for row in (1, 2):  # one of them may be chosen from the beginning
+    for row in (1, 2):  # one of them may be chosen already
         before = visitor.page.evaluate(relation)
         visitor.page.mouse.click(box["x"] + box["width"] - 40, box["y"] + 35 * row + 17)
         visitor.page.wait_for_timeout(1000)
