@@ -202,9 +202,12 @@ def check_lens(page: Page, run: Run, text: str, step: int) -> None:
 
 
 def test_what_cannot_be_asked_is_one_sentence(
-    own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
+    own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts without or with many masks, too long ones, words outside the vocabulary; then a text that is answered."""
+    """Texts without or with many masks, too long ones, words outside the vocabulary; then a text that is answered.
+
+    Opened from the disk, the page names the command that serves it, and asks for nothing.
+    """
     write(own_run, tmp_path / "site", tiny_results, monkeypatch, 2)
     page = served("text=A+[MASK]+.&step=8")
     page.wait_for_function("() => page.live?.model?.about")
@@ -217,12 +220,6 @@ def test_what_cannot_be_asked_is_one_sentence(
     expect(page.locator("#live h3")).to_have_text("At step 0")
     expect(page.locator("#live .js-plotly-plot .main-svg").first).to_be_visible()
 
-
-def test_a_file_says_that_a_server_is_needed(
-    own_run: Run, tiny_results: Run, tmp_path: Path, npm, chromium: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Opened from the disk, the page names the command, and asks for nothing."""
-    write(own_run, tmp_path / "site", tiny_results, monkeypatch)
     page = chromium.new_context(**WINDOW, offline=True).new_page()
     page.goto((tmp_path / "site" / "query.html").as_uri())
     expect(page.locator("#live [role=status]")).to_contain_text("python -m http.server")

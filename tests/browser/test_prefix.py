@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from embryo_core.types import Run
-from tests.browser.conftest import Visitor, free_port, serve, started
+from tests.browser.conftest import Visitor, free_port, started
 from tests.browser.test_hosting import SOCKET, answer
 
 PREFIX = "/user/jane/proxy/app"
@@ -88,7 +88,7 @@ def test_a_prefix_that_the_server_knows(tiny_results: Run, visit: Callable[[str]
         assert answer(address, f"{PREFIX}/_stcore/stream", "hub.example", SOCKET) == b"101"
 
 
-def test_a_prefix_that_the_proxy_removes(tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
+def test_a_prefix_that_the_proxy_removes(app: str, tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
     """As behind `proxy/PORT`, where the server cannot know the path."""
-    with serve(tiny_results.path.parents[1]) as app, stripping(int(app.rpartition(":")[2])) as address:
+    with stripping(int(app.rpartition(":")[2])) as address:
         visit_pages(visit(address), tiny_results)
