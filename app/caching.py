@@ -42,10 +42,10 @@ def files_state(run: Run, *paths: Path) -> str:
 def _file(path: Path) -> tuple[str | int, ...]:
     """Return path, time and size of a file; the path alone if it is gone or cannot be followed."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return (str(path),)
-    return str(path), found.st_mtime_ns, found.st_size
+    return str(path), status.st_mtime_ns, status.st_size
 
 
 # === Caches ===

@@ -20,21 +20,21 @@ from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
 
 
-def evaluated(run: Run) -> set[int]:
+def map_steps(run: Run) -> set[int]:
     """Return the steps that have averaged maps. Raises ResultsError."""
     return steps_done(run, METRIC)
 
 
-def steps_of(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
+def shown_steps(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
     """Return the steps whose averaged maps a page shows: all, or log-spaced ones and the one that `chosen` picks."""
-    known = evaluated(run)
+    known = map_steps(run)
     return tuple(sorted({*grid_steps(run), chosen(known)})) if known else ()
 
 
 @runs.read_once
 def grid_steps(run: Run) -> list[int]:
     """Return the steps whose maps are read together and define the colours: all, or log-spaced ones."""
-    return log_spaced(sorted(evaluated(run)), MAPS)
+    return log_spaced(sorted(map_steps(run)), MAPS)
 
 
 def head_history(
@@ -61,9 +61,9 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 @cached_resource(results_state, 4, "Reading the attention maps")
 def grid(run: Run, normalised: bool = False, page_steps: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
     """Return the counts of layers and heads, and maps at `grid_steps` (`page_steps` as in `head_maps.head_history`)."""
-    found = _grid_at_first(run, normalised)
-    layers, _, heads, _ = found.codes.shape[1:]
-    return layers, heads, head_maps.grid_payload(run.name, found, page_steps, unit=run.step_unit)
+    maps = _grid_at_first(run, normalised)
+    layers, _, heads, _ = maps.codes.shape[1:]
+    return layers, heads, head_maps.grid_payload(run.name, maps, page_steps, unit=run.step_unit)
 
 
 @cached_resource(results_state, 16)

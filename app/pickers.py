@@ -73,7 +73,7 @@ def pick_one(
     return chosen
 
 
-def group_runs(found: Iterable[Run]) -> dict[str, str]:
+def group_runs(listed: Iterable[Run]) -> dict[str, str]:
     """Return the label of each run by name, in the order of the pickers: by root, then as in `compare.group_by_size`.
 
     A label says whether the run is a choice of design or one of several seeds. A run that is a link to another folder
@@ -81,11 +81,11 @@ def group_runs(found: Iterable[Run]) -> dict[str, str]:
     """
     roots = runs.roots()
     by_root: dict[Path, list[Run]] = {root: [] for root in roots}
-    for run in found:
+    for run in listed:
         by_root[next((root for root in roots if run.path.is_relative_to(root)), roots[0])].append(run)
     labels: dict[str, str] = {}
-    for own in by_root.values():
-        for designs in compare.group_by_size(own):
+    for of_root in by_root.values():
+        for designs in compare.group_by_size(of_root):
             for seeds in designs:
                 notes = ["design choice"] * (len(designs) > 1) + [f"one of {len(seeds)} seeds"] * (len(seeds) > 1)
                 labels |= {run.name: " · ".join([run.name, *notes]) for run in seeds}

@@ -73,37 +73,37 @@ sources = cached(results_state, 16)(store.read_sources)
 examples = cached(results_state, 16)(store.read_examples)
 
 
-def done(run: Run) -> defaultdict[str, set[int]]:
-    """Return the steps at which each metric has been written (see `results.done`); never modify the sets."""
-    return defaultdict(set, _done(run))
+def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
+    """Return the steps at which each metric has been written (see `results.steps_by_metric`); never modify the sets."""
+    return defaultdict(set, _steps_by_metric(run))
 
 
-def evaluated(run: Run, metric: str) -> set[int]:
+def evaluated_steps(run: Run, metric: str) -> set[int]:
     """Return the steps with results of any metric whose name begins with this prefix. Raises ResultsError."""
-    return set().union(*(steps for name, steps in _done(run).items() if name.startswith(metric)))
+    return set().union(*(steps for name, steps in _steps_by_metric(run).items() if name.startswith(metric)))
 
 
-def last_done(run: Run) -> int:
+def last_evaluated_step(run: Run) -> int:
     """Return the last step with any result; 0 if there is none, or if a table cannot be read."""
     with suppress(ResultsError):
-        return max(set().union(*_done(run).values()), default=0)
+        return max(set().union(*_steps_by_metric(run).values()), default=0)
     return 0
 
 
-_done = cached_resource(results_state, 64)(store.done)
+_steps_by_metric = cached_resource(results_state, 64)(store.steps_by_metric)
 steps_done = cached_resource(results_state, 64)(store.steps_done)
 
 
 def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
     """Return the answers of one step to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
-    found = _answers(run, relation)
-    return found[found["step"] == step].astype({"fact": "str", "prediction": "str"})
+    answers = _answers(run, relation)
+    return answers[answers["step"] == step].astype({"fact": "str", "prediction": "str"})
 
 
 def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
     """Return the answers of every step to one fact (see `results.read_relation`). Raises ResultsError."""
-    found = _answers(run, relation)
-    return found[found["fact"] == fact].astype({"fact": "str", "prediction": "str"})
+    answers = _answers(run, relation)
+    return answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
 
 
 _answers = cached_resource(results_state, 2)(store.read_relation)

@@ -76,8 +76,8 @@ def show_wrapped(table: pd.DataFrame, name: str, key: str) -> None:
         st.table(table.map(literal).rename(columns=literal), hide_index=True, width="content", alt=name)
 
 
-def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) -> None:
-    """Draw ranked words (columns rank, token, probability) as plain text; `what` is the heading of their column.
+def show_ranking(table: pd.DataFrame, title: str, key: str, bars: bool = True) -> None:
+    """Draw ranked words (columns rank, token, probability) as plain text; `title` is the heading of their column.
 
     Without `bars` next to the probabilities the table is narrow. Answers of several words can be wider than the table,
     so they are the last column.
@@ -88,9 +88,9 @@ def show_ranking(table: pd.DataFrame, what: str, key: str, bars: bool = True) ->
     bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=1)
     columns = {
         "rank": column.TextColumn("rank", width=44, alignment="right"),
-        "token": column.TextColumn(what, width=None if bars else 84),
+        "token": column.TextColumn(title, width=None if bars else 84),
         "probability": bar if bars else column.NumberColumn("probability", format=number, width=72),
     }
-    order = ["rank", "probability", "token"] if what == "words" else list(columns)
-    name = f"Answers: {what}" if bars else f"Answers of a cell: {what}"
+    order = ["rank", "probability", "token"] if title == "words" else list(columns)
+    name = f"Answers: {title}" if bars else f"Answers of a cell: {title}"
     st.dataframe(table, alt=name, column_config=columns, column_order=order, hide_index=True, key=key)

@@ -169,13 +169,13 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     """Return the view at a step that has weights; say what `these` are if it is another, and stop if no step has."""
     if not view.loadable:
         stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
-    found = replace(view, step=view.evaluated_step(view.loadable))
+    loadable = replace(view, step=view.evaluated_step(view.loadable))
     # shown at every step, since the page would jump while the time bar plays
     if len(view.loadable) < len(view.checkpoints):
-        words = f"{sentence_case(view.name_step(view.step))} kept no weights; {these} {view.name_step(found.step)}."
+        words = f"{sentence_case(view.name_step(view.step))} kept no weights; {these} {view.name_step(loadable.step)}."
         with st.container(key="at_weights"):
-            st.caption("" if found.step == view.step else words)
-    return found
+            st.caption("" if loadable.step == view.step else words)
+    return loadable
 
 
 def _show_time(

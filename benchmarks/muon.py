@@ -21,7 +21,7 @@ import torch
 from benchmarks.training import Step, batches, seconds_per_step
 from pretrain.families import FAMILIES, preset
 from pretrain.optimizer import Muon
-from pretrain.settings import changed
+from pretrain.settings import apply_assignments
 from pretrain.train import build
 
 SETTINGS = (
@@ -50,7 +50,7 @@ def main() -> int:
     """Print the medians of both and of their ratios; return 1 if ours is not faster."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     torch.set_num_threads(int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
-    config = changed(preset("electra-small"), SETTINGS)
+    config = apply_assignments(preset("electra-small"), SETTINGS)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
     made = cycle(batches(config, config.batch_size, config.sequence_length))
     steps: dict[str, Step] = {}

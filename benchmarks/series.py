@@ -171,15 +171,15 @@ def evaluate(folder: Path) -> None:
     treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCES)]
     command = [sys.executable, "-m", "embryo_core", "evaluate", run.name, "--metrics", METRIC, *treebank]
     wall, first = time.perf_counter(), subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while first.poll() is None and len(results.done(run)[METRIC]) < len(runs.checkpoints(run)) // 3:
+    while first.poll() is None and len(results.steps_by_metric(run)[METRIC]) < len(runs.checkpoints(run)) // 3:
         time.sleep(1)
     first.kill()
     first.wait()
-    kept = len(results.done(run)[METRIC])
+    kept = len(results.steps_by_metric(run)[METRIC])
     subprocess.run(command, check=True, capture_output=True)
     text = f"killed after {kept} and started again, {time.perf_counter() - wall:.0f} s wall"
     used = getrusage(RUSAGE_CHILDREN)
-    print(f"{len(results.done(run)[METRIC])} steps evaluated on {SENTENCES} sentences, {text}", flush=True)
+    print(f"{len(results.steps_by_metric(run)[METRIC])} steps evaluated on {SENTENCES} sentences, {text}", flush=True)
     print(f"  {used.ru_utime + used.ru_stime:.0f} s, peak {used.ru_maxrss / 1024:,.0f} MB", flush=True)
 
 

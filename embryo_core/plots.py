@@ -185,7 +185,7 @@ class Plots:
         known = [str(group) for table in scores for group in table["group"].unique()]
         if not known:
             raise FigureError(
-                unknown("metric", metric, sorted({name for run in self.runs for name in results.done(run)}))
+                unknown("metric", metric, sorted({name for run in self.runs for name in results.steps_by_metric(run)}))
             )
         default = [group for group in tokens.SETS["parts of speech"] if group in known]
         return _subset("group", wanted, list(dict.fromkeys(known)), default)

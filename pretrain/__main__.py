@@ -14,7 +14,7 @@ from embryo_core.types import Checkpoint, Run
 from pretrain import continued
 from pretrain.config import Config
 from pretrain.families import preset, presets
-from pretrain.settings import add_options, configured
+from pretrain.settings import add_options, apply_options
 
 if TYPE_CHECKING:
     from pretrain.batches import Data
@@ -132,7 +132,7 @@ def _measure(arguments: list[str]) -> int:
 def _pretrain(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
     pretrain(
-        configured(preset(options.preset), options),
+        apply_options(preset(options.preset), options),
         options.corpus,
         options.heldout,
         options.run,

@@ -45,7 +45,7 @@ class StoredTensor(NamedTuple):
         return (*first, last * len(self.variables))[:: -1 if self.transposed else 1]
 
 
-def stored(modules: dict[str, Any]) -> dict[str, StoredTensor]:
+def stored_tensors(modules: dict[str, Any]) -> dict[str, StoredTensor]:
     """Return the variables of layers and single weights (see `Family.modules`) by the names of their tensors."""
     found: dict[str, StoredTensor] = {}
     for name, module in modules.items():
@@ -65,7 +65,7 @@ def stored(modules: dict[str, Any]) -> dict[str, StoredTensor]:
 
 def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) -> None:
     """Set all variables of `modules` to the tensors of their names, or none. Raises BrokenCheckpoint with `source`."""
-    variables = stored(modules)
+    variables = stored_tensors(modules)
     missing, foreign = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
     if missing or foreign:
         raise BrokenCheckpoint(f"{source} lacks {missing} and has {foreign} besides; it holds another model.")
@@ -82,7 +82,7 @@ def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) 
 
 def tensors(modules: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return every weight of a family's `modules` in float32 by its name in transformers, dense kernels transposed."""
-    return {name: variable.array() for name, variable in stored(modules).items()}
+    return {name: variable.array() for name, variable in stored_tensors(modules).items()}
 
 
 def read_checkpoint(model: PretrainingModel, config: Config, checkpoint: Checkpoint) -> None:
@@ -105,7 +105,7 @@ def write_grown(
     model = FAMILIES[config.family].model(config)
     model.build()
     for part, modules in _parts(model, config, start):
-        assign(modules, grow(load_file(part.path / "model.safetensors"), stored(modules)), part.path)
+        assign(modules, grow(load_file(part.path / "model.safetensors"), stored_tensors(modules)), part.path)
     write_checkpoint(model, config, run.path, Progress(start.step, start.sequences, start.tokens))
 
 

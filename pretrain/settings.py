@@ -65,14 +65,14 @@ def add_options(parser: ArgumentParser) -> None:
         group.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
 
 
-def configured(config: Config, options: Namespace) -> Config:
+def apply_options(config: Config, options: Namespace) -> Config:
     """Return the preset changed by the options of `add_options`; --set takes precedence. Raises ConfigError.
 
     `vocab_size` is given without the pieces of `extend_vocabulary`, and returned with them.
     """
     given = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
     if options.steps is not None:
-        in_proportion = scaled(config, options.steps, without=given.keys())
+        in_proportion = scale_counts(config, options.steps, without=given.keys())
         for name, value in in_proportion.items():
             print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         given = {"steps": options.steps} | in_proportion | given
@@ -80,12 +80,12 @@ def configured(config: Config, options: Namespace) -> Config:
     return replace(found, vocab_size=found.vocab_size + found.extend_vocabulary)
 
 
-def changed(config: Config, assignments: list[str]) -> Config:
+def apply_assignments(config: Config, assignments: list[str]) -> Config:
     """Return the configuration with NAME=VALUE settings. Raises ConfigError for an unknown name or a wrong type."""
     return replace(config, **_parsed(config, assignments))
 
 
-def scaled(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
+def scale_counts(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
     """Return the counts of updates that --steps changes in proportion: at least 1, except that 0 stays 0."""
     found = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
     in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}

@@ -15,10 +15,10 @@ from embryo_core.figures.markdown import literal
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Attention", lambda run: results.evaluated(run, "attention"))
+    view = widgets.open_page("Attention", lambda run: results.evaluated_steps(run, "attention"))
     with suppress(EmbryoError):  # each section reports its own errors
-        what, layer, head = results.strongest_head(view.run)
-        widgets.show_headline(headline(view.run, what, (layer, head), view.axis))
+        pattern, layer, head = results.strongest_head(view.run)
+        widgets.show_headline(headline(view.run, pattern, (layer, head), view.axis))
     titles = {name: title for name, (title, _) in SECTIONS.items()}
     section = pickers.pick_one("section", "Section", titles, segmented=True, label_visibility="collapsed")
     SECTIONS[section][1](view)
@@ -26,7 +26,7 @@ def show() -> None:
 
 def show_layers(view: View) -> None:
     """Draw the section "Layers x steps": the page's run, and below it the first run compared with it."""
-    known = map_reads.evaluated(view.run)
+    known = map_reads.map_steps(view.run)
     if not known:
         attention_maps.stop_without_maps(view)
     _, _, default = results.default_head(view.run)
@@ -39,7 +39,7 @@ def show_layers(view: View) -> None:
 
 
 def _show_layers_of(view: View, head: int, normalised: bool) -> None:
-    known = map_reads.evaluated(view.run)
+    known = map_reads.map_steps(view.run)
     st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
     if not known:
         widgets.note(f"Run '{view.run.name}' has no attention maps.")

@@ -34,7 +34,7 @@ class MapStyle:
 def show(view: View) -> None:
     """Draw the section."""
     normalised = permalink.get(ROWS) == "on"
-    steps = map_reads.steps_of(view.run, view.evaluated_step)
+    steps = map_reads.shown_steps(view.run, view.evaluated_step)
     if not steps:
         stop_without_maps(view)
     layers, heads, grid = map_reads.grid(view.run, normalised)
@@ -92,7 +92,7 @@ def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
         verb = "is" if len(more) == 1 else "are"
         widgets.note(f"Attention compares two runs; {names} {verb} left out.")
     other_view = view.for_run(other)
-    steps = map_reads.steps_of(other, other_view.evaluated_step)
+    steps = map_reads.shown_steps(other, other_view.evaluated_step)
     layers, heads, _ = map_reads.grid(other, style.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
@@ -133,7 +133,7 @@ def _show_head(
     st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    evaluated = len(map_reads.evaluated(view.run))
+    evaluated = len(map_reads.map_steps(view.run))
     caption = attention.describe_head(view.run, history, sentences, style.normalised, evaluated)
     maps.show_head(view, history, style.scale, name, caption, key, page_steps)
 
@@ -149,7 +149,7 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
         -(-length // GRID_SIZE),
         style.shared,
         style.normalised,
-        attention.describe_steps(len(steps), len(map_reads.evaluated(run))),
+        attention.describe_steps(len(steps), len(map_reads.map_steps(run))),
     )
 
     def table() -> str:

@@ -36,7 +36,7 @@ def show(view: View, log: pd.DataFrame) -> None:
         with st.container(horizontal=True, gap="large"):
             for label, value in _numbers(view, log).items():
                 st.metric(label, value, width="content")
-        rows = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in describe(view.run))
+        rows = "".join(f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in describe(view.run))
         st.html(f"<dl>{rows}</dl>")
 
 
@@ -78,7 +78,7 @@ def describe(run: Run) -> list[tuple[str, str]]:
         "Note": run.note,
         "Code": f"version {run.code_version}" + (f", seed {run.config['seed']}" if "seed" in run.config else ""),
     }
-    return [(what, value) for what, value in rows.items() if value]
+    return [(label, value) for label, value in rows.items() if value]
 
 
 def _text(part: dict[str, Any], sources: list[Any]) -> str:

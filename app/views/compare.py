@@ -29,7 +29,7 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page(
-        "Compare", lambda run: results.evaluated(run, measured_as(run, METRICS[0])), default_runs=default_runs
+        "Compare", lambda run: results.evaluated_steps(run, measured_as(run, METRICS[0])), default_runs=default_runs
     )
     with suppress(FigureError):
         parts = tuple(default_categories("parts of speech", SETS["parts of speech"]))
@@ -109,7 +109,7 @@ def pick_rule() -> Rule:
     return pickers.pick_one("order", "First by", RULES, segmented=True, optional=True)
 
 
-def _show_agreement(found: pd.DataFrame) -> None:
+def _show_agreement(agreements: pd.DataFrame) -> None:
     st.header("Agreement of the orders", anchor=False)
     columns: dict[str, Any] = {  # on a phone, all but n fit
         "first": TextColumn("order of", width=108),
@@ -119,7 +119,7 @@ def _show_agreement(found: pd.DataFrame) -> None:
         "high": NumberColumn("to", format="%.2f", width=48),
         "n": NumberColumn(help="Categories that both have acquired", width=40),
     }
-    st.dataframe(found, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="–")
+    st.dataframe(agreements, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="–")
     widgets.show_caption(compare.AGREEMENT)
 
 

@@ -16,7 +16,7 @@ def show() -> None:
     view = widgets.open_page("Findings")
     judgements = results.judgements(view.run)
     planned = max(view.run.planned_steps, default=0)
-    headline = findings.headline(judgements, results.last_done(view.run), planned, view.run.step_unit)
+    headline = findings.headline(judgements, results.last_evaluated_step(view.run), planned, view.run.step_unit)
     widgets.show_headline(headline)
     compared = {run.name: results.judgements(run) for run in view.compared_runs}
     _show_all(judgements, compared)

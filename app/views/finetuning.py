@@ -23,7 +23,7 @@ read_associations = cached(run_state, 8)(finetuning_tables.read_associations)
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Fine-tuning", lambda run: results.evaluated(run, "finetuning"))
+    view = widgets.open_page("Fine-tuning", lambda run: results.evaluated_steps(run, "finetuning"))
     scores = read_scores(view.run)
     if scores.empty:
         widgets.stop(
@@ -34,7 +34,7 @@ def show() -> None:
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
-        chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning_tables.label, pills=True)
+        chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning_tables.task_label, pills=True)
     with right, pickers.options():
         panels = pickers.pick_switch("panels_of_tasks", "A panel for each task", default=True, optional=True)
         published = pickers.pick_switch("published", "Published scores of ALBERT-base", optional=True)
@@ -50,7 +50,7 @@ def show() -> None:
     _show_tasks(view, picked)
     hidden = dict.fromkeys(tasks, "Tasks")
     gains = finetuning_tables.task_of(finetuning.gaining_most(picked))
-    options: dict[str, Any] = {"format_func": finetuning_tables.label, "hidden": hidden}
+    options: dict[str, Any] = {"format_func": finetuning_tables.task_label, "hidden": hidden}
     task = pickers.pick_one("task", "Task in detail", chosen, gains if gains in chosen else None, **options)
     _show_associations(view, picked)
     _show_task(view, task, picked[picked["task"] == task])
@@ -71,7 +71,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         try:
             reached[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # of this task alone
-            widgets.warn(f"{finetuning_tables.label(task)}: {error}")
+            widgets.warn(f"{finetuning_tables.task_label(task)}: {error}")
     step, axis = view.evaluated_step(scores["step"].unique()), view.axis
     table = finetuning_tables.task_table(scores, step, reached, axis)
     show_rows(
@@ -111,7 +111,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
         "steps": "steps (n)",
         "tied": "steps with the same score",
     }
-    shown = table.assign(task=table["task"].map(finetuning_tables.label))
+    shown = table.assign(task=table["task"].map(finetuning_tables.task_label))
     st.dataframe(shown, alt="Correlation with masked accuracy", hide_index=True, column_config=columns, placeholder="–")
     widgets.show_caption(finetuning_tables.describe_associations(table, accuracy))
 
@@ -122,7 +122,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
 def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw the fine-tunings of a task at the chosen step, and its examples."""
     step, metric = view.evaluated_step(scores["step"].unique()), scores["metric"].iloc[0]
-    name = literal(finetuning_tables.label(task))
+    name = literal(finetuning_tables.task_label(task))
     show_titled = partial(figures.show_or_explain, view, titled=True)
     draw = partial(show_titled, finetuning.tuning_curve, task=task, step=step, metric=metric)
     pickers.fold("tuning", f"How it was fine-tuned: {name}", draw)

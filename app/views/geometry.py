@@ -13,7 +13,7 @@ LAST = "last step"
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Geometry", lambda run: results.evaluated(run, METRIC), phases=results.state_phases)
+    view = widgets.open_page("Geometry", lambda run: results.evaluated_steps(run, METRIC), phases=results.state_phases)
     ranks = results.geometry(view.run, "rank_me")
     if ranks.empty:
         widgets.stop_uncomputed(

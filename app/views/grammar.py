@@ -14,7 +14,7 @@ from app.view import View
 from embryo_core.figures import grammar, grammar_pairs
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.curves import with_step
-from embryo_core.figures.grammar import LEVELS, METRIC, label
+from embryo_core.figures.grammar import LEVELS, METRIC, group_label
 from embryo_core.figures.markdown import literal
 from embryo_core.metrics import pair_sentences
 from embryo_core.query import cost
@@ -28,7 +28,7 @@ NO_SENTENCES = (
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Grammar", lambda run: results.evaluated(run, METRIC))
+    view = widgets.open_page("Grammar", lambda run: results.evaluated_steps(run, METRIC))
     sets = results.pair_sets(view.run)
     if not sets:
         message = f"Run '{view.run.name}' has not chosen between the sentences of minimal pairs yet."
@@ -115,7 +115,7 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
     st.header("Pairs", anchor=False)
     left, right = st.columns(2)
     with left:
-        paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=label)
+        paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=group_label)
     with right:
         history = pickers.pick_history("pairs_of")
     sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
@@ -168,8 +168,8 @@ def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[in
 
 def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
     with widgets.explaining():
-        found = _words(view.run, pair, view.step)
-        figures.show(grammar_pairs.words(view.run, paradigm, pair.number, found, view.step))
+        words = _words(view.run, pair, view.step)
+        figures.show(grammar_pairs.words(view.run, paradigm, pair.number, words, view.step))
 
 
 @cached(

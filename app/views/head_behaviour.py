@@ -20,18 +20,18 @@ def show(view: View) -> None:
     if frame.empty:
         message = f"What the heads of run '{view.run.name}' do has not been measured yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
-    what, chosen, change = _pick(view, frame)
+    pattern, chosen, change = _pick(view, frame)
     step = view.evaluated_step(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
-        values = figures.draw(view, head_behaviour.at_step, what=what, step=step, chosen=chosen)
+        values = figures.draw(view, head_behaviour.at_step, what=pattern, step=step, chosen=chosen)
         figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
         st.header(view.axis.step_heading("Present since"), anchor=False)
-        since = figures.draw(view, head_behaviour.presence, what=what, change=change, chosen=chosen)
+        since = figures.draw(view, head_behaviour.presence, what=pattern, change=change, chosen=chosen)
         figures.show(since, on_point=pickers.choose_head)
     st.header("Over the steps", anchor=False)
-    curves = figures.draw(view, head_behaviour.over_steps, what=what, change=change, chosen=chosen)
+    curves = figures.draw(view, head_behaviour.over_steps, what=pattern, change=change, chosen=chosen)
     figures.show(curves, on_point=_choose_point)
     _show_profile(view, frame, chosen, step)
 
@@ -41,24 +41,24 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     measured = set(frame["what"])
     first_pattern, layer, head = results.strongest_head(view.run)
     names = {name: PATTERNS[name].label for name in PATTERNS if name in measured}
-    what = pickers.pick_one(
+    pattern = pickers.pick_one(
         "pattern", "Pattern", names, first_pattern, segmented=True, then=partial(_choose_best, frame)
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer = pickers.pick_number("layer", int(frame["layer"].max()), layer)
         head = pickers.pick_number("head", int(frame["head"].max()), head)
-        changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[what].changes}
+        changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[pattern].changes}
         first, unit = int(frame["step"].min()), view.run.step_unit
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         rules = {option: describe_rule(option, first, unit) for option in options}
         option = pickers.pick_one("change", "Present once it has", rules, next(iter(changes)), width=300)
         pickers.pick_smoothing()
-    return what, (layer, head), changes[option]
+    return pattern, (layer, head), changes[option]
 
 
-def _choose_best(frame: pd.DataFrame, what: str) -> None:
+def _choose_best(frame: pd.DataFrame, pattern: str) -> None:
     """Choose the head in which a pattern is clearest at the last step."""
-    if best := patterns.strongest(frame, (what,)):
+    if best := patterns.strongest(frame, (pattern,)):
         pickers.choose_head(*best[1:])
 
 

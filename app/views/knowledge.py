@@ -22,7 +22,7 @@ from embryo_core.words import step_unit_name
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Knowledge", lambda run: results.evaluated(run, METRIC))
+    view = widgets.open_page("Knowledge", lambda run: results.evaluated_steps(run, METRIC))
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
@@ -53,7 +53,7 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
             "Relations, the best at the last step first",
             [ALL, *knowledge.best_first(precision)],
             knowledge.default_relations(precision),
-            knowledge.label,
+            knowledge.relation_label,
         )
     with right:
         pickers.pick_smoothing()
@@ -79,7 +79,9 @@ def _show_variants(view: View) -> None:
         st.caption(literal(words) + f"`{evaluate_command(view.run, [knowledge_variants.METRIC])}`")
         return
     relations = [ALL, *(name for name in known if name != ALL)]
-    relation = pickers.pick_one("asked", "Facts of", relations, format_func=knowledge.label, optional=True, width=320)
+    relation = pickers.pick_one(
+        "asked", "Facts of", relations, format_func=knowledge.relation_label, optional=True, width=320
+    )
     figure = figures.draw(view, knowledge_variants.variants, relation=relation)
     figures.show(figure, on_point=figures.choose_step)
 
@@ -125,7 +127,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
     with left:
         default, first = results.first_fact(view.run)
         asked = set(facts["relation"])
-        relations = {name: knowledge.label(name) for name in knowledge.best_first(precision) if name in asked}
+        relations = {name: knowledge.relation_label(name) for name in knowledge.best_first(precision) if name in asked}
         one, two = st.columns(2)
         with one:
             relation = pickers.pick_one("relation", "Relation", relations, default)
@@ -153,7 +155,7 @@ def _show_fact_table(listed: pd.DataFrame, relation: str, key: str) -> None:
     """Draw the table of a relation's `listed` facts."""
     show_rows(
         listed.drop(columns="fact"),
-        f"Facts of {knowledge.label(relation)}",
+        f"Facts of {knowledge.relation_label(relation)}",
         key,
         lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
         {

@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import probing, probing_layers
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
-from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, label, select_layer
+from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, select_layer, task_label
 from embryo_core.words import layer_name
 
 LAYERS: dict[str | int, str] = {BEST: "best at each step", LAST: "last"}
@@ -22,7 +22,7 @@ SECTIONS = {"layers": "One task, layer by layer", "tasks": "All tasks", "order":
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Probing", lambda run: results.evaluated(run, METRIC))
+    view = widgets.open_page("Probing", lambda run: results.evaluated_steps(run, METRIC))
     frame = results.probe_scores(view.run)
     if frame.empty:
         widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
@@ -71,11 +71,11 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
         return
     left, right = st.columns(2)
     with left:
-        x = pickers.pick_one("x_task", "Horizontal axis", tasks, format_func=label)
+        x = pickers.pick_one("x_task", "Horizontal axis", tasks, format_func=task_label)
     with right:
         others = [task for task in tasks if task != x]
         default = next((task for task in ("srl", "coref") if task in others), others[0])
-        y = pickers.pick_one("y_task", "Vertical axis", others, default, label)
+        y = pickers.pick_one("y_task", "Vertical axis", others, default, task_label)
     figures.show_or_explain(view, probing.two_tasks, figures.choose_step, layer=layer, x_task=x, y_task=y)
 
 
@@ -90,19 +90,19 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     step = view.evaluated_step(measured["step"].unique())
     here = frame[(frame["task"] == task) & (frame["step"] == step)]
     number = layer if isinstance(layer, int) else int(select_layer(here, layer)["layer"].iloc[0])
-    what = {"task": task, "quantity": quantity}
+    options = {"task": task, "quantity": quantity}
     bold = None if view.compared_runs else number
-    figures.show(figures.draw(view, probing_layers.layers, **what, bold=bold, bands=bands), on_point=_choose_cell)
-    figures.show(figures.draw(view, probing_layers.heat_map, **what, layer=number), on_point=_choose_cell)
+    figures.show(figures.draw(view, probing_layers.layers, **options, bold=bold, bands=bands), on_point=_choose_cell)
+    figures.show(figures.draw(view, probing_layers.heat_map, **options, layer=number), on_point=_choose_cell)
     show_titled = partial(figures.show_or_explain, view, titled=True)
     draw = partial(show_titled, probing_layers.training, task=task, layer=number, step=step)
-    pickers.fold("probe", f"How the probe was trained: {literal(label(task))}", draw)
+    pickers.fold("probe", f"How the probe was trained: {literal(task_label(task))}", draw)
 
 
 def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
     """Return a task, and one of the scores that it has."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=label, width=220)
+        task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=task_label, width=220)
         own = frame[frame["task"] == task]
         names = {name: one.label for name, one in QUANTITIES.items() if own[name].notna().any()}
         return task, pickers.pick_one("score", "Score", names, segmented=True)
@@ -132,7 +132,7 @@ def _open_peak(task: str, layer: int, step: int) -> None:
 
 def _show_peak_table(view: View, table: pd.DataFrame) -> None:
     named = table.assign(
-        task=table["task"].map(label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
+        task=table["task"].map(task_label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
     )
     show_rows(
         named[["task", "layer", "step", "f1", "last", "decay", "n"]].assign(step=view.axis.column(named["step"])),

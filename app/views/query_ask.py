@@ -181,8 +181,8 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
     relation = _pick_optional(
         "template",
         "LAMA relation",
-        sorted(templates, key=knowledge.label),
-        lambda name: f"{knowledge.label(name)}: {templates[name]}",
+        sorted(templates, key=knowledge.relation_label),
+        lambda name: f"{knowledge.relation_label(name)}: {templates[name]}",
         "a template to fill in",
         choose_relation,
     )

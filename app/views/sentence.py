@@ -33,20 +33,20 @@ def show(view: View) -> None:
     text = pickers.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     kind = pickers.pick_one("heads", "View", VIEWS, segmented=True)
     with widgets.explaining():
-        found = _attention(view.run, view.step, text)
+        attention = _attention(view.run, view.step, text)
         left, right = st.columns([2, 3], gap="large") if kind == "head" else (st.container(), st.container())
         with left:
-            _show_bertviz(view, kind, found)
+            _show_bertviz(view, kind, attention)
         with right, widgets.explaining():
-            _show_over_steps(view, text, found)
+            _show_over_steps(view, text, attention)
 
 
 # === At the chosen step, by bertviz ===
 
 
-def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
+def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
     st.header(f"All heads at {view.name_step(view.step)}", anchor=False)
-    layers, heads, size, _ = found.weights.shape
+    layers, heads, size, _ = attention.weights.shape
     if size > MAX_PIECES:
         widgets.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
         return
@@ -60,9 +60,9 @@ def _show_bertviz(view: View, kind: str, found: SentenceAttention) -> None:
     if kind == "head":
         wanted = permalink.get("layer")
         begin = int(wanted) if wanted and wanted in map(str, chosen) else chosen[0]
-        page = bertviz.head_view(found.weights, found.pieces, chosen, begin, dark)
+        page = bertviz.head_view(attention.weights, attention.pieces, chosen, begin, dark)
     else:
-        page = bertviz.model_view(found.weights, found.pieces, chosen, dark)
+        page = bertviz.model_view(attention.weights, attention.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
     at = view.name_step(view.step)
     widgets.show_caption(figures.describe_sentence(kind, view.run, at, size, chosen, layers, few))
@@ -76,21 +76,21 @@ def _attention(run: Run, step: int, text: str) -> SentenceAttention:
 # === Over the steps ===
 
 
-def _show_over_steps(view: View, text: str, at_step: SentenceAttention) -> None:
+def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> None:
     st.header("One head, step by step", anchor=False)
-    layers, heads, size, _ = at_step.weights.shape
+    layers, heads, size, _ = attention.weights.shape
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         _, first_layer, first_head = results.default_head(view.run)
         layer = pickers.pick_number("layer", layers, first_layer)
         head = pickers.pick_number("head", heads, first_head)
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
-    found = _with_step(_history(view.run, text, layer, head), view.step, at_step.weights[layer - 1, head - 1])
-    widgets.show_problems(view.run, found.skipped)
+    over_steps = _with_step(_history(view.run, text, layer, head), view.step, attention.weights[layer - 1, head - 1])
+    widgets.show_problems(view.run, over_steps.skipped)
     run, note = view.run, f"Attention weights on one sentence of {size} pieces"
-    drawn = found.steps, found.weights, found.pieces
+    drawn = over_steps.steps, over_steps.weights, over_steps.pieces
     history = HeadHistory(run.name, layer, head, note, *drawn, step_unit=run.step_unit)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
-    total = len(view.loadable) if len(view.loadable) > MAPS else len(found.steps)
+    total = len(view.loadable) if len(view.loadable) > MAPS else len(over_steps.steps)
     maps.show_head(view, history, scale, name, figures.describe_sentence_head(run, history, total))
 
 
@@ -103,10 +103,10 @@ def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 
-def _with_step(found: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:
+def _with_step(history: SentenceHistory, step: int, weights: np.ndarray) -> SentenceHistory:
     """Return the history with the weights [L, L] of one more step, if it lacks that step."""
-    if step in found.steps:
-        return found
-    i = np.searchsorted(found.steps, step)
-    steps, weights = np.insert(found.steps, i, step), np.insert(found.weights, i, weights, axis=0)
-    return replace(found, steps=steps, weights=weights)
+    if step in history.steps:
+        return history
+    i = np.searchsorted(history.steps, step)
+    steps, weights = np.insert(history.steps, i, step), np.insert(history.weights, i, weights, axis=0)
+    return replace(history, steps=steps, weights=weights)

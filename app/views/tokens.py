@@ -49,7 +49,7 @@ ANY_TAG = "It is about [MASK] ."
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
-    view = widgets.open_page("Tokens", lambda run: results.evaluated(run, measured_as(run, _metric(metrics))))
+    view = widgets.open_page("Tokens", lambda run: results.evaluated_steps(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
     above = st.container()  # the figure is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -126,17 +126,17 @@ def _show_words(view: View, metric: str, groups: list[str], default: str, step: 
     if words.empty:
         widgets.note(f"There are no words of this category at {view.name_step(step)}.")
         return
-    found = tables.search(words, ["word"], search)
+    matches = tables.search(words, ["word"], search)
     _show_word_table(
-        view.run, found.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search)
+        view.run, matches.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search)
     )
-    widgets.show_caption(tokens.describe_words(found, words))
+    widgets.show_caption(tokens.describe_words(matches, words))
 
 
 def _read_words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:
     """Return the words of these categories, with the column category."""
-    found = [results.words(view.run, metric, group, step).assign(category=group) for group in groups]
-    words = pd.concat(found, ignore_index=True)
+    tables = [results.words(view.run, metric, group, step).assign(category=group) for group in groups]
+    words = pd.concat(tables, ignore_index=True)
     return words.assign(accuracy=words["correct"] / words["n"])
 
 

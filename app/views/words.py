@@ -13,7 +13,7 @@ from embryo_core.figures import word_ages, word_frequency, words
 from embryo_core.figures.words import METRIC
 
 STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
-BESIDE = (  # figures in two columns, by their titles
+PAIRED_FIGURES = (  # figures in two columns, by their titles
     {"Compared with children": word_ages.children, "What predicts a word's age": word_ages.predictors},
     {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
 )
@@ -21,7 +21,7 @@ BESIDE = (  # figures in two columns, by their titles
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Words", lambda run: results.evaluated(run, METRIC))
+    view = widgets.open_page("Words", lambda run: results.evaluated_steps(run, METRIC))
     ages = results.word_ages(view.run)
     measured = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured:
@@ -40,7 +40,7 @@ def show() -> None:
     _show_table(view, ages)
     st.header("Order of acquisition", anchor=False)
     figures.show_or_explain(view, word_ages.ages, _open_word)
-    for beside in BESIDE:
+    for beside in PAIRED_FIGURES:
         for column, (title, make) in zip(st.columns(2, gap="large"), beside.items(), strict=True):
             with column:
                 st.header(title, anchor=False)

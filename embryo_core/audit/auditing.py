@@ -29,24 +29,24 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
 
     Weights on the Hub are fetched, and removed again with `discard`; without `fetch` only cached ones are audited.
     """
-    found = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _is_local(one))]
+    series = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _is_local(one))]
     every = runs.checkpoints(run)
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
-    faults += [*files.own_tokenizer(run), *files.other_tokenizers(found)]
-    faults += files.same_weights(every, found, still := _zero_rate_between(run))
+    faults += [*files.own_tokenizer(run), *files.other_tokenizers(series)]
+    faults += files.same_weights(every, series, is_frozen := _zero_rate_between(run))
     measured = []
-    meter = TensorMeter(len(found))
-    coming, shown = prefetched(found, discard), progress and bool(found)
-    for checkpoint, missing in tqdm(coming, desc=run.name, total=len(found), unit="checkpoint", disable=not shown):
+    meter = TensorMeter(len(series))
+    coming, shown = prefetched(series, discard), progress and bool(series)
+    for checkpoint, missing in tqdm(coming, desc=run.name, total=len(series), unit="checkpoint", disable=not shown):
         try:
             if missing:
                 raise missing
             measured.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
-    faults += judge(measured, still, run.step_unit)
-    result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(found))
+    faults += judge(measured, is_frozen, run.step_unit)
+    result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(series))
     runs.write_audit(run, result)
     return result
 
@@ -116,13 +116,13 @@ def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
         (one, first), (other, second) = logged
         warm &= bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
 
-    def still(one: int, other: int) -> bool:
+    def is_frozen(one: int, other: int) -> bool:
         if warm and (one, other) == (0, 1):
             return True
-        between = [rate for step, rate in rates.items() if one < step + late <= other]
-        return bool(between) and not any(rate is None or rate for rate in between)
+        rates_between = [rate for step, rate in rates.items() if one < step + late <= other]
+        return bool(rates_between) and not any(rate is None or rate for rate in rates_between)
 
-    return still
+    return is_frozen
 
 
 def _is_local(checkpoint: Checkpoint) -> bool:
@@ -144,31 +144,32 @@ SWAPPED = (
 OUTSIDE = f"The weights at {{}} are not between those of the neighbours, nor do they fit another step; {REMEDY}."
 
 
-def _fault(steps: Sequence[int], kind: str, what: str, unit: StepUnit) -> Fault:
-    return Fault(tuple(steps), kind, what.format(join_steps(steps, unit)))
+def _fault(steps: Sequence[int], kind: str, text: str, unit: StepUnit) -> Fault:
+    return Fault(tuple(steps), kind, text.format(join_steps(steps, unit)))
 
 
 def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
     named, several = _list_tensors(one.infinite)
-    what = f"{named} at {name_step(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
-    return Fault((one.step,), "not finite", what)
+    text = f"{named} at {name_step(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
+    return Fault((one.step,), "not finite", text)
 
 
-def _foreign_fault(steps: Sequence[int], series: Series, found: ForeignSteps, unit: StepUnit) -> Fault:
-    before, after = (name_step(series.steps[i], unit) for i in (found.before, found.after))
-    what = (
+def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, unit: StepUnit) -> Fault:
+    before, after = (name_step(series.steps[i], unit) for i in (foreign.before, foreign.after))
+    text = (
         f"The weights at {join_steps(steps, unit)} come from another training than the others, such as another seed: "
-        f"{after} keeps {percent(max(found.kept_share, 0), 0)} of {before}, by the cosines of large tensors; {REMEDY}."
+        f"{after} keeps {percent(max(foreign.kept_share, 0), 0)} of {before}, by the cosines of large tensors; "
+        f"{REMEDY}."
     )
-    return Fault(tuple(steps), "out of line", what)
+    return Fault(tuple(steps), "out of line", text)
 
 
 def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
-    at, other = name_step(step, unit), name_step(series.steps[twins.like], unit)
+    name, other = name_step(step, unit), name_step(series.steps[twins.like], unit)
     named, several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
-    what = f"{named} at {at} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
-    return Fault((step,), "tensor", what)
+    text = f"{named} at {name} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
+    return Fault((step,), "tensor", text)
 
 
 def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
@@ -179,32 +180,32 @@ def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
 
 def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
     """Return a fault for each step with tensors out of line, but not for small ones of a reported shard."""
-    known = {(tensor, group.step) for group in twins for tensor in group.tensors}
+    reported = {(tensor, group.step) for group in twins for tensor in group.tensors}
     shards = {group.step for group in twins}
-    found: dict[int, list[int]] = {}
-    names, together = misplaced_shard(series, [step for step in indices if step not in shards])
-    for step in together.indices:
-        found[step] = [series.names.index(name) for name in names]
-        known |= {(tensor, step) for tensor in found[step]}
-    for tensor, step in odd_tensors(series, indices, known):
+    tensors_at: dict[int, list[int]] = {}
+    names, shard = misplaced_shard(series, [step for step in indices if step not in shards])
+    for step in shard.indices:
+        tensors_at[step] = [series.names.index(name) for name in names]
+        reported |= {(tensor, step) for tensor in tensors_at[step]}
+    for tensor, step in odd_tensors(series, indices, reported):
         if step not in shards or series.sizes[tensor] >= MIN_NUMBERS:
-            found.setdefault(step, []).append(tensor)
-    return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in found.items()]
+            tensors_at.setdefault(step, []).append(tensor)
+    return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in tensors_at.items()]
 
 
 def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Sequence[int], unit: StepUnit) -> Fault:
     """Return the fault of tensors at a step; compare the first one's norm and cosines with the neighbours."""
     tensor, k = tensors[0], indices.index(step)
-    near = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
-    norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in near)
-    cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in near)
-    first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *near)]
-    neighbours = join_steps([series.steps[j] for j in near], unit)
+    neighbours_of = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
+    norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in neighbours_of)
+    cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in neighbours_of)
+    first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *neighbours_of)]
+    neighbours = join_steps([series.steps[j] for j in neighbours_of], unit)
     named, several = _list_tensors([series.names[one] for one in tensors])
-    what = (
+    text = (
         f"{named} at {name_step(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
         f"{'those' if several else 'that'} at {neighbours}: {'the first has ' if several else ''}"
         f"norm {series.norms[tensor, step]:.3g} against {norms}, "
         f"cosine {cosines} to them, and {first[0]} against {' and '.join(first[1:])} to the first step; {REMEDY}."
     )
-    return Fault((series.steps[step],), "tensor", what)
+    return Fault((series.steps[step],), "tensor", text)

@@ -35,8 +35,8 @@ def missing(run: Run) -> list[Fault]:
     if len(steps) > 1:
         named = with_step_unit(", ".join(f"{step:,}" for step in steps[:MAX_NAMED]), run.step_unit)
     more = f" and {len(steps) - MAX_NAMED:,} more" if len(steps) > MAX_NAMED else ""
-    what = f"The planned grid has no checkpoint at {named}{more}; copy the missing ones from the source of the others."
-    return [Fault(steps, "missing", what)]
+    text = f"The planned grid has no checkpoint at {named}{more}; copy the missing ones from the source of the others."
+    return [Fault(steps, "missing", text)]
 
 
 def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
@@ -64,10 +64,10 @@ def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
     return own | {f"{runs.GENERATOR}.{name}": value for name, value in generator.items()}
 
 
-def _other_config(at: str, own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-    names = [name for name in sorted({*own, *usual}) if own.get(name) != usual.get(name)]
+def _other_config(checkpoint: str, config: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    names = [name for name in sorted({*config, *usual}) if config.get(name) != usual.get(name)]
     return (
-        f"config.json at {at} differs from that of the other checkpoints in {printable(', '.join(names[:5]))}; "
+        f"config.json at {checkpoint} differs from that of the other checkpoints in {printable(', '.join(names[:5]))}; "
         "make sure that it belongs to the same pretraining, or leave the checkpoint out."
     )
 
@@ -100,7 +100,7 @@ def same_weights(
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each checkpoint whose folder has a different tokenizer than most; a folder may have none."""
-    digests = {checkpoint: found for checkpoint in checkpoints if (found := _tokenizer(checkpoint))}
+    digests = {checkpoint: digest for checkpoint in checkpoints if (digest := _tokenizer(checkpoint))}
     common = _commonest(digests)
     return [
         Fault(
@@ -118,10 +118,10 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
     """Return a hash of the tokenizer files in the folder of the weights; "" if none can be read."""
     try:
         weights, within = runs.weights_file(checkpoint)
-        found = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
-        if found and (weights.parent / SETTINGS).is_file():
-            found.append(SETTINGS)
-        read = {name: runs.read_bytes(weights.parent / name, within, BrokenCheckpoint) for name in found}
+        files = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
+        if files and (weights.parent / SETTINGS).is_file():
+            files.append(SETTINGS)
+        read = {name: runs.read_bytes(weights.parent / name, within, BrokenCheckpoint) for name in files}
     except BrokenCheckpoint:
         return ""
     contents = [(_splitting_settings if name == SETTINGS else _without_calls)(read[name]) for name in read]

@@ -16,10 +16,10 @@ from embryo_core.audit.series import Series, growth, residual
 
 CERTAIN = 8.0  # threshold of the score of a tensor inside a series
 CERTAIN_AT_END = 16.0  # the same at an end, which has neighbours on one side only
-ASIDE = 1.1  # largest distance from the path, over the neighbours' distance, of a tensor in line; pure noise gives 0.87
+MAX_OFFSET = 1.1  # largest distance from the path, over the neighbours' distance, of a tensor in line; noise: 0.87
 DETOUR = 3.0  # least ratio of the moves to and from a step to the moves around them
 TURN = 1.3  # the same for a tensor of the wrong sign
-AROUND = 2  # moves on either side to compare with
+NEIGHBOUR_MOVES = 2  # moves on either side to compare with
 LEAP = 3.0  # least ratio of an end's move to the move that the next one and other tensors predict
 ROUNDINGS = 8.0  # rounding units by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
@@ -33,18 +33,18 @@ MIN_STEPS = 3  # steps for a comparison
 
 
 def odd_tensors(
-    series: Series, indices: Sequence[int], known: Collection[tuple[int, int]] = ()
+    series: Series, indices: Sequence[int], excluded: Collection[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
-    """Return odd (tensor, step) pairs at these steps, all by index, sorted; without pairs `known` to be wrong."""
+    """Return odd (tensor, step) pairs at these steps, all by index, sorted; without pairs `excluded` to be wrong."""
     # cached: most tensors have the same steps
     evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))
-    found = []
+    odd = []
     for tensor in range(len(series.names)):
-        good = tuple(step for step in indices if (tensor, step) not in known)
+        good = tuple(step for step in indices if (tensor, step) not in excluded)
         while len(good) >= MIN_STEPS and (worst := _worst(evidence(good), tensor)) is not None:
-            found.append((tensor, worst))
+            odd.append((tensor, worst))
             good = tuple(step for step in good if step != worst)
-    return sorted(found)
+    return sorted(odd)
 
 
 def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
@@ -56,7 +56,7 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
     """Return the evidence against each tensor by step, [T], in units of the threshold."""
     numbers, last = np.cbrt(series.sizes), len(steps) - 1
     turned: np.ndarray | float
-    found = {}
+    evidence = {}
     for k, step in enumerate(steps):
         if 0 < k < last:
             ratio, certain, turned = _inside(series, steps, k), CERTAIN, _opposed(series, steps, k)
@@ -64,8 +64,8 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
             near = steps[:3] if k == 0 else steps[:-4:-1]
             ratio, certain = _at_end(series, *near), CERTAIN_AT_END
             turned = np.maximum(_opposed_at_last(series, *near), _lost_at_last(series, *near)) if k else 0.0
-        found[step] = np.maximum(numbers * np.log(np.maximum(ratio, TINY)) / certain, turned)
-    return found
+        evidence[step] = np.maximum(numbers * np.log(np.maximum(ratio, TINY)) / certain, turned)
+    return evidence
 
 
 def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
@@ -83,10 +83,10 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     turned = residual(series.flipped(before, step), series.flipped(step, after), apart, share)
     flipped = np.where(aside > still, (aside / (turned + still / ROUNDINGS)) ** 2, 0.0)
     detour = _detour(series, steps, k)
-    far = np.maximum(np.where(detour > DETOUR, aside / still / ASIDE, 0.0), np.where(detour > TURN, flipped, 0.0))
+    far = np.maximum(np.where(detour > DETOUR, aside / still / MAX_OFFSET, 0.0), np.where(detour > TURN, flipped, 0.0))
     nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
     strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
-    return np.maximum(far, strange / ASIDE)
+    return np.maximum(far, strange / MAX_OFFSET)
 
 
 def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
@@ -96,7 +96,7 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """
     turning = [
         series.cosines(steps[i], steps[i + 1])
-        for i in range(max(0, k - 1 - AROUND), min(len(steps) - 1, k + 1 + AROUND))
+        for i in range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
         if i not in (k - 1, k)
     ]
     before, step, after, *later = steps[k - 1 : k + 3]
@@ -140,9 +140,9 @@ def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
     return before * max(1.0, growth(series.apart(end, near), before))
 
 
-def _parallel(series: Series, least: float = PARALLEL) -> np.ndarray:
+def _parallel(series: Series, minimum: float = PARALLEL) -> np.ndarray:
     """Return the least cosine of parallel tensors, [T]; above 1 for tensors with too few numbers."""
-    return np.maximum(least, CHANCE / np.sqrt(series.sizes))
+    return np.maximum(minimum, CHANCE / np.sqrt(series.sizes))
 
 
 def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
@@ -153,7 +153,7 @@ def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """
     moves = {
         i: series.apart(steps[i], steps[i + 1])
-        for i in range(max(0, k - 1 - AROUND), min(len(steps) - 1, k + 1 + AROUND))
+        for i in range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
     }
     to, away = moves.pop(k - 1), moves.pop(k)
     if not moves:

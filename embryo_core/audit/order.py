@@ -235,9 +235,9 @@ def foreign_steps(series: Series, indices: Sequence[int]) -> list[ForeignSteps]:
             breaks.append(k)
     parts = [tuple(part.tolist()) for part in np.split(np.array(indices), [k + 1 for k in breaks])]
     usual = parts.index(max(parts, key=len))
-    found = []
+    foreign = []
     for k, part in enumerate(parts):
         if k != usual:
             at = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
-            found.append(ForeignSteps(part, indices[at], indices[at + 1], float(shares[at])))
-    return found
+            foreign.append(ForeignSteps(part, indices[at], indices[at + 1], float(shares[at])))
+    return foreign

@@ -69,8 +69,8 @@ def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
     below that, the order is wrong. It is 0 for a move of 0, and for an angle that may be chance.
     """
     product, least = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
-    found = product / np.where(least > 0, least, 1.0) ** 2
-    return np.where((least > 0) & (product < RIGHT_ANGLE * ab * bc), found, np.maximum(found, 0.0))
+    cosine = product / np.where(least > 0, least, 1.0) ** 2
+    return np.where((least > 0) & (product < RIGHT_ANGLE * ab * bc), cosine, np.maximum(cosine, 0.0))
 
 
 def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, share: float) -> np.ndarray:

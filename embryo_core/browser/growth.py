@@ -35,23 +35,23 @@ def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]
 def _clearest_head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
     """Return the tile of the clearest head at the steps with both map and pattern, and the state of its page."""
     frame = patterns.read_behaviour(run)
-    what, layer, head = patterns.clearest_head(frame)
-    own = patterns.select_pattern(frame, what)
-    own = own[(own["layer"] == layer) & (own["head"] == head)].set_index("step")["value"]
-    steps = log_spaced(sorted(results.steps_done(run, "attention") & set(own.index)), head_maps.MAPS)
+    pattern, layer, head = patterns.clearest_head(frame)
+    rows = patterns.select_pattern(frame, pattern)
+    rows = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("step")["value"]
+    steps = log_spaced(sorted(results.steps_done(run, "attention") & set(rows.index)), head_maps.MAPS)
     if not steps:
         return ({}, b""), {}
     maps = results.read_attention(run, layer, head, steps)
-    title, pattern = f"Layer {layer}, head {head}", patterns.PATTERNS[what].label.lower()
-    tile = head_tile(title, pattern, steps, maps.weights, own.loc[steps].tolist())
+    title, label = f"Layer {layer}, head {head}", patterns.PATTERNS[pattern].label.lower()
+    tile = head_tile(title, label, steps, maps.weights, rows.loc[steps].tolist())
     return tile, {"head": {"layer": str(layer), "head": str(head), "section": "maps"}}
 
 
 def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes], curves: dict[str, Any]) -> bytes:
     """Pack the results of `sentence_tile`, `head_tile` and `curves_tile` for the browser; empty tiles are left out."""
     about, codes = head
-    found = {"sentence": sentence, "head": about, "curves": curves}
-    tiles = {name: tile for name, tile in found.items() if tile}
+    tiles = {"sentence": sentence, "head": about, "curves": curves}
+    tiles = {name: tile for name, tile in tiles.items() if tile}
     return head_maps.pack(tiles, np.frombuffer(codes, np.uint8))
 
 

@@ -63,5 +63,5 @@ def _stretch(phase: Phase | Stretch, steps: Sequence[int], axis: StepAxis) -> di
     """Return a phase for the bar: its steps, and both its ends on the bar by scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
-    what = f"{phase.name}: {name_step_range(phase.start, phase.end, axis.step_unit)}"
-    return {"name": phase.name, "what": what, "start": phase.start, "end": phase.end, "places": places}
+    label = f"{phase.name}: {name_step_range(phase.start, phase.end, axis.step_unit)}"
+    return {"name": phase.name, "what": label, "start": phase.start, "end": phase.end, "places": places}

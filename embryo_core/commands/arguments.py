@@ -62,12 +62,12 @@ def add_device(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_ray(command: argparse.ArgumentParser, what: str) -> None:
+def add_ray(command: argparse.ArgumentParser, purpose: str) -> None:
     """Add --ray (embryo_core/evaluate/cluster.py reads it)."""
     command.add_argument(
         "--ray",
         nargs="?",
         const="local",
         metavar="ADDRESS",
-        help=f"compute on a Ray cluster, {what} on each core or GPU; without ADDRESS on this machine alone",
+        help=f"compute on a Ray cluster, {purpose} on each core or GPU; without ADDRESS on this machine alone",
     )

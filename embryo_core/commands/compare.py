@@ -29,8 +29,8 @@ def print_findings(options: argparse.Namespace) -> int:
 
     judgements = judge(runs.open_run(options.run))
     if options.json:
-        found = [one.described | {"comparisons": [vars(each) for each in one.comparisons]} for one in judgements]
-        print(json.dumps(found, indent=1))
+        findings = [one.described | {"comparisons": [vars(each) for each in one.comparisons]} for one in judgements]
+        print(json.dumps(findings, indent=1))
         return 0
     for judgement in judgements:
         finding = judgement.finding

@@ -29,27 +29,27 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def fetch(what: str, into: Path) -> list[Path]:
+def fetch(name: str, into: Path) -> list[Path]:
     """Download "treebank", "lama", "glue" or "squad" into the folder `into`, if missing; return its paths.
 
     Raises CorpusError without a connection or for unexpected content, with the address and how to get it by hand, and
     for "ontonotes", with its publisher.
     """
-    if what == "ontonotes":
+    if name == "ontonotes":
         raise CorpusError(ONTONOTES)
-    if what not in FETCHED:
-        raise CorpusError(unknown("corpus", what, [*FETCHED, "ontonotes"]))
+    if name not in FETCHED:
+        raise CorpusError(unknown("corpus", name, [*FETCHED, "ontonotes"]))
     from embryo_core.corpora.fetch import fetch_lama, fetch_treebank  # imports pooch
     from embryo_core.finetune.task_folders import fetch_tasks
 
-    with _no_empty_folder(into / what):
-        match what:
+    with _no_empty_folder(into / name):
+        match name:
             case "treebank":
                 return fetch_treebank(into / "treebank")
             case "lama":
                 return [fetch_lama(into / "lama")]
             case _:
-                return fetch_tasks(what, into)
+                return fetch_tasks(name, into)
 
 
 @contextmanager

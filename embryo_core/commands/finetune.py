@@ -77,13 +77,13 @@ def print_report(run: Run, report: "Report", done: str) -> int:
 def glue_folders(folder: Path) -> dict[str, Path]:
     """List the folder of each task of GLUE that exists in a folder. Raises CorpusError if none does."""
     state = "holds no folder named" if folder.is_dir() else "is no folder, so it holds none of"
-    found = {name: folder / name for name in GLUE if (folder / name).is_dir()}
-    if not found:
+    folders = {name: folder / name for name in GLUE if (folder / name).is_dir()}
+    if not folders:
         raise CorpusError(
             f"No task has data: {folder} {state} {', '.join(GLUE)}; give --glue FOLDER, --squad FOLDER "
             "or --task NAME=FOLDER."
         )
-    return found
+    return folders
 
 
 def _folders(options: argparse.Namespace) -> dict[str, Path]:

@@ -22,9 +22,9 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
     steps.add_argument("--step", type=_step, help="a step of the run, or all (default: all; 32 of a longer series)")
     steps.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="several steps")
     command.add_argument("--top", type=positive, default=10, metavar="K", help="answers at one step (default 10)")
-    what = command.add_mutually_exclusive_group()
-    what.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
-    what.add_argument("--lens", action="store_true", help="what each layer would answer")
+    kinds = command.add_mutually_exclusive_group()
+    kinds.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
+    kinds.add_argument("--lens", action="store_true", help="what each layer would answer")
     command.add_argument(
         "--mask", type=positive, metavar="M", help="with --track or --lens: which [MASK]; 1 is the first (default)"
     )

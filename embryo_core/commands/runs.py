@@ -40,11 +40,11 @@ def trust(options: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    found, troubles = runs.list_runs(), [reason for _, reason in runs.broken_runs()]
-    if not found:
+    listed, troubles = runs.list_runs(), [reason for _, reason in runs.broken_runs()]
+    if not listed:
         folders = " or ".join(str(root / "runs") for root in runs.roots())
         print(f"No run in {folders}; start one with: python -m pretrain tiny --corpus PATH --run data/runs/NAME")
-    for run in found:
+    for run in listed:
         checkpoints = runs.checkpoints(run)
         span = "no checkpoint"
         if checkpoints:
@@ -85,7 +85,7 @@ def _print_contents(run: Run) -> list[str]:
 
     troubles = []
     try:
-        done, named = results.done(run), defaultdict(list)
+        done, named = results.steps_by_metric(run), defaultdict(list)
         for metric in results.read_sources(run):
             named[len(done[metric])].append(metric)
         for count in sorted(named, reverse=True):

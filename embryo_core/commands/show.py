@@ -98,10 +98,10 @@ def write_static_site(options: argparse.Namespace) -> int:
 
 
 def _folders(folder: Path) -> list[Path]:
-    found = [path.parent for path in folder.glob("*/run.json")]
-    if not found:
+    folders = [path.parent for path in folder.glob("*/run.json")]
+    if not folders:
         raise SiteError(f"{folder} holds no run; name a folder whose folders have a run.json.")
-    return found
+    return folders
 
 
 def _read(path: Path) -> str:

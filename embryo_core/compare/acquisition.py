@@ -22,7 +22,7 @@ RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising fro
 CHANCE = 0.5  # accuracy of guessing between two sentences
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
 SLOPE = ["slope", "slope_low", "slope_high"]  # columns: shares of the last value per PER steps
-PER = 1000  # steps
+SLOPE_STEPS = 1000  # steps
 
 
 def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
@@ -38,13 +38,13 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     for group, part in data.groupby("group", sort=False):
         steps, accuracy, n = part["step"].to_numpy(), part["accuracy"], part["n"]
         floor = CHANCE if rule == "chance" else 0.0
-        found: Onset | Rise | None
-        found = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
-        ends = (found.step, found.earliest, found.latest) if found else (None,) * 3
-        slope = found.slope if isinstance(found, Rise) else None
-        steep = [PER * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)
+        acquired: Onset | Rise | None
+        acquired = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
+        ends = (acquired.step, acquired.earliest, acquired.latest) if acquired else (None,) * 3
+        slope = acquired.slope if isinstance(acquired, Rise) else None
+        steep = [SLOPE_STEPS * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)
         rows.append((group, *ends, accuracy.iloc[-1], n.iloc[-1], *steep))
-        there += [found] if isinstance(found, Rise) else []
+        there += [acquired] if isinstance(acquired, Rise) else []
     order = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE])
     order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64") | dict.fromkeys(SLOPE, float))
     known = order["onset"].notna()
@@ -101,7 +101,7 @@ def _agreements(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]
         ranked = {one: [float(orders[one][group]) for group in both] for one in (first, second)}
         of_runs = [places for one, places in ranked.items() if one != PAPER]
         tied = (max(Counter(places).values(), default=0) > len(places) / 2 for places in of_runs)
-        found = None if any(tied) else rank_agreement(*ranked.values())
-        ends = (found.rho, found.low, found.high) if found else (None,) * 3
+        agreement = None if any(tied) else rank_agreement(*ranked.values())
+        ends = (agreement.rho, agreement.low, agreement.high) if agreement else (None,) * 3
         rows.append((first, second, *ends, len(both)))
     return pd.DataFrame(rows, columns=["first", "second", "rho", "low", "high", "n"])

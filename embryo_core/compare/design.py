@@ -86,17 +86,17 @@ def design(run: Run) -> dict[str, Value]:
 def designs(compared: Sequence[Run]) -> pd.DataFrame:
     """Return the designs of runs as a table: row, a column per run in their order, and whether it `differs`."""
     by_run = [design(run) for run in compared]
-    rows = list(dict.fromkeys(row for found in by_run for row in _in_order(found, by_run)))
-    values = {row: [found.get(row) for found in by_run] for row in rows}
-    table = [[row, *found, len(set(found)) > 1] for row, found in values.items()]
+    rows = list(dict.fromkeys(row for design in by_run for row in _in_order(design, by_run)))
+    values = {row: [design.get(row) for design in by_run] for row in rows}
+    table = [[row, *row_values, len(set(row_values)) > 1] for row, row_values in values.items()]
     return pd.DataFrame(table, columns=["row", *(run.name for run in compared), "differs"], dtype=object)
 
 
-def _in_order(found: dict[str, Value], all_of_them: Iterable[dict[str, Value]]) -> list[str]:
+def _in_order(design: dict[str, Value], designs: Iterable[dict[str, Value]]) -> list[str]:
     """Return the rows of a design; parts that only other designs have are placed after its own parts."""
-    parts = [row for one in all_of_them for row in one if row.startswith("parameters:")]
-    after = list(found).index("tokens seen")
-    return [*list(found)[:after], *parts, *list(found)[after:]]
+    parts = [row for one in designs for row in one if row.startswith("parameters:")]
+    after = list(design).index("tokens seen")
+    return [*list(design)[:after], *parts, *list(design)[after:]]
 
 
 def differing_choices(first: Run, second: Run) -> list[str]:
@@ -147,15 +147,15 @@ def _masked_pieces(config: dict[str, Any]) -> str | None:
 
 def _dropout(settings: Settings) -> str | None:
     """Return the dropout of hidden states and of attention weights."""
-    found = [settings.hidden_dropout_prob, settings.attention_probs_dropout_prob]
-    return None if found == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in found)
+    rates = [settings.hidden_dropout_prob, settings.attention_probs_dropout_prob]
+    return None if rates == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in rates)
 
 
 def _tokenizer(run: Run) -> str:
     """Describe the tokenizer: its kind, its number of pieces if it can be read, and the SHA-256 of its file."""
     try:
-        found = load_tokenizer(run)
-        said = f"{found.kind}, {found.vocabulary_size:,} pieces"
+        tokenizer = load_tokenizer(run)
+        said = f"{tokenizer.kind}, {tokenizer.vocabulary_size:,} pieces"
     except EmbryoError:
         said = "unknown"
     return f"{said} ({run.tokenizer_sha256[:DIGEST]})"
@@ -179,7 +179,7 @@ def _domain(run: Run) -> str | None:
 def _trained(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
     """Return when training was first and last logged; without times in the log, when the manifests were written."""
     logged = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < END]
-    times, of = (logged, "") if logged else ([found.written / 1e9 for found in checkpoints], " (file)")
+    times, of = (logged, "") if logged else ([checkpoint.written / 1e9 for checkpoint in checkpoints], " (file)")
     ends = [times[0], times[-1]] if times else []
     dates = [datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%d %H:%M") + of for end in ends]
     return {"trained from": dates[0] if dates else None, "trained until": dates[-1] if dates else None}

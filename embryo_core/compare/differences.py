@@ -44,8 +44,8 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
     """
     measured = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
-    for measure in dict.fromkeys(name for found in measured.values() for name in found):
-        tables = {run: found[measure] for run, found in measured.items() if measure in found}
+    for measure in dict.fromkeys(name for by_measure in measured.values() for name in by_measure):
+        tables = {run: by_measure[measure] for run, by_measure in measured.items() if measure in by_measure}
         one, other = ([run for run in seeds if run in tables] for seeds in (first, second))
         steps = _steps(one, other, tables) if one and other else {}
         row = _subtract(measure, one, other, tables, steps) if steps else None
@@ -99,12 +99,12 @@ def _subtract(
 def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:
     """Return which of the common cases each run answers right at its step, [S, N]; None if no case is stored."""
     if measure == KNOWLEDGE:
-        found = [_facts_at(run, step) for run, step in asked]
+        answers = [_facts_at(run, step) for run, step in asked]
     elif measure.startswith(PAIRS):
-        found = [_pairs_at(run, step, measure.removeprefix(PAIRS)) for run, step in asked]
+        answers = [_pairs_at(run, step, measure.removeprefix(PAIRS)) for run, step in asked]
     else:
         return None
-    table = pd.concat(found, axis=1, join="inner")
+    table = pd.concat(answers, axis=1, join="inner")
     return table.to_numpy(float).T
 
 

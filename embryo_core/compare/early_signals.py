@@ -33,10 +33,10 @@ def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
         last = [float(values[task].iloc[-1]) for values in known]
         for step in sorted(set.intersection(*(set(values[measure].index) for values in known))):
             now = [float(values[measure][step]) for values in known]
-            found = rank_agreement(now, last) if len(known) >= MIN_ITEMS else None
-            rho = found.rho if found else spearman(now, last)
+            agreement = rank_agreement(now, last) if len(known) >= MIN_ITEMS else None
+            rho = agreement.rho if agreement else spearman(now, last)
             if rho is not None:
-                ends = (found.low, found.high) if found else (-1.0, 1.0)
+                ends = (agreement.low, agreement.high) if agreement else (-1.0, 1.0)
                 pairs = [(i, j) for i, j in combinations(range(len(last)), 2) if last[i] != last[j]]
                 agree = [(np.sign(now[i] - now[j]) * np.sign(last[i] - last[j]) + 1) / 2 for i, j in pairs]
                 rows.append((task, step, rho, *ends, len(known), float(np.mean(agree)), len(pairs)))

@@ -37,10 +37,10 @@ class StepCounts:
         return _interpolate(counts, self.counts, self.steps)
 
 
-def _interpolate(x: ArrayLike, known: Sequence[float], values: Sequence[float]) -> Floats:
+def _interpolate(x: ArrayLike, points: Sequence[float], values: Sequence[float]) -> Floats:
     at = np.asarray(x, float)
-    slope = (values[-1] - values[-2]) / (known[-1] - known[-2])
-    return np.interp(at, known, values) + slope * np.maximum(0, at - known[-1])
+    slope = (values[-1] - values[-2]) / (points[-1] - points[-2])
+    return np.interp(at, points, values) + slope * np.maximum(0, at - points[-1])
 
 
 def progress(run: Run, unit: Unit) -> StepCounts | None:
@@ -51,29 +51,29 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
     if unit == run.step_unit:
-        return _known({step: float(step) for step in steps})
+        return _step_counts({step: float(step) for step in steps})
     if unit == "share":
         last = max([*run.planned_steps, *steps], default=0)
-        return _known({step: step / last for step in (0, *steps)}) if last else None
+        return _step_counts({step: step / last for step in (0, *steps)}) if last else None
     if unit == "flops":
-        return _known({step: training_flops(run, step) for step in sorted({*steps, *cost_changes(run)})})
+        return _step_counts({step: training_flops(run, step) for step in sorted({*steps, *cost_changes(run)})})
     if unit == "sequences":
-        return _known({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
+        return _step_counts({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
     rate = 1.0
     if unit == "words":
         words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
         if not words or not tokens:
             return None
         rate = words / tokens
-    return _known({one.step: one.tokens if one.tokens is None else rate * one.tokens for one in checkpoints})
+    return _step_counts({one.step: one.tokens if one.tokens is None else rate * one.tokens for one in checkpoints})
 
 
-def _known(counts: dict[int, float | None]) -> StepCounts | None:
+def _step_counts(counts: dict[int, float | None]) -> StepCounts | None:
     """Return the counts that are known and grow, from 0 at step 0 if there is only one; None if none is known."""
-    known: dict[int, float] = {}
+    by_step: dict[int, float] = {}
     for step, count in counts.items():
-        if count is not None and (not known or count > max(known.values())):
-            known[step] = float(count)
-    if len(known) == 1 and min(*known, *known.values()) > 0:
-        known = {0: 0.0, **known}
-    return StepCounts(tuple(known), tuple(known.values())) if len(known) > 1 else None
+        if count is not None and (not by_step or count > max(by_step.values())):
+            by_step[step] = float(count)
+    if len(by_step) == 1 and min(*by_step, *by_step.values()) > 0:
+        by_step = {0: 0.0, **by_step}
+    return StepCounts(tuple(by_step), tuple(by_step.values())) if len(by_step) > 1 else None

@@ -29,7 +29,7 @@ def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
         design, seed = _design_key(run), str(run.config.get("seed"))
         designs.setdefault((design, copies[design, seed]), []).append(run)
         copies[design, seed] += 1
-    return [tuple(found) for found in designs.values()]
+    return [tuple(seeds) for seeds in designs.values()]
 
 
 def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
@@ -42,7 +42,7 @@ def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
     for run in runs:
         size = size_of(run)
         sizes.setdefault((run.family, *size) if all(size) else (run.path,), []).append(run)
-    groups = [sorted(group_by_design(found), key=len, reverse=True) for found in sizes.values()]
+    groups = [sorted(group_by_design(of_size), key=len, reverse=True) for of_size in sizes.values()]
     return sorted(groups, key=lambda designs: 1 if len(designs) > 1 else 2 * (len(designs[0]) > 1))
 
 
@@ -67,12 +67,12 @@ def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     as `low` and `high`, and the sum of n. If the tables have a `baseline`, so has the result: its mean.
     """
     rows = pd.concat(tables, ignore_index=True).groupby(["curve", "step"], sort=False)
-    found = rows["value"].agg(value="mean", standard_error="sem", seeds="count")
-    found["low"], found["high"] = (found["value"] + sign * found["standard_error"] for sign in (-1, 1))
-    found["n"] = rows["n"].sum(min_count=1)
+    means = rows["value"].agg(value="mean", standard_error="sem", seeds="count")
+    means["low"], means["high"] = (means["value"] + sign * means["standard_error"] for sign in (-1, 1))
+    means["n"] = rows["n"].sum(min_count=1)
     if "baseline" in rows.obj:
-        found["baseline"] = rows["baseline"].mean()
-    return found.reset_index().sort_values("step", kind="stable", ignore_index=True)
+        means["baseline"] = rows["baseline"].mean()
+    return means.reset_index().sort_values("step", kind="stable", ignore_index=True)
 
 
 def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -95,12 +95,12 @@ def _average_onsets(rows: pd.DataFrame) -> pd.DataFrame:
     kinds = [names for names in (STEPS, SLOPES) if names[0] in rows]
     numbers = [name for names in kinds for name in names]
     by_group = rows.astype(dict.fromkeys(["place", *numbers], float)).groupby("group", sort=False)
-    found = by_group[["place", *numbers, "last"]].mean().assign(n=by_group["n"].sum())
+    means = by_group[["place", *numbers, "last"]].mean().assign(n=by_group["n"].sum())
     for middle, low, high in kinds:
         error = by_group[middle].sem()
-        found[low] = np.fmin(found[low], found[middle] - error)
-        found[high] = np.fmax(found[high], found[middle] + error)
-    found.loc[by_group["onset"].count() < rows["run"].nunique(), ["place", *numbers]] = float("nan")
-    found["place"] = found["place"].rank(method="min").astype("Int64")
-    found = found.assign(**{name: found[name].round().astype("Int64") for name in STEPS})
-    return found.reset_index().sort_values(["place", "group"])
+        means[low] = np.fmin(means[low], means[middle] - error)
+        means[high] = np.fmax(means[high], means[middle] + error)
+    means.loc[by_group["onset"].count() < rows["run"].nunique(), ["place", *numbers]] = float("nan")
+    means["place"] = means["place"].rank(method="min").astype("Int64")
+    means = means.assign(**{name: means[name].round().astype("Int64") for name in STEPS})
+    return means.reset_index().sort_values(["place", "group"])

@@ -34,8 +34,8 @@ def type_baselines(table: pd.DataFrame) -> pd.DataFrame:
     """Aggregate `fact_baselines` by type of relation (and step), each fact counted once: group, step, value, n."""
     table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
     by = ["group", "step"] if "step" in table else ["group"]
-    found = table.groupby(by, as_index=False)[["value", "n"]].sum()
-    return found.assign(value=found["value"] / found["n"])
+    sums = table.groupby(by, as_index=False)[["value", "n"]].sum()
+    return sums.assign(value=sums["value"] / sums["n"])
 
 
 def word_baselines(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:

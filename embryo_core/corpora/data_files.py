@@ -35,8 +35,8 @@ def split_file(folder: Path, name: str) -> Path:
     path = next((file for file in files if file.is_file()), None)
     if path is None:
         names = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else ""
-        found = f"; its folder holds {names or 'no file'}" if folder.is_dir() else ", nor does its folder"
-        raise CorpusError(f"{files[0]} (or .xz, .gz) does not exist{found}. Add that split.")
+        siblings = f"; its folder holds {names or 'no file'}" if folder.is_dir() else ", nor does its folder"
+        raise CorpusError(f"{files[0]} (or .xz, .gz) does not exist{siblings}. Add that split.")
     return path
 
 

@@ -28,8 +28,8 @@ def read_lama(path: Path) -> list[Fact]:
     facts count once. Raises CorpusError, also for a file whose relation has no template.
     """
     templates = _read_templates(path)
-    found = sorted(one for suffix in ("", *OPENERS) for one in (path / "TREx").glob(f"*.jsonl{suffix}"))
-    files = {without_compression(file.name).removesuffix(".jsonl"): file for file in found}
+    paths = sorted(one for suffix in ("", *OPENERS) for one in (path / "TREx").glob(f"*.jsonl{suffix}"))
+    files = {without_compression(file.name).removesuffix(".jsonl"): file for file in paths}
     for relation in files.keys() - templates.keys():
         raise CorpusError(
             f"{files[relation]} has no template; add a line to {path / 'relations.jsonl'}, such as: "
@@ -105,17 +105,17 @@ def read_variants(folder: Path) -> Variants:
     A space is put before a full stop, as in LAMA's templates, so that a paraphrase differs only in its words.
     """
     places = {name: [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)] for name in NAMES}
-    found = {name: next((path for path in own if path.is_file()), None) for name, own in places.items()}
-    if not any(found.values()):
+    files = {name: next((path for path in candidates if path.is_file()), None) for name, candidates in places.items()}
+    if not any(files.values()):
         raise CorpusError(f"{folder} has none of {', '.join(NAMES)} (or .xz, .gz); give a {FORM}.")
     variants = Variants()
-    for location, row in _rows(found[NEGATED]):
+    for location, row in _rows(files[NEGATED]):
         variants.negated[_text(location, row, "relation")] = _template(location, row, "template_negated")
-    for location, row in _rows(found[PARAPHRASES]):
+    for location, row in _rows(files[PARAPHRASES]):
         own = variants.paraphrases.setdefault(_text(location, row, "relation"), [])
         if (pattern := _template(location, row, "pattern")) not in own:
             own.append(pattern)
-    for location, row in _rows(found[MISPRIMED]):
+    for location, row in _rows(files[MISPRIMED]):
         relation, subject, answer = (_text(location, row, name) for name in ("relation", "sub_label", "obj_label"))
         words = {kind: _text(location, row, f"prime_{kind}") for kind in PRIMES if row.get(f"prime_{kind}") is not None}
         variants.primes[relation, subject, answer] = words

@@ -78,10 +78,10 @@ def _read_parquet(file: Path, read: Parquet) -> Iterator[tuple[str, dict[str, An
 
 def _text(location: str, row: Mapping[str, Any], names: tuple[str, ...], default: str | None = None) -> str:
     """Return the text of a row under one of these names. Raises CorpusError."""
-    found = next((row[name] for name in names if row.get(name) is not None), default)
-    if found is None:
+    value = next((row[name] for name in names if row.get(name) is not None), default)
+    if value is None:
         columns = ", ".join(map(str, row)) or "nothing"
         raise CorpusError(f"{location}: a minimal pair needs {' or '.join(names)}, this one has {columns[:200]}.")
-    if not isinstance(found, str) or not found.strip():
-        raise CorpusError(f"{location}: {names[0]} must be a text, received {str(found)[:60]!r}.")
-    return found.strip()
+    if not isinstance(value, str) or not value.strip():
+        raise CorpusError(f"{location}: {names[0]} must be a text, received {str(value)[:60]!r}.")
+    return value.strip()

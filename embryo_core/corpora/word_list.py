@@ -38,12 +38,12 @@ def read_word_list(path: Path) -> list[ListedWord]:
         rows: Iterable[ListedWord] = (ListedWord(_checked(location, line)) for location, line in lines)
     else:
         rows = _table_rows(path, lines, "\t" if kind == ".tsv" else ",")
-    found: dict[str, list[ListedWord]] = {}
+    rows_of_word: dict[str, list[ListedWord]] = {}
     for row in rows:
-        found.setdefault(row.word, []).append(row)
-    if not found:
+        rows_of_word.setdefault(row.word, []).append(row)
+    if not rows_of_word:
         raise CorpusError(f"{path} has no word; give a {WORD_LIST}.")
-    return [_merge(same) for same in found.values()]
+    return [_merge(same) for same in rows_of_word.values()]
 
 
 def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord]:
@@ -114,16 +114,16 @@ def read_sentences(path: Path) -> list[str]:
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     plain = [file for file in files if without_compression(file.name).endswith(".txt")]
     if plain and len(plain) == len([file for file in files if not file.name.startswith(".")]):
-        found = [line.strip() for file in plain for _, line in read_lines(file) if line.strip()]
+        sentences = [line.strip() for file in plain for _, line in read_lines(file) if line.strip()]
     else:
-        found = []
+        sentences = []
         for example in read_treebank(path):
             blanks = example.blanks or [True] * len(example.words)
             parts = zip(example.words, blanks, strict=True)
-            found.append("".join(word + " " * blank for word, blank in parts).strip())
-    if not found:
+            sentences.append("".join(word + " " * blank for word, blank in parts).strip())
+    if not sentences:
         raise CorpusError(f"{path} has no sentence; give {TEXT}.")
-    return found
+    return sentences
 
 
 def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:
@@ -132,16 +132,16 @@ def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> d
     The spelling is that of the list; a capitalised form counts only as the first word of a sentence, since "Will" and
     "US" elsewhere are other words.
     """
-    found: dict[str, list[Occurrence]] = {one.word: [] for one in words}
-    longest = max((len(PART.findall(word)) for word in found), default=0)
+    occurrences: dict[str, list[Occurrence]] = {one.word: [] for one in words}
+    longest = max((len(PART.findall(word)) for word in occurrences), default=0)
     for number, sentence in enumerate(sentences):
         text = sentence.replace("’", "'")
         spans = [part.span() for part in PART.finditer(text)]
         for i, (start, _) in enumerate(spans):
             for _, end in spans[i : i + longest]:
                 word = text[start:end]
-                if word not in found and i == 0:
+                if word not in occurrences and i == 0:
                     word = word[0].lower() + word[1:]
-                if word in found:
-                    found[word].append((number, start, end))
-    return found
+                if word in occurrences:
+                    occurrences[word].append((number, start, end))
+    return occurrences

@@ -68,29 +68,29 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     """
     chance, words = np.asarray(chance, float), len(occurrences)
     after = _thin(np.asarray(steps, float))
-    known = np.asarray(steps, float)[after]
-    if len(known) < MIN_STEPS or not words:
+    evaluated = np.asarray(steps, float)[after]
+    if len(evaluated) < MIN_STEPS or not words:
         none = np.full(words, np.nan)
         return Ages(none, none, none, (FEW_STEPS,) * words, Sigmoids(none, none, none, none))
-    curves = [np.asarray(own, float)[after] for own in occurrences]
-    means = np.stack([own.mean(axis=1) for own in curves])
-    fits = fit_sigmoids(known, means)
-    found = fits.crossing((chance + means.min(axis=1)) / 2)
+    curves = [np.asarray(surprisals, float)[after] for surprisals in occurrences]
+    means = np.stack([curve.mean(axis=1) for curve in curves])
+    fits = fit_sigmoids(evaluated, means)
+    log_ages = fits.crossing((chance + means.min(axis=1)) / 2)
     ages, low, high = (np.full(words, np.nan) for _ in range(3))
-    reasons = [FEW if own.shape[1] < MIN_OCCURRENCES else "" for own in curves]
-    resampled = _resample([own for own, why in zip(curves, reasons, strict=True) if not why])
-    again = fit_sigmoids(known, resampled.reshape(-1, len(known)), COARSE)
+    reasons = [FEW if curve.shape[1] < MIN_OCCURRENCES else "" for curve in curves]
+    resampled = _resample([curve for curve, why in zip(curves, reasons, strict=True) if not why])
+    again = fit_sigmoids(evaluated, resampled.reshape(-1, len(evaluated)), COARSE)
     few = np.array([bool(why) for why in reasons])
     levels = (chance[~few, None] + resampled.min(axis=2)) / 2
     crossings = again.crossing(levels.ravel()).reshape(-1, RESAMPLES)
-    for i, samples, own in zip(np.flatnonzero(~few), resampled, crossings, strict=True):
-        reasons[i] = _why_not(known, means[i], samples, chance[i], found[i])
+    for i, samples, resampled_ages in zip(np.flatnonzero(~few), resampled, crossings, strict=True):
+        reasons[i] = _why_not(evaluated, means[i], samples, chance[i], log_ages[i])
         if not reasons[i]:
-            ends = 10 ** np.quantile(own, TAILS, method="inverted_cdf")
-            ages[i] = 10 ** found[i]
+            ends = 10 ** np.quantile(resampled_ages, TAILS, method="inverted_cdf")
+            ages[i] = 10 ** log_ages[i]
             first, last = min(ends[0], ages[i]), max(ends[1], ages[i])  # the interval contains the age
-            low[i] = first if first >= known[0] else -np.inf
-            high[i] = last if last <= known[-1] else np.inf
+            low[i] = first if first >= evaluated[0] else -np.inf
+            high[i] = last if last <= evaluated[-1] else np.inf
     return Ages(ages, low, high, tuple(reasons), fits)
 
 
@@ -115,12 +115,12 @@ def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossi
 
 def _resample(curves: Sequence[Floats]) -> Floats:
     """Return mean curves [W, RESAMPLES, S] of bootstrap samples of curves [S, n]; words are independent."""
-    found = []
-    for own in curves:
-        n = own.shape[1]
+    resampled = []
+    for curve in curves:
+        n = curve.shape[1]
         drawn = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-        found.append(drawn @ own.T / n)
-    return np.stack(found) if found else np.zeros((0, RESAMPLES, 1))
+        resampled.append(drawn @ curve.T / n)
+    return np.stack(resampled) if resampled else np.zeros((0, RESAMPLES, 1))
 
 
 # === Fitting ===

@@ -94,10 +94,10 @@ def gram(states: Floats) -> Floats | None:
     Its diagonal is zero, its rows sum to zero, and it is scaled so that its HSIC with itself is 1 (Song et al., 2012).
     """
     centred = states - states.mean(axis=0)
-    found = u_centre(centred @ centred.T)
-    scale = np.sqrt((found**2).sum() / (len(found) * (len(found) - 3)))
+    centred_gram = u_centre(centred @ centred.T)
+    scale = np.sqrt((centred_gram**2).sum() / (len(centred_gram) * (len(centred_gram) - 3)))
     noise = np.finfo(np.float32).eps * (states**2).sum(axis=1).max(initial=0.0)
-    return found / scale if scale > noise else None
+    return centred_gram / scale if scale > noise else None
 
 
 def u_centre(products: Floats) -> Floats:
@@ -146,8 +146,8 @@ def pack(products: Floats) -> bytes:
 
 def unpack(packed: Sequence[bytes], n: int) -> Floats:
     """Return the grams [S, n, n] that `pack` packed."""
-    found = np.zeros((len(packed), n, n))
+    products = np.zeros((len(packed), n, n))
     rows, columns = np.tril_indices(n, -1)
-    for gram_of_one, each in zip(found, packed, strict=True):
+    for gram_of_one, each in zip(products, packed, strict=True):
         gram_of_one[rows, columns] = gram_of_one[columns, rows] = np.frombuffer(each, HALF)
-    return found
+    return products

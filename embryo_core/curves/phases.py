@@ -75,14 +75,14 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     moved = doublings[lines.resampled(values, line, turns)]
     stretches = [[*group] for _, group in groupby(range(len(fast)), key=lambda i: fast[i])]
     names = _names([fast[group[0]] for group in stretches])
-    found = []
+    fitted = []
     for name, group in zip(names, stretches, strict=True):
         first, last = knots[group[0]], knots[group[-1] + 1]
         low, high = _widened(_interval(moved, doublings[first]), doublings) if group[0] else (doublings[first],) * 2
         fall = (line[first] - line[last]) / (doublings[last] - doublings[first])
         start, earliest, latest, end = (round(2.0**x) for x in (doublings[first], low, high, doublings[last]))
-        found.append(Phase(name, start, earliest, latest, end, float(fall)))
-    return found
+        fitted.append(Phase(name, start, earliest, latest, end, float(fall)))
+    return fitted
 
 
 def _interval(moved: Floats, turn: float) -> Floats:

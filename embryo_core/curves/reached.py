@@ -79,16 +79,16 @@ def _first_steps(
         return np.mean([score(row, samples) for row in answers[step]], axis=0)
 
     last = mean(max(answers), weights)
-    found = np.full((len(weights), len(shares)), -1)
+    first = np.full((len(weights), len(shares)), -1)
     waiting = np.flatnonzero(last > 0)
     for step in sorted(answers):
         scores = mean(step, weights[waiting])
         up = scores[:, None] >= np.asarray(shares) * last[waiting, None]
-        found[waiting] = np.where(up & (found[waiting] < 0), step, found[waiting])
-        waiting = waiting[(found[waiting] < 0).any(axis=1)]
+        first[waiting] = np.where(up & (first[waiting] < 0), step, first[waiting])
+        waiting = waiting[(first[waiting] < 0).any(axis=1)]
         if not len(waiting):
             break
-    return found
+    return first
 
 
 def _check(answers: pd.DataFrame, example_column: str, labelled: bool) -> None:

@@ -52,16 +52,16 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
 
 def ranks(rises: Sequence[Rise]) -> list[int]:
     """Return the rank of each curve, 1 for the fastest; ties share a rank (the order of docs/metrics.md)."""
-    found = [0] * len(rises)
+    ranks_of = [0] * len(rises)
     leader: int | None = None
     slopes = [-np.inf if one.slope is None else -one.slope.value for one in rises]
     ranked = sorted(range(len(rises)), key=lambda one: (rises[one].step, slopes[one]))
     for rank, one in enumerate(ranked, 1):
         if leader is not None and _tied(rises[leader], rises[one]):
-            found[one] = found[leader]
+            ranks_of[one] = ranks_of[leader]
         else:
-            leader, found[one] = one, rank
-    return found
+            leader, ranks_of[one] = one, rank
+    return ranks_of
 
 
 def _tied(leader: Rise, other: Rise) -> bool:

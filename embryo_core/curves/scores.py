@@ -111,9 +111,9 @@ def onset(
     return Onset(int(steps[int(np.argmax(reached))]), earliest, held_from(steps, low, level))
 
 
-def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, least: float) -> int | None:
-    """Return the first of `steps` [S] from which `values` [S] stay at or above `least`; None if the last is below."""
-    below = np.flatnonzero(np.asarray(values, float) < least)
+def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, threshold: float) -> int | None:
+    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None if the last is below."""
+    below = np.flatnonzero(np.asarray(values, float) < threshold)
     first = below[-1] + 1 if len(below) else 0
     return int(steps[first]) if first < len(steps) else None
 

@@ -65,9 +65,9 @@ class Stretch:
 def stretches(steps: Sequence[int], values: ArrayLike, rises: str, falls: str) -> list[Stretch]:
     """Return where a positive quantity [S] rises and falls by a ratio above MIN_CHANGE, with these names."""
     logarithms = np.log(np.asarray(values, float))
-    found = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
-    names = [rises if move == "rises" else falls for move in found.moves]
-    return [Stretch(name, steps[i], steps[j]) for name, (i, j) in zip(names, pairwise(found.points), strict=True)]
+    turns = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
+    names = [rises if move == "rises" else falls for move in turns.moves]
+    return [Stretch(name, steps[i], steps[j]) for name, (i, j) in zip(names, pairwise(turns.points), strict=True)]
 
 
 def _turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> Turns:

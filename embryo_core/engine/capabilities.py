@@ -139,8 +139,8 @@ def describe_run(run: Run) -> Iterator[str]:
     steps: dict[str, list[int]] = {}
     for one in runs.checkpoints(run):
         with suppress(BrokenCheckpoint):  # the audit reports it
-            found = _describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
-            steps.setdefault(found, []).append(one.step)
-    for found, own in steps.items():
-        which = f"Checkpoints of {list_steps(own, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
-        yield f"{which} give {found}."
+            description = _describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
+            steps.setdefault(description, []).append(one.step)
+    for description, steps_of in steps.items():
+        which = f"Checkpoints of {list_steps(steps_of, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
+        yield f"{which} give {description}."

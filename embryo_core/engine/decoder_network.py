@@ -73,11 +73,11 @@ def rotate(states: Tensor, turned: Tensor) -> Tensor:
 def project(states: Tensor, layer: DecoderLayer, turned: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute query, key and value [B, heads, L, D] of states [B, L, H]."""
     batch, length, _ = states.shape
-    found = linear(apply_norm(states, layer.attention_norm), layer.query_key_value)
+    projected = linear(apply_norm(states, layer.attention_norm), layer.query_key_value)
     if layer.by_head:
-        parts = found.view(batch, length, layer.heads, 3, -1).permute(3, 0, 2, 1, 4)
+        parts = projected.view(batch, length, layer.heads, 3, -1).permute(3, 0, 2, 1, 4)
     else:
-        parts = found.view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+        parts = projected.view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
     return rotate(parts[0], turned), rotate(parts[1], turned), parts[2]
 
 
@@ -138,15 +138,15 @@ def head_logits(network: DecoderNetwork, states: Tensor) -> Tensor:
 @compiled
 def logits(networks: list[DecoderNetwork], ids: Tensor, at: tuple[Tensor, Tensor]) -> list[Tensor]:
     """Compute logits [n, V] after the n positions `at` = (rows, columns), of each of C networks for ids [C, B, L]."""
-    found: list[Tensor] = []
+    batches: list[Tensor] = []
     for i, network in enumerate(networks):
         states, turned = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
         for layer in network.layers:
             states = apply_layer(states, layer, turned)
         decoder = network.decoder
         assert decoder is not None
-        found.append(linear(apply_norm(states[at[0], at[1]], network.final_norm), decoder))
-    return found
+        batches.append(linear(apply_norm(states[at[0], at[1]], network.final_norm), decoder))
+    return batches
 
 
 @compiled

@@ -88,7 +88,7 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
     learned = names.get("positions")
     positions = stored.take(f"{base}{learned}.weight", sizes.max_position_embeddings, hidden) if learned else None
     table = words[:pieces] if mapped else words[:pieces].clone()
-    found = DecoderNetwork(
+    network = DecoderNetwork(
         table,
         None if positions is None else own(positions),
         frequencies(sizes, config) if layout.rotary else torch.empty(0),
@@ -97,7 +97,7 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
         _decoder(sizes, config, stored, table) if "next_words" in heads(checkpoint) else None,
     )
     stored.finish()
-    return found
+    return network
 
 
 def frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:

@@ -134,8 +134,8 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
-    if (found := _in_cache(Pointer(name, repository, commit))).exists():
-        return found
+    if (file := _in_cache(Pointer(name, repository, commit))).exists():
+        return file
     since, why = _unreached
     if monotonic() >= since + RETRY_AFTER:
         try:

@@ -70,8 +70,8 @@ def linear(states: Tensor, part: Linear) -> Tensor:
     """Apply a linear map: [..., in] -> [..., out]."""
     if part.form == "stored" or part.form == "across":
         rows = states.reshape(-1, states.shape[-1])
-        found = apply_across(rows, part) if part.form == "across" else apply_stored(rows, part)
-        return found.view(states.shape[:-1] + found.shape[1:])
+        output = apply_across(rows, part) if part.form == "across" else apply_stored(rows, part)
+        return output.view(states.shape[:-1] + output.shape[1:])
     if part.form == "half":
         return torch.fbgemm_linear_fp16_weight_fp32_activation(states, part.weight, part.bias)
     if part.form == "onednn":
@@ -84,12 +84,12 @@ def apply_stored(states: Tensor, part: Linear) -> Tensor:
     weight, bias = part.weight, part.bias
     out, into = weight.shape
     step = min(1024, max(1, 524288 // into))  # rows that fit into the processor's cache
-    found, widened = torch.empty(len(states), out), torch.empty(min(step, out), into)
+    output, widened = torch.empty(len(states), out), torch.empty(min(step, out), into)
     for i in range(0, out, step):
         piece = weight[i : i + step]
         numbers = widened[: len(piece)].copy_(piece)
-        found[:, i : i + step] = torch.addmm(bias[i : i + step], states, numbers.t())
-    return found
+        output[:, i : i + step] = torch.addmm(bias[i : i + step], states, numbers.t())
+    return output
 
 
 def apply_across(states: Tensor, part: Linear) -> Tensor:
@@ -97,11 +97,11 @@ def apply_across(states: Tensor, part: Linear) -> Tensor:
     weight = part.weight
     into, out = weight.shape
     step = max(1, 524288 // out)
-    found, widened = part.bias.repeat(len(states), 1), torch.empty(min(step, into), out)
+    output, widened = part.bias.repeat(len(states), 1), torch.empty(min(step, into), out)
     for i in range(0, into, step):
         piece = weight[i : i + step]
-        found.addmm_(states[:, i : i + step], widened[: len(piece)].copy_(piece))
-    return found
+        output.addmm_(states[:, i : i + step], widened[: len(piece)].copy_(piece))
+    return output
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -215,12 +215,12 @@ def _working() -> frozenset[str]:
         makers["half"] = _half
     if torch.backends.mkldnn.is_available():
         makers["onednn"] = _onednn
-    found = set()
+    working = set()
     with warnings.catch_warnings(action="ignore"):  # FBGEMM is deprecated; torch warns once per process
         for form, make in makers.items():
             try:
                 if (linear(states, make(weight, bias)) - expected).abs().max() <= rounding:
-                    found.add(form)
+                    working.add(form)
             except UNAVAILABLE:
                 continue
-    return frozenset(found)
+    return frozenset(working)

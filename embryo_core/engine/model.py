@@ -167,14 +167,14 @@ class Model:
         self._need("attentions")
         return self._finite("attentions", self._engine.attentions(torch.as_tensor(ids), _mask(attention_mask)))
 
-    def _finite(self, what: str, found: Tensor) -> np.ndarray:
+    def _finite(self, name: str, tensor: Tensor) -> np.ndarray:
         """Return numbers as an array; raise BrokenCheckpoint if one is NaN or infinite, as when weights overflow."""
-        if not is_finite(found):
+        if not is_finite(tensor):
             raise BrokenCheckpoint(
-                f"{self.checkpoint.path}: its {what} are NaN or infinite, although its weights are not; leave out this "
+                f"{self.checkpoint.path}: its {name} are NaN or infinite, although its weights are not; leave out this "
                 "step."
             )
-        return found.numpy()
+        return tensor.numpy()
 
     def _need(self, capability: str) -> None:
         """Raise MissingCapability if the model lacks a capability."""
@@ -208,12 +208,12 @@ def _logits(
     for model in models:
         model._need(capability)
     at = (torch.as_tensor(rows), torch.as_tensor(columns))
-    engines, own, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
-    found: list[Tensor] = []
+    engines, all_ids, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
+    logits: list[Tensor] = []
     for kind, group in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
         chosen = [*group]
-        found += kind.logits([engines[i] for i in chosen], own[chosen[0] : chosen[-1] + 1], mask, at)
-    return [model._finite("logits", logits) for model, logits in zip(models, found, strict=True)]
+        logits += kind.logits([engines[i] for i in chosen], all_ids[chosen[0] : chosen[-1] + 1], mask, at)
+    return [model._finite("logits", of_model) for model, of_model in zip(models, logits, strict=True)]
 
 
 def load(checkpoint: Checkpoint, device: Device = CPU) -> Model:

@@ -194,14 +194,14 @@ def layer_logits(network: Network, ids: Tensor, position: int) -> Tensor:
     The last layer is computed at that position only.
     """
     states, last = embed(ids, network.embeddings), (torch.tensor([0]), torch.tensor([position]))
-    found = [states[:, position]]
+    states_of_layers = [states[:, position]]
     for i in range(network.depth - 1):
         states = apply_layer(states, layer_at(network, i), None, None)
-        found.append(states[:, position])
-    found.append(apply_layer(states, layer_at(network, network.depth - 1), None, last))
+        states_of_layers.append(states[:, position])
+    states_of_layers.append(apply_layer(states, layer_at(network, network.depth - 1), None, last))
     head = network.head
     assert head is not None
-    return apply_head(torch.cat(found), head)
+    return apply_head(torch.cat(states_of_layers), head)
 
 
 def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -227,7 +227,7 @@ def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 @compiled
 def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
     """Compute masked-word logits [n, V] `at` (rows, columns), of each of C networks for its part of ids [C, B, L]."""
-    found: list[Tensor] = []
+    logits_of: list[Tensor] = []
     for i, network in enumerate(networks):
         states, first = embed_once(network, ids[i])
         known: Tensor | None = first
@@ -240,5 +240,5 @@ def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[
         else:
             states = apply_layer(states, last, mask, None, known)[at[0], at[1]]
         assert head is not None
-        found.append(apply_head(states, head))
-    return found
+        logits_of.append(apply_head(states, head))
+    return logits_of

@@ -54,8 +54,8 @@ class _Graph(OnnxGraph):
         if name not in self._weights:
             tensor = self._tensors.get(name)
             if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
-                what = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
-                raise MissingCapability(f"its tensor {name} {what}")
+                problem = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
+                raise MissingCapability(f"its tensor {name} {problem}")
             self.input(name, kind, tensor.shape)
             self._weights[name] = self.add("Cast", name, to=FLOAT) if kind == FLOAT16 else name
         return self._weights[name]
@@ -207,5 +207,5 @@ def _rotate(graph: _Graph, states: str, turned: tuple[str, str, int], size: int)
     )
     first = graph.add("Concat", low, high, axis=-1)
     half = graph.add("Concat", graph.add("Neg", high), low, axis=-1)
-    found = graph.add("Add", graph.add("Mul", first, cosine), graph.add("Mul", half, sine))
-    return found if rotated == size else graph.add("Concat", found, rest, axis=-1)
+    output = graph.add("Add", graph.add("Mul", first, cosine), graph.add("Mul", half, sine))
+    return output if rotated == size else graph.add("Concat", output, rest, axis=-1)

@@ -40,8 +40,8 @@ class Stored:
             self._missing.append(name)
             return torch.zeros(shape)
         if tensor.shape != shape:
-            found = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
-            raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({found})")
+            problem = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
+            raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({problem})")
         check_finite(self.checkpoint, name, tensor)
         return tensor
 

@@ -56,16 +56,16 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
     for path, within in runs.weights_files(checkpoint):
         tensors |= read_file(path, within, mapped)
     wrapper = _wrapper(tensors)
-    found = {
+    tensors = {
         _name_of_today(name.removeprefix(wrapper)): tensor
         for name, tensor in tensors.items()
         if not _is_buffer(name, tensor)
     }
-    for name, tensor in found.items():
+    for name, tensor in tensors.items():
         if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASKS):
             kind = str(tensor.dtype).removeprefix("torch.")
             raise broken(checkpoint, f"{name} is stored as {kind}, and only floating types are weights")
-    return found
+    return tensors
 
 
 def read_finite(checkpoint: Checkpoint) -> dict[str, Tensor]:
@@ -123,9 +123,9 @@ def is_finite(tensor: Tensor) -> bool:
     return tensor.numel() == 0 or all(bound.isfinite() for bound in tensor.aminmax())
 
 
-def broken(checkpoint: Checkpoint, what: str) -> BrokenCheckpoint:
+def broken(checkpoint: Checkpoint, problem: str) -> BrokenCheckpoint:
     """Return the error for a checkpoint that is broken in this way."""
-    return BrokenCheckpoint(f"{checkpoint.path}: {what}; {REMEDIES[BrokenCheckpoint]}.")
+    return BrokenCheckpoint(f"{checkpoint.path}: {problem}; {REMEDIES[BrokenCheckpoint]}.")
 
 
 def _wrapper(names: Collection[str]) -> str:

@@ -33,8 +33,8 @@ def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
     """Return the capabilities of the heads in an encoder's weights; None if the weights are not on this machine."""
     try:
         sizes = runs.read_config(checkpoint, runs.Architecture)
-        found = [heads_of(path, within, sizes) for path, within in runs.weights_files(checkpoint)]
-        return None if None in found else frozenset().union(*(one or () for one in found))
+        heads = [heads_of(path, within, sizes) for path, within in runs.weights_files(checkpoint)]
+        return None if None in heads else frozenset().union(*(one or () for one in heads))
     except (BrokenCheckpoint, MissingWeights):  # the error is reported on loading
         return None
 

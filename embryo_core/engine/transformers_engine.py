@@ -121,27 +121,27 @@ class TransformersEngine:
         return self._pass(ids, mask, self._detector).logits.float().cpu()
 
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        found = self._pass(ids, mask, output_hidden_states=True)
-        states = list(found.hidden_states)
+        outputs = self._pass(ids, mask, output_hidden_states=True)
+        states = list(outputs.hidden_states)
         # otherwise it has been projected to the width of the word embeddings
-        if found.last_hidden_state.shape == states[-1].shape:
-            states[-1] = found.last_hidden_state
+        if outputs.last_hidden_state.shape == states[-1].shape:
+            states[-1] = outputs.last_hidden_state
         return torch.stack([state.float().cpu() for state in states])
 
     def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        found = self._pass(ids, mask, output_attentions=True).attentions
-        return torch.stack([weights.float().cpu() for weights in found])
+        attentions = self._pass(ids, mask, output_attentions=True).attentions
+        return torch.stack([weights.float().cpu() for weights in attentions])
 
     @staticmethod
     def logits(
         engines: "Sequence[TransformersEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
-        found = []
-        for engine, own in zip(engines, ids, strict=True):
-            states = engine._pass(own, mask).last_hidden_state
+        logits = []
+        for engine, ids_of_engine in zip(engines, ids, strict=True):
+            states = engine._pass(ids_of_engine, mask).last_hidden_state
             with _reported(engine._checkpoint, "compute"):
-                found.append(engine._output(states[at[0].to(states.device), at[1].to(states.device)]))
-        return found
+                logits.append(engine._output(states[at[0].to(states.device), at[1].to(states.device)]))
+        return logits
 
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         if past is not None:  # here the past is the ids, which are read again, since not every class has a cache
@@ -202,8 +202,8 @@ def check_all_read(
     )
     if unread:
         file, _ = runs.weights_file(checkpoint)
-        what = f"{file.name} has {', '.join(unread[:3])}"
-        raise broken(checkpoint, f"{what}, which transformers does not read in a {type(model).__name__}")
+        problem = f"{file.name} has {', '.join(unread[:3])}"
+        raise broken(checkpoint, f"{problem}, which transformers does not read in a {type(model).__name__}")
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
@@ -229,7 +229,7 @@ def max_sequence_length(checkpoint: Checkpoint) -> int:
 
 
 @contextmanager
-def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
+def _reported(checkpoint: Checkpoint, action: str) -> Iterator[None]:
     """Raise BrokenCheckpoint if transformers fails in the block, ConfigError if the device runs out of memory."""
     try:
         yield
@@ -239,7 +239,7 @@ def _reported(checkpoint: Checkpoint, what: str) -> Iterator[None]:
         ) from None
     except FAILURES as reason:
         why = first_line(reason.__cause__ or reason)
-        raise broken(checkpoint, f"transformers cannot {what} it ({why})") from None
+        raise broken(checkpoint, f"transformers cannot {action} it ({why})") from None
 
 
 def _head_of(model: PreTrainedModel) -> PreTrainedModel:
@@ -310,8 +310,8 @@ def _positions(base: PreTrainedModel, configured: int) -> int:
 
 def _position_embeddings(base: PreTrainedModel) -> Any:
     """Return the table of position embeddings; some families have a special class for it."""
-    found = (part for name, part in base.named_modules() if name.endswith(POSITION_TABLES))
-    return next((part for part in found if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)
+    modules = (part for name, part in base.named_modules() if name.endswith(POSITION_TABLES))
+    return next((part for part in modules if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)
 
 
 def _first_position(positions: Any) -> int:

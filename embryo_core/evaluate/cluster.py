@@ -39,13 +39,13 @@ def run_on_ray(
     """
     if not work:
         return
-    with connected(address) as ray:
+    with connect_to_ray(address) as ray:
         workers = RayWorkers(ray, _evaluate_in_worker, device)
-        for (checkpoint, requests), found in workers.map((_absolute(one) for one in work), device, dtype, discard):
-            if isinstance(found, str):
-                why = f"Step {checkpoint.step} was given up after {found}; the same command computes it again."
-                found = [Failure(why, len(requests))]
-            for outcome in found:
+        for (checkpoint, requests), outcomes in workers.map((_absolute(one) for one in work), device, dtype, discard):
+            if isinstance(outcomes, str):
+                why = f"Step {checkpoint.step} was given up after {outcomes}; the same command computes it again."
+                outcomes = [Failure(why, len(requests))]
+            for outcome in outcomes:
                 yield checkpoint, outcome
 
 
@@ -74,16 +74,16 @@ class RayWorkers:
             job = waiting.pop(done)
             waiting |= submit(1)
             try:
-                found = self._ray.get(done)
+                result = self._ray.get(done)
             except self._ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except self._ray.exceptions.RayError as reason:
-                found = f"{RETRIES + 1} workers ended ({type(reason).__name__})"
-            yield job, found
+                result = f"{RETRIES + 1} workers ended ({type(reason).__name__})"
+            yield job, result
 
 
 @contextmanager
-def connected(address: str) -> Iterator[ModuleType]:
+def connect_to_ray(address: str) -> Iterator[ModuleType]:
     """Connect Ray to the cluster at this address until the block ends. Raises ConfigError."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:

@@ -103,9 +103,9 @@ def evaluate(
 
 def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Failure | None:
     """Write a result, or return why that failed. Raises OtherData if another evaluation replaced the data meanwhile."""
-    found, overwrite = result.findings, plan.replaces_other_data
+    findings, overwrite = result.findings, plan.replaces_other_data
     try:
-        results.write(checkpoint, result.metric, found, plan.dataset(), result.summary, overwrite)
+        results.write(checkpoint, result.metric, findings, plan.dataset(), result.summary, overwrite)
     except OtherData:
         raise
     except ResultsError as reason:
@@ -156,9 +156,9 @@ class CheckpointEvaluator:
         first, data = metrics[0], [self._data[metric.name] for metric in metrics]
         try:
             if len(metrics) == 1 or first.shared_pass is None:
-                found = [first.compute(model, data[0])]
+                all_findings = [first.compute(model, data[0])]
             else:
-                found = first.shared_pass(model, list(zip(metrics, data, strict=True)))
+                all_findings = first.shared_pass(model, list(zip(metrics, data, strict=True)))
         except OSError:  # such as a full disk: later writes would fail too
             raise
         except Exception as reason:  # one failure does not stop the other metrics
@@ -168,6 +168,6 @@ class CheckpointEvaluator:
             log.exception("%s failed at step %d of %s", first.name, checkpoint.step, checkpoint.run.name)
             return [Failure.of_metric(first.name, checkpoint, reason)]
         return [
-            MetricResult(metric.name, findings, own.summary)
-            for metric, findings, own in zip(metrics, found, data, strict=True)
+            MetricResult(metric.name, findings, data_of_metric.summary)
+            for metric, findings, data_of_metric in zip(metrics, all_findings, data, strict=True)
         ]

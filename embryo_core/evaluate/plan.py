@@ -67,7 +67,7 @@ def plan_evaluation(
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises UnknownStep with the command that makes checkpoints
     chosen = None if steps is None else runs.loadable(run, steps)
-    done, named = results.done(run), metric_names is not None
+    done, named = results.steps_by_metric(run), metric_names is not None
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
     for path in data.values():  # also paths that are not read because all is done: they may be mistyped
         corpora.require(path)

@@ -33,8 +33,8 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
     heads = results.read_attention_step(run, step)[0].shape[1]
     if not 1 <= head <= heads:
         raise FigureError(f"Run '{run.name}' has no head {head}; its heads are 1 to {heads}.")
-    _, found, count = results.read_attention_steps(run, steps, head)
-    maps = np.moveaxis(found[:, :, 0], 0, 1)  # [layers, S, L, L]
+    _, stored_steps, count = results.read_attention_steps(run, steps, head)
+    maps = np.moveaxis(stored_steps[:, :, 0], 0, 1)  # [layers, S, L, L]
     maps = normalise_rows(maps) if normalised else maps
     small = shrink(maps, MAX_CELLS)
     block = maps.shape[-1] // small.shape[-1]

@@ -50,8 +50,8 @@ class Axis:
         axis = StepAxis(self.scale, run_files.changes(run), _gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
-        known = [found for one in runs or (run,) if (found := progress_of(one, self.unit))]
-        zero = min((found.least for found in known), default=1.0) / 2
+        all_counts = [counts for one in runs or (run,) if (counts := progress_of(one, self.unit))]
+        zero = min((counts.least for counts in all_counts), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
 
     def supports(self, run: Run) -> bool:
@@ -208,11 +208,11 @@ class StepAxis:
             if not min(steps) <= change.step <= max(steps):
                 continue
             (x,) = self.values([change.step])
-            what = f"{run_name}: training changes" if run_name else self.describe(change)
+            label = f"{run_name}: training changes" if run_name else self.describe(change)
             for panel in panels:
                 line = {"color": style.with_opacity(style.GREY, opacity), "width": 1}
-                shown = {"name": style.escape_text(what), "legendgroup": what, "showlegend": what not in named}
-                named.add(what)
+                shown = {"name": style.escape_text(label), "legendgroup": label, "showlegend": label not in named}
+                named.add(label)
                 marks.append({**_upright(x, panel), **shown, "legendrank": LAST, "line": line})
         return _add_shapes(figure, marks)
 

@@ -108,11 +108,11 @@ def _format(value: str | float | None) -> str:
 def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
     """Group the designs by the choices in which they differ from that of the first run, fewest choices first."""
     _, *others = designs(runs).items()
-    found: dict[tuple[str, ...], list[str]] = {}
+    changes: dict[tuple[str, ...], list[str]] = {}
     for name, seeds in others:
         if choices := tuple(compare.differing_choices(runs[0], seeds[0])):
-            found.setdefault(choices, []).append(name)
-    return {choices: found[choices] for choices in sorted(found, key=len)}
+            changes.setdefault(choices, []).append(name)
+    return {choices: changes[choices] for choices in sorted(changes, key=len)}
 
 
 def title_of(choices: Sequence[str]) -> str:

@@ -22,10 +22,10 @@ def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> F
     """Return the figure of which metrics have been computed at which checkpoints of a run with these capabilities."""
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
-    written = results.done(run)
+    written = results.steps_by_metric(run)
     done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= capabilities}
     rows = [("checkpoint", step, step in steps) for step in sorted({*run.planned_steps, *steps})]
-    rows += [(metric.replace("_", " "), step, step in found) for metric, found in done.items() for step in steps]
+    rows += [(metric.replace("_", " "), step, step in at) for metric, at in done.items() for step in steps]
     table = pd.DataFrame(rows, columns=["metric", "step", "done"])
     if table["done"].all():
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
@@ -38,7 +38,10 @@ def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> F
 
 def missing_metrics(run: Run, capabilities: frozenset[str]) -> list[str]:
     """Return the names of the metrics that lack a checkpoint with weights."""
-    loadable, written = {one.step for one in run_files.checkpoints(run) if one.has_weights}, results.done(run)
+    loadable, written = (
+        {one.step for one in run_files.checkpoints(run) if one.has_weights},
+        results.steps_by_metric(run),
+    )
     return [one.name for one in METRICS if one.needs <= capabilities and not loadable <= written[one.name]]
 
 

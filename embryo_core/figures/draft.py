@@ -72,7 +72,7 @@ class Draft:
 
 def _part(values: Mapping[str, Any]) -> Part:
     """Return values as a part: `{"line_width": 1}` means `{"line": {"width": 1}}`, and None means unset."""
-    found = Part()
+    part = Part()
     for name, value in values.items():
         if value is None:
             continue
@@ -80,9 +80,9 @@ def _part(values: Mapping[str, Any]) -> Part:
         value = {inner: value} if inner else value
         if isinstance(value, Mapping):
             value = _part(value)
-            value = Part(found[name] | value) if name in found else value
-        found[name] = value.to_numpy() if isinstance(value, pd.Series) else value
-    return found
+            value = Part(part[name] | value) if name in part else value
+        part[name] = value.to_numpy() if isinstance(value, pd.Series) else value
+    return part
 
 
 def _python(value: Any) -> Any:

@@ -12,7 +12,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curve_plot import Curves, Line, plot_curves
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
-from embryo_core.figures.finetuning_tables import label, read_scores
+from embryo_core.figures.finetuning_tables import read_scores, task_label
 from embryo_core.types import Run
 from embryo_core.words import count_range, percent
 
@@ -100,7 +100,7 @@ def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
 
 def _values(run: Run) -> dict[str, pd.Series]:
     """Return the values of each measure and fine-tuned task of a run by step."""
-    found = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run).items()}
+    series = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run).items()}
     for task, rows in read_scores(run).groupby("task"):
-        found[f"fine-tuning: {label(str(task))}"] = rows.set_index("step")["value"].sort_index()
-    return found
+        series[f"fine-tuning: {task_label(str(task))}"] = rows.set_index("step")["value"].sort_index()
+    return series

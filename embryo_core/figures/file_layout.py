@@ -25,7 +25,7 @@ SMALL = 10.5  # pixels of the small print
 LINE = 14  # pixels between lines of the small print
 MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the page, left out of files
 AXIS = re.compile(r"[xy]axis\d*")
-BESIDE = 120  # pixels: largest width of the numbers or names of the vertical axis
+AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertical axis
 NAMED = 0.3  # share of a file's width that names of rows may take
 BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Plotly sets the lines of a title that is anchored at its top too close.
@@ -90,7 +90,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
     """Break long names of rows into lines; return their width and height in pixels (0 for short names)."""
-    room = max(BESIDE, NAMED * width)
+    room = max(AXIS_WIDTH, NAMED * width)
     letter = LETTER * (style.FONT - 1) / 14
     letters, rows, most = int((room - 8) / letter), 0, 0
     for name in [name for name in file if name.startswith("yaxis")]:
@@ -102,7 +102,7 @@ def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[flo
         broken = [textwrap.wrap(text, letters, break_long_words=False, break_on_hyphens=False) for text in names]
         axis |= {"tickmode": "array", "tickvals": [*places], "ticktext": ["<br>".join(lines) for lines in broken]}
         rows, most = rows + len(names) + 1, max(most, *map(len, broken))
-    return (room, rows * (LINE * most + 6)) if rows else (BESIDE, 0)
+    return (room, rows * (LINE * most + 6)) if rows else (AXIS_WIDTH, 0)
 
 
 def _categories(figure: go.Figure, axis: str) -> list[str]:
@@ -144,13 +144,13 @@ def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dic
         return {}, 0
     file["shapes"] = [one | {"legend": "legend2"} if one.get("name") in long else one for one in file["shapes"]]
     at = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
-    found, below = {}, 0
+    layouts, below = {}, 0
     for name, own in (("legend", [name for name in names if name not in long]), ("legend2", long)):
         if own:
             entries = {"entrywidthmode": "pixels", "entrywidth": _entry(own) - KEY, "bgcolor": "rgba(0,0,0,0)"}
-            found[name] = file.get("legend", {}) | at | entries | {"y": below}
+            layouts[name] = file.get("legend", {}) | at | entries | {"y": below}
             below += ROW * _rows(own, width)
-    return found, 8 + below
+    return layouts, 8 + below
 
 
 def second_legend(figure: go.Figure, file: dict[str, Any]) -> list[str]:

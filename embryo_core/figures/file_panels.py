@@ -30,9 +30,9 @@ def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
 
 def fit_panels(layout: Layout, width: float, height: float) -> float:
     """Fit the panels of a layout into a width, given their height on the page; return the new height."""
-    found = panels(layout)
-    if len(found) > 1:
-        height = _reflow(layout, found, width, height)
+    axes = panels(layout)
+    if len(axes) > 1:
+        height = _reflow(layout, axes, width, height)
     for axis in [axis for name, axis in layout.items() if name.startswith("xaxis")]:
         low, high = axis.get("domain", (0, 1))
         _thin(axis, (high - low) * (width - BESIDE))
@@ -42,42 +42,42 @@ def fit_panels(layout: Layout, width: float, height: float) -> float:
 def on_phone(figure: go.Figure) -> dict[str, Any]:
     """Return the changes that panels.js makes to a figure of panels on a phone, by paths of Plotly.relayout."""
     wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
-    around = layout["margin"]["t"] + BELOW
-    inner = fit_panels(layout, PHONE, layout["height"] - around)
+    margins = layout["margin"]["t"] + BELOW
+    inner = fit_panels(layout, PHONE, layout["height"] - margins)
     headings = [note["text"].count("<br>") for note in layout["annotations"]]
-    found: dict[str, Any] = {"height": inner + around, "annotations": layout["annotations"]}
-    found["legend.y"] = 1 + LINE * (1 + max(headings)) / inner
+    changes: dict[str, Any] = {"height": inner + margins, "annotations": layout["annotations"]}
+    changes["legend.y"] = 1 + LINE * (1 + max(headings)) / inner
     for name in [name for name in layout if name[1:].startswith("axis")]:
         changed = {key: value for key, value in layout[name].items() if value != wide[name].get(key)}
-        found |= {f"{name}.{key}": value for key, value in changed.items()}
-    return found
+        changes |= {f"{name}.{key}": value for key, value in changed.items()}
+    return changes
 
 
-def _reflow(layout: Layout, found: list[tuple[Axis, Axis]], width: float, height: float) -> float:
+def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, height: float) -> float:
     """Arrange panels in rows of as many as fit, which keep their height."""
-    before = len({tuple(x["domain"]) for x, _ in found})
-    beside = BESIDE if any(y.get("title", {}).get("text") for _, y in found) else NUMBERS
+    before = len({tuple(x["domain"]) for x, _ in panels_of})
+    beside = BESIDE if any(y.get("title", {}).get("text") for _, y in panels_of) else NUMBERS
     across = min(before, max(1, int(width // (PANEL + beside))))
     inner = width - beside  # the numbers of a row's first panel are in the margin
     wide = (width / across - beside) / inner
-    low, high = found[0][1]["domain"]
+    low, high = panels_of[0][1]["domain"]
     tall = (high - low) * height
-    shared_x, shared_y = (any(axis.get("showticklabels") is False for axis in axes) for axes in zip(*found))
-    headings = [_heading(layout, x, y) for x, y in found]
+    shared_x, shared_y = (any(axis.get("showticklabels") is False for axis in axes) for axes in zip(*panels_of))
+    headings = [_heading(layout, x, y) for x, y in panels_of]
     for heading in headings:
         heading |= {"font": {"size": HEADING}, "text": _wrapped(heading.get("text", ""), wide * inner, HEADING)}
-    title = next((x["title"] for x, _ in reversed(found) if x.get("title", {}).get("text")), {"text": ""})
+    title = next((x["title"] for x, _ in reversed(panels_of) if x.get("title", {}).get("text")), {"text": ""})
     above = LINE * max(1 + heading["text"].count("<br>") if heading["text"] else 0 for heading in headings)
     room = above + (BELOW_SHARED if shared_x else BELOW)
-    down = -(-len(found) // across)
+    down = -(-len(panels_of) // across)
     total = down * tall + (down - 1) * room
-    for i, (x, y) in enumerate(found):
+    for i, (x, y) in enumerate(panels_of):
         row, column = divmod(i, across)
         left, top = column * width / across / inner, 1 - row * (tall + room) / total
         x["domain"], y["domain"] = [left, left + wide], [max(0.0, top - tall / total), top]
         headings[i] |= {"x": left + wide / 2, "y": top}
         if shared_x:
-            x["showticklabels"] = i + across >= len(found)
+            x["showticklabels"] = i + across >= len(panels_of)
             x["title"] = title if row == down - 1 and column == 0 else {"text": ""}
         elif x.get("title", {}).get("text"):
             x["title"] = x["title"] | {"text": _wrapped(x["title"]["text"], wide * inner, style.FONT)}
@@ -90,14 +90,14 @@ def _heading(layout: Layout, x: Axis, y: Axis) -> Layout:
     """Return the title above a panel, which is an annotation; empty if there is none."""
     place = sum(x["domain"]) / 2, y["domain"][1]
     notes = (note for note in layout.get("annotations", ()) if note.get("xref") == note.get("yref") == "paper")
-    found = (note for note in notes if np.allclose((note["x"], note["y"]), place, rtol=0, atol=1e-6))
-    return next(found, {})
+    matching = (note for note in notes if np.allclose((note["x"], note["y"]), place, rtol=0, atol=1e-6))
+    return next(matching, {})
 
 
 def _wrapped(text: str, width: float, size: float) -> str:
     """Break a text into lines that fit into a width at a font size, both in pixels; existing line breaks stay."""
     letters = max(8, int(width / (LETTER * size / style.FONT)))
-    lines = [line for own in text.split("<br>") for line in textwrap.wrap(own, letters, break_on_hyphens=False)]
+    lines = [line for part in text.split("<br>") for line in textwrap.wrap(part, letters, break_on_hyphens=False)]
     return "<br>".join(lines)
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 TAGS = re.compile("<[^>]*>")  # a "<" in a word is escaped
 WORDS = "words"  # `meta` of a heat map that is useless without the words in its cells
-LEGIBLE, LETTER, PLOT, AROUND = 6.5, 0.58, 0.64, 4  # as in browser/figure_files.js
+LEGIBLE, LETTER, PLOT, CELL_PADDING = 6.5, 0.58, 0.64, 4  # as in browser/figure_files.js
 
 
 def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
@@ -22,7 +22,7 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
     if not maps:
         return None
     longest = max((len(unescape(TAGS.sub("", word))) for row in maps[0].text for word in row), default=1)
-    room = max(1, int(PLOT * width / (LETTER * LEGIBLE * longest + AROUND)))
+    room = max(1, int(PLOT * width / (LETTER * LEGIBLE * longest + CELL_PADDING)))
     if room >= len(maps[0].x):
         return None
     named = [int(x) for x in maps[0].x if x in set(figure.layout.xaxis.tickvals)]

@@ -13,7 +13,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
-from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, label, read_scores
+from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, read_scores, task_label
 from embryo_core.finetune.task_specs import SQUAD, RateChoice, results_name
 from embryo_core.results import incomparable_evaluations
 from embryo_core.types import Run, StepUnit
@@ -49,7 +49,7 @@ def scores(
         return glue_average(tables[one][tables[one]["task"].isin(common)])
 
     def read(one: Run) -> pd.DataFrame:
-        return pd.concat([tables[one], found], ignore_index=True) if len(found := average(one)) else tables[one]
+        return pd.concat([tables[one], mean], ignore_index=True) if len(mean := average(one)) else tables[one]
 
     figure = curves_figure(
         runs,
@@ -76,15 +76,15 @@ def scores(
 def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return colour and symbol of each curve; SQuAD's two curves share a colour, so that nine colours suffice."""
     ways = list(zip(style.PALETTE, style.SYMBOLS, strict=True))
-    found = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
-    colour, _ = found.get(SQUAD, ways[len(found) % len(ways)])
-    return found | ({EXACT: (colour, "cross-open")} if EXACT in tasks else {})
+    styles = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
+    colour, _ = styles.get(SQUAD, ways[len(styles) % len(ways)])
+    return styles | ({EXACT: (colour, "cross-open")} if EXACT in tasks else {})
 
 
 CURVES = Curves(
     by="task",
     baseline="control",
-    label=label,
+    label=task_label,
     styles=task_styles,
     y_title="score on the development set",
     tickformat=".2~f",
@@ -110,7 +110,7 @@ def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[floa
     for task, rows in table.groupby("task", sort=False):
         if (value := published_score(task, rows)) is None:
             continue
-        name = label(task)
+        name = task_label(task)
         curve, colour = curves[name], curves[name].marker.color
         line: dict[str, Any] = {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": "dashdot"}}
         if min(x) == max(x):  # the line would have no length
@@ -137,11 +137,11 @@ def gaining_most(table: pd.DataFrame) -> str:
 def _gains(table: pd.DataFrame) -> pd.DataFrame:
     """Return each task's first and last score, last step, and gain (over its control if no task has two steps)."""
     by_task = table.sort_values("step").groupby("task", sort=False)
-    found = by_task.agg(
+    scores = by_task.agg(
         first=("value", "first"), last=("value", "last"), control=("control", "last"), step=("step", "last")
     )
     rises = by_task["step"].nunique().max() > 1
-    return found.assign(gain=(found["last"] - found["first" if rises else "control"]).fillna(0), rises=rises)
+    return scores.assign(gain=(scores["last"] - scores["first" if rises else "control"]).fillna(0), rises=rises)
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
@@ -152,10 +152,10 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
         return f"No score is above its control, which reads no text, at {axis.step_in_unit(int(best['step']))}."
     if not best["rises"]:
         scores = f"{best['last']:.3f}, not {best['control']:.3f}"
-        return f"{label(best.name)} is farthest above its control, which reads no text: {scores}."
+        return f"{task_label(best.name)} is farthest above its control, which reads no text: {scores}."
     if best["gain"] <= 0:
         return "No score is higher at the last step than at the first."
-    return f"{label(best.name)} gains most from pretraining: {best['first']:.3f} to {best['last']:.3f}."
+    return f"{task_label(best.name)} gains most from pretraining: {best['first']:.3f} to {best['last']:.3f}."
 
 
 def describe_scores(
@@ -181,11 +181,11 @@ def describe_scores(
     }
     protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in noted.values()}))
     named = (name.split(":")[1:] for name in incomparable_evaluations(noted, sources))
-    others = ", ".join(f"{label(':'.join(task))} with seed {seed}" for *task, seed in named)
+    others = ", ".join(f"{task_label(':'.join(task))} with seed {seed}" for *task, seed in named)
     averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     published = any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
     counted = "; ".join(
-        f"{label(task)}: {METRICS[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
+        f"{task_label(task)}: {METRICS[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
         for task, rows in table.groupby("task", sort=False)
     )
     return Caption(
@@ -214,7 +214,7 @@ def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: 
     return make_figure(
         (run,),
         f"{run.name}-{task}-tuning",
-        f"Fine-tuning on {label(task)}, {name_step(step, run.step_unit)}",
+        f"Fine-tuning on {task_label(task)}, {name_step(step, run.step_unit)}",
         plot_tuning_curve(curve, metric),
         curve,
         describe_tuning(results.read_sources(run).get(name, {})),

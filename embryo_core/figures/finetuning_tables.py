@@ -45,7 +45,7 @@ LOGGED = "the accuracy on masked words of held-out text in the training log"
 EVALUATED = "the accuracy of mask prediction over all words of the treebank"
 
 
-def label(task: str) -> str:
+def task_label(task: str) -> str:
     """Return the usual spelling of a task's name."""
     return NAMES.get(task, task)
 
@@ -74,18 +74,18 @@ def score_table(scores: pd.DataFrame) -> pd.DataFrame:
     is the score of a predictor that reads no text. SQuAD's exact match is a separate task, EXACT.
     """
     exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
-    known = pd.concat([scores, exact], ignore_index=True)
-    known = known[known["metric"].isin(MAIN)]
-    rank = known["metric"].map(MAIN.index)
-    main = known[rank == rank.groupby(known["task"]).transform("min")]
+    rows = pd.concat([scores, exact], ignore_index=True)
+    rows = rows[rows["metric"].isin(MAIN)]
+    rank = rows["metric"].map(MAIN.index)
+    main = rows[rank == rank.groupby(rows["task"]).transform("min")]
     is_model = main["predictor"] == "model"
     grouped = main[is_model].groupby(["task", "metric", "step"])
-    found = grouped.agg(
+    table = grouped.agg(
         value=("value", "mean"), low=("value", "min"), high=("value", "max"), seeds=("seed", "nunique"), n=("n", "max")
     )
-    found.loc[found["seeds"] < 2, ["low", "high"]] = np.nan
+    table.loc[table["seeds"] < 2, ["low", "high"]] = np.nan
     control = main[~is_model].groupby(["task", "metric", "step"])["value"].mean().rename("control")
-    return found.join(control).reset_index()
+    return table.join(control).reset_index()
 
 
 def glue_average(table: pd.DataFrame) -> pd.DataFrame:
@@ -98,7 +98,7 @@ def glue_average(table: pd.DataFrame) -> pd.DataFrame:
     complete = several[several.groupby("step")["task"].transform("size") == several["task"].nunique()]
     means = complete.groupby("step")[["value", "control"]].mean().reset_index()
     present = set(glue["task"].unique())
-    return means.assign(task=AVERAGE, tasks=", ".join(label(task) for task in GLUE if task in present))
+    return means.assign(task=AVERAGE, tasks=", ".join(task_label(task) for task in GLUE if task in present))
 
 
 # === How much pretraining each task needs ===
@@ -122,7 +122,7 @@ def task_table(
         last = own.iloc[-1]
         rows.append(
             {
-                "task": label(task),
+                "task": task_label(task),
                 "metric": METRICS[last["metric"]],
                 "now": by_step.get(step),
                 "last": last["value"],
@@ -136,10 +136,10 @@ def task_table(
     return pd.DataFrame(rows)
 
 
-def _with_interval(found: Reached | None, axis: StepAxis) -> str:
-    if found is None:
+def _with_interval(reached: Reached | None, axis: StepAxis) -> str:
+    if reached is None:
         return "not significantly above 0"
-    step, earliest, latest = map(axis.number_without_unit, (found.step, found.earliest, found.latest))
+    step, earliest, latest = map(axis.number_without_unit, (reached.step, reached.earliest, reached.latest))
     return f"{step} ({earliest} to {latest})"
 
 
@@ -150,7 +150,7 @@ def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
         "interval from 400 bootstrap samples of the development examples."
     )
     last = scores.groupby("task", sort=False).last()
-    unlearned = [label(task) for task in last.index[last["value"] <= last["control"]]]
+    unlearned = [task_label(task) for task in last.index[last["value"] <= last["control"]]]
     left = f"At or below the control at the end, so without such a step: {', '.join(unlearned)}."
     left, hint = left if unlearned else "", "Click a row to see a task in detail."
     average = glue_average(scores)
@@ -183,8 +183,8 @@ def associations(scores: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
         both = own[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
         if len(both) < MIN_ITEMS:
             continue
-        found, most = rank_agreement(both["value"], both["value_masked"]), both["value"].value_counts().max()
-        rho = (found.rho, found.low, found.high) if found else (np.nan,) * 3
+        agreement, most = rank_agreement(both["value"], both["value_masked"]), both["value"].value_counts().max()
+        rho = (agreement.rho, agreement.low, agreement.high) if agreement else (np.nan,) * 3
         rows.append((task, *rho, len(both), most if most > 1 else 0))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high", "steps", "tied"])
 
@@ -223,14 +223,14 @@ def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFram
     right = (rows["accuracy"] * rows["n"]).groupby([rows["step"], rows["sample"]]).sum().reset_index(name="right")
     covered = right["step"].isin(steps).groupby(right["sample"]).sum()
     widest = max(covered.index, key=lambda sample: (covered[sample], sample), default=None)
-    found = right[right["sample"] == widest]
-    return found.assign(value=found["right"] / found["sample"], n=found["sample"])[["step", "value", "n"]]
+    table = right[right["sample"] == widest]
+    return table.assign(value=table["right"] / table["sample"], n=table["sample"])[["step", "value", "n"]]
 
 
 def describe_associations(table: pd.DataFrame, accuracy: str) -> Caption:
     """Return the caption of `associations` with this accuracy; it names tasks whose scores are mostly tied."""
     tied = [
-        f"{label(row.task)} has the same score at {row.tied:,} of {row.steps:,} steps"
+        f"{task_label(row.task)} has the same score at {row.tied:,} of {row.steps:,} steps"
         for row in table.itertuples()
         if 2 * row.tied > row.steps
     ]

@@ -46,7 +46,7 @@ SHAPES = Caption(
 )
 
 
-def label(group: str) -> str:
+def group_label(group: str) -> str:
     """Return the name of a paradigm or phenomenon without its set and underscores, or the name of a set."""
     return group.rpartition("/")[2].replace("_", " ")
 
@@ -94,8 +94,8 @@ def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
     """
     table = accuracy_table(run, pairs)
     rows = [_shape(run, str(group), own) for group, own in table[table["group"] != pairs].groupby("group")]
-    found = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
-    return found.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
+    shapes = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
+    return shapes.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
 
 
 def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
@@ -149,16 +149,16 @@ CURVES = Curves(
 def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigms") -> Figure:
     """Return the figure of a set and its paradigms or phenomena, a panel each, in the order of their rise."""
     run = runs[0]
-    known = paradigm_shapes(run, pairs)
-    if known.empty:
+    shapes = paradigm_shapes(run, pairs)
+    if shapes.empty:
         raise FigureError(f"Run '{run.name}' was not evaluated on the set '{pairs}'.")
-    rows = known.set_index("group")
+    rows = shapes.set_index("group")
     order = [pairs, *(rows.index if level == "paradigms" else _phenomena(run, pairs))]
 
     def title(group: str) -> str:
         if group == pairs:
             return f"{pairs}, all pairs"
-        lines = wrap(label(group), TITLE_WIDTH)
+        lines = wrap(group_label(group), TITLE_WIDTH)
         return "\n".join([*lines, rows["shape"][group]] if group in rows.index else lines)
 
     def colour(group: str) -> str:
@@ -171,7 +171,7 @@ def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigm
     figure = curves_figure(
         runs,
         axis,
-        lambda own: accuracy_table(own, pairs, level),
+        lambda run_of_line: accuracy_table(run_of_line, pairs, level),
         replace(CURVES, label=title, styles=styles),
         f"grammar-{pairs}-{level}",
         f"Accuracy on minimal pairs: {pairs}",
@@ -220,7 +220,7 @@ def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
     """Return the figure of when each paradigm of a set rises from chance, in each run."""
     groups = [one for one in accuracy_table(runs[0], pairs)["group"].unique() if one != pairs]
     name = f"{runs[0].name}-grammar-{pairs}"
-    return acquisition(runs, axis, METRIC, groups, "chance", name, label, "pairs")
+    return acquisition(runs, axis, METRIC, groups, "chance", name, group_label, "pairs")
 
 
 # === Words of the page ===
@@ -242,9 +242,9 @@ def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: St
 def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
     """Return a sentence for every two runs (also seeds) on how far their orders of a set's paradigms agree."""
     groups = {one for run in runs for one in accuracy_table(run, pairs)["group"] if one != pairs}
-    found = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
+    agreements = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
     lines = []
-    for row in found[found["second"] != compare.PAPER].itertuples():
+    for row in agreements[agreements["second"] != compare.PAPER].itertuples():
         both = f"The orders of {row.first} and {row.second}"
         if pd.isna(row.rho):
             few = f"only {quantity(row.n, 'paradigm')} rise from chance in both"

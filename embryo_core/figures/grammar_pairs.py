@@ -12,7 +12,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
-from embryo_core.figures.grammar import METRIC, label
+from embryo_core.figures.grammar import METRIC, group_label
 from embryo_core.types import MinimalPair, Run
 from embryo_core.words import name_step, percent, quantity
 
@@ -57,7 +57,7 @@ def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> C
     ties = int((table["difference"] == 0).sum())
     tied = f", {quantity(ties, 'tie')} counting half" if ties else ""
     return Caption(
-        f"{label(paradigm)} at {name_step(step, run.step_unit)}: {right:,} of {quantity(n, 'pair')} right{tied}.",
+        f"{group_label(paradigm)} at {name_step(step, run.step_unit)}: {right:,} of {quantity(n, 'pair')} right{tied}.",
         "Scores are sums of log probabilities in nats, never divided by the length of the sentence.",
         hint="Click a row to follow the pair over all steps.",
     )
@@ -81,7 +81,7 @@ def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
             "Above the dashed line the pair is right. The CSV has the scores of both sentences.",
         )
 
-    title = f"{label(paradigm)}, pair {number}"
+    title = f"{group_label(paradigm)}, pair {number}"
     return curves_figure(runs, axis, read, NATS, "grammar-pair", title, caption, METRIC)
 
 
@@ -99,7 +99,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
     return make_figure(
         [run],
         f"{run.name}-grammar-words",
-        f"{label(paradigm)}, pair {number}: words at {name_step(step, run.step_unit)}",
+        f"{group_label(paradigm)}, pair {number}: words at {name_step(step, run.step_unit)}",
         _plot_words(own),
         own,
         Caption(

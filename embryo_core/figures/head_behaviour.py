@@ -129,10 +129,10 @@ def describe_presence(
     return rule, f"Of {heads}, {len(present):,} {show} the pattern at the last step; the first of each layer: {order}."
 
 
-def _rows(run: Run, what: str) -> pd.DataFrame:
-    rows = select_pattern(read_behaviour(run, what), what)
+def _rows(run: Run, name: str) -> pd.DataFrame:
+    rows = select_pattern(read_behaviour(run, name), name)
     if rows.empty:
-        raise FigureError(f"'{PATTERNS[what].label}' has not been measured for the heads of '{run.name}'.")
+        raise FigureError(f"'{PATTERNS[name].label}' has not been measured for the heads of '{run.name}'.")
     return rows
 
 

@@ -27,7 +27,7 @@ NEVER = "never learned"
 KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
 
 
-def label(relation: str) -> str:
+def relation_label(relation: str) -> str:
     """Return a relation's name in Wikidata with its id."""
     if relation == ALL:
         return "all relations"
@@ -103,7 +103,7 @@ def default_relations(table: pd.DataFrame) -> list[str]:
 
 CURVES = Curves(
     by="relation",
-    label=label,
+    label=relation_label,
     y_title="precision at 1",
     baseline="baseline",
     baseline_name="always the most frequent object",

@@ -28,8 +28,8 @@ def first_fact(run: Run) -> tuple[str | None, str | None]:
     facts = results.read_histories(run)
     facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~named_by_subject(facts)]
     for history in ("forgotten", "learned", "oscillating"):
-        if len(found := facts[facts["history"] == history]):
-            best = found.loc[found["right"].idxmax()]
+        if len(matching := facts[facts["history"] == history]):
+            best = matching.loc[matching["right"].idxmax()]
             return str(best["relation"]), str(best["fact"])
     return None, None
 

@@ -11,7 +11,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note
-from embryo_core.figures.knowledge import label
+from embryo_core.figures.knowledge import relation_label
 from embryo_core.metrics.lama_variants import NEGATED, PARAPHRASED
 from embryo_core.types import Fact, Run
 from embryo_core.words import count_range
@@ -70,7 +70,7 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
             "Click a point for its step.",
         )
 
-    name, title = f"variants-{relation}", f"Right facts asked in other ways: {label(relation)}"
+    name, title = f"variants-{relation}", f"Right facts asked in other ways: {relation_label(relation)}"
     return curves_figure(runs, axis, lambda run: variant_table(run, relation), CURVES, name, title, caption, METRIC)
 
 

@@ -20,7 +20,7 @@ BAR = {"title": {"text": "probability", "side": "top", "font_size": style.FONT -
 BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness": 8, "outlinewidth": 0}
 BAR |= {"tickfont_size": style.FONT - 3}
 LETTER = 6.4  # pixels of a letter of a word in a cell
-AROUND = 12  # pixels around a word
+WORD_PADDING = 12  # pixels around a word
 # pixels: narrow column, wide column (of few), least width of the grid
 MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900
 LAYER_NAMES = 60  # pixels of the layer names
@@ -118,7 +118,7 @@ def grid(
         _outline(figure, columns[pin[1]], layers.index(pin[0]), style.VERMILION, 3)
     else:
         cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
-    wide = max(MIN_COLUMN, AROUND + LETTER * max(len(word) for *_, word, _ in top))
+    wide = max(MIN_COLUMN, WORD_PADDING + LETTER * max(len(word) for *_, word, _ in top))
     filled = min(MIN_WIDTH, WIDE_COLUMN * len(names))
     figure.update_layout(width=LAYER_NAMES + max(filled, wide * len(names)))
     return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))

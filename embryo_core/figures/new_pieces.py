@@ -42,13 +42,13 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
     kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
     if rows.loc[kinds == NEW, "n"].sum() < MIN_WORDS:
         return pd.DataFrame()
-    found = []
+    rows_of_group = []
     for group in (ALL, *groups):
         own = rows if group == ALL else rows[rows["tag"].isin(TAGS.get(group, ()))]
         for kind, part in own.groupby(kinds):
             if (n := int(part["n"].sum())) >= MIN_WORDS:
-                found.append((group, kind, last, part["correct"].sum() / n, n))
-    return with_intervals(pd.DataFrame(found, columns=["group", "words", "step", "value", "n"]))
+                rows_of_group.append((group, kind, last, part["correct"].sum() / n, n))
+    return with_intervals(pd.DataFrame(rows_of_group, columns=["group", "words", "step", "value", "n"]))
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:

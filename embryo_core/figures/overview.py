@@ -172,8 +172,8 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
     with suppress(EmbryoError):
-        found = baselines.most_frequent_word(run)
-        return found if found and load_tokenizer(run).single_piece(found[0]) is not None else None
+        word = baselines.most_frequent_word(run)
+        return word if word and load_tokenizer(run).single_piece(word[0]) is not None else None
     return None
 
 
@@ -249,10 +249,10 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     end = axis.step_in_unit(int(rows["step"].iloc[-1]))
     moves = "falls" if last < first else "goes"
     fall = f"The {QUANTITIES[loss].title.lower()} {moves} from {first:.2f} to {last:.2f} nats by {end}"
-    found = training_phases(run)
-    if not found:
+    phases = training_phases(run)
+    if not phases:
         return f"{fall}; no phases can be distinguished."
-    take_off = next((phase for phase in found if phase.name == "take-off"), None)
+    take_off = next((phase for phase in phases if phase.name == "take-off"), None)
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
     between = axis.as_estimate.between(take_off.earliest, take_off.latest)

@@ -24,18 +24,18 @@ ACCURACIES = {
     "Facts": "world_knowledge",
 }
 # metrics whose scores are needed
-METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + what for what in WEIGHTS))
+METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + pattern for pattern in WEIGHTS))
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 NO_PHASES = Caption("No phases can be distinguished: the loss on words does not turn, or has too few measurements.")
 
 
 def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
     """Return the table of a run's phases and the changes in each, and its caption. Raises ResultsError."""
-    found = training_phases(run)
-    if not found:
+    phases = training_phases(run)
+    if not phases:
         return pd.DataFrame(), NO_PHASES
     scores = results.read_many_scores(run, METRICS)
-    return changes(found, scores, run.step_unit), describe_phases(found, cases(scores))
+    return changes(phases, scores, run.step_unit), describe_phases(phases, cases(scores))
 
 
 def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Caption:
@@ -91,18 +91,18 @@ def cases(scores: pd.DataFrame) -> dict[str, int]:
 def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return value and n by step of each quantity; accuracies that were not measured are empty."""
     overall = scores[scores["group"] == ALL]
-    found = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
-    decoder = len(found["Next-word prediction"]) > 0
+    measures = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
+    decoder = len(measures["Next-word prediction"]) > 0
     for title in ("Reconstruction", "Mask prediction") if decoder else ("Next-word prediction",):
-        if found[title].empty:  # not measured
-            del found[title]
+        if measures[title].empty:  # not measured
+            del measures[title]
     deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
     positions, words = (_by_step(deviations[deviations["group"] == group]) for group in (POSITIONS, WORDS))
     if len(positions):
-        found[RATIO] = positions.assign(value=positions["value"] / words["value"])
+        measures[RATIO] = positions.assign(value=positions["value"] / words["value"])
     if len(cosines):
-        found[SIMILARITY] = _by_step(cosines[cosines["layer"] == cosines["layer"].max()])
-    return found
+        measures[SIMILARITY] = _by_step(cosines[cosines["layer"] == cosines["layer"].max()])
+    return measures
 
 
 def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
@@ -122,9 +122,9 @@ def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
     return (int(first), int(last)) if 0 <= first < last else None
 
 
-def _is_near(found: int, step: int) -> bool:
+def _is_near(reference: int, step: int) -> bool:
     """Return whether an evaluated step before another is at least half as far in training."""
-    return found >= 0 and 2 * (found + 1) >= step + 1
+    return reference >= 0 and 2 * (reference + 1) >= step + 1
 
 
 def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[[int, int], str]) -> str:
@@ -145,7 +145,7 @@ def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the attention weights of every head on fixed positions."""
-    return scores[scores["metric"].isin([PREFIX + what for what in WEIGHTS])]
+    return scores[scores["metric"].isin([PREFIX + pattern for pattern in WEIGHTS])]
 
 
 def _head(rows: pd.DataFrame, first: int, last: int) -> str:

@@ -42,8 +42,8 @@ def measure_table(run: Run) -> pd.DataFrame:
 
 def maskings(table: pd.DataFrame) -> list[str]:
     """Return the ways of masking in a `measure_table`; 15 % of single pieces, common to all runs, comes first."""
-    found = list(dict.fromkeys(table["masking"]))
-    return sorted(found, key=lambda masking: (not masking.startswith("single"), masking == "training"))
+    names = list(dict.fromkeys(table["masking"]))
+    return sorted(names, key=lambda masking: (not masking.startswith("single"), masking == "training"))
 
 
 def samples(table: pd.DataFrame, masking: str) -> list[int]:
@@ -67,8 +67,8 @@ def position_table(table: pd.DataFrame, masking: str, sample: int | None = None)
     used.
     """
     rows = table[table["masking"] == masking].sort_values(["length", "first", "step"], kind="stable")
-    if found := samples(table, masking):
-        rank = sorted(found, reverse=True).index(found[0] if sample is None else sample)
+    if sizes := samples(table, masking):
+        rank = sorted(sizes, reverse=True).index(sizes[0] if sample is None else sample)
         ranks = rows.groupby("length")["sample"].transform("rank", method="dense", ascending=False)
         rows = rows[ranks == rank + 1]
     if rows.empty:

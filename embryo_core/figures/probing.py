@@ -18,10 +18,10 @@ from embryo_core.figures.probing_scores import (
     METRIC,
     describe_layer,
     expected_layers,
-    label,
     path,
     read_probe_scores,
     select_layer,
+    task_label,
     task_table,
 )
 from embryo_core.types import Run
@@ -43,7 +43,7 @@ OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle
 
 def plain(task: str) -> str:
     """Return the name of a task with markup escaped for Plotly."""
-    return style.escape_text(label(task))
+    return style.escape_text(task_label(task))
 
 
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -67,7 +67,7 @@ def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = Fa
         high="shown_high",
         baseline="shown_majority",
         baseline_name="majority baseline",
-        label=label,
+        label=task_label,
         styles=task_styles,
         y_title="relative to the last step" if rescaled else "F1 or accuracy",
         tickformat=".1f" if rescaled else ".3~p",
@@ -115,12 +115,12 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     begin, end = (axis.step_in_unit(int(step)) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
-        last = {task: f"{label(task)} ({percent(f1, 0)})" for task, f1 in ends["last"].sort_values().items()}
+        last = {task: f"{task_label(task)} ({percent(f1, 0)})" for task, f1 in ends["last"].sort_values().items()}
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
         return f"At {end}, probes read {highest} best" + (f" and {lowest} worst." if len(last) > 1 else ".")
     gains = (ends["last"] - ends["first"]).sort_values()
     shares = ends.map(lambda f1: percent(f1, 0))
-    named = [f"{label(task)} ({shares['first'][task]} to {shares['last'][task]})" for task in gains.index]
+    named = [f"{task_label(task)} ({shares['first'][task]} to {shares['last'][task]})" for task in gains.index]
     if len(named) == 1:
         return f"From {begin} to {end}, F1 in the best layer changes for {named[0]}."
     return f"Pretraining helps probes most with {named[-1]} and least with {named[0]}, in F1 of the best layer."
@@ -131,7 +131,7 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
 EXPECTED = Curves(
     by="task",
     value="expected",
-    label=label,
+    label=task_label,
     styles=task_styles,
     y_title="expected layer",
     tickformat=".1f",
@@ -187,7 +187,7 @@ def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_
     return make_figure(
         [run],
         f"{run.name}-{x_task}-{y_task}",
-        f"{label(x_task)} and {label(y_task)}",
+        f"{task_label(x_task)} and {task_label(y_task)}",
         plot_path(table, x_task, y_task, axis.for_run(run)),
         table,
         Caption(

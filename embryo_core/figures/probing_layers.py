@@ -15,7 +15,7 @@ from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.probing import plain, task_styles
-from embryo_core.figures.probing_scores import METRIC, describe_sizes, label, read_probe_scores, read_provenance
+from embryo_core.figures.probing_scores import METRIC, describe_sizes, read_probe_scores, read_provenance, task_label
 from embryo_core.figures.rows import error_bar
 from embryo_core.types import Run
 from embryo_core.words import count_range, layer_name, name_step, sentence_case
@@ -57,8 +57,8 @@ def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
         low, high = curves.difference_interval(rows["f1"], rows["control"], rows["n"])
     else:
         low, high = curves.interval(rows[quantity], rows["n"])
-    found = rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
-    return found.assign(majority=rows["majority"]) if quantity == "f1" else found
+    table = rows[["layer", "step", "n"]].assign(value=rows[quantity], low=low, high=high)
+    return table.assign(majority=rows["majority"]) if quantity == "f1" else table
 
 
 def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
@@ -69,10 +69,10 @@ def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for (task, layer), curve in frame.groupby(["task", "layer"], sort=False):
-        found, n = curves.peak(curve["step"].to_numpy(), curve["f1"], curve["n"]), int(curve["n"].iloc[-1])
-        low, high = curves.difference_interval(found.value, found.last, n)
-        ends = float(low), float(high), n, found.earliest, found.latest
-        rows.append((task, layer, found.step, found.value, found.last, found.decay, *ends))
+        peak, n = curves.peak(curve["step"].to_numpy(), curve["f1"], curve["n"]), int(curve["n"].iloc[-1])
+        low, high = curves.difference_interval(peak.value, peak.last, n)
+        ends = float(low), float(high), n, peak.earliest, peak.latest
+        rows.append((task, layer, peak.step, peak.value, peak.last, peak.decay, *ends))
     columns = ["task", "layer", "step", "f1", "last", "decay", "low", "high", "n", "earliest", "latest"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -102,14 +102,14 @@ def layers(
         thick = "" if bold is None else f"; thick: {layer_name(bold)}"
         dashed = "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
         return Caption(
-            f"{sentence_case(label(task))}: {drawn.means}.",
+            f"{sentence_case(task_label(task))}: {drawn.means}.",
             f"A line for each layer, embeddings included{thick}. Line: as measured{dashed}"
             f"{'; band: 95 % interval' if bands else ''}.",
             f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(runs[0], task)}.",
             "Click a point for its layer and step.",
         )
 
-    name, title = f"{task}-{quantity}-layers", f"{drawn.label} on {label(task)}, layer by layer"
+    name, title = f"{task}-{quantity}-layers", f"{drawn.label} on {task_label(task)}, layer by layer"
     return curves_figure(runs, axis, read, drawn_curves, name, title, caption, METRIC, bands)
 
 
@@ -123,8 +123,8 @@ def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: i
     run, drawn = runs[0], QUANTITIES[quantity]
     table = layer_table(run, task, quantity)
     if table.empty:
-        raise FigureError(f"Run '{run.name}' has no {drawn.label} on {label(task)}.")
-    name, title = f"{run.name}-{task}-{quantity}-map", f"{drawn.label} on {label(task)}, layer by step"
+        raise FigureError(f"Run '{run.name}' has no {drawn.label} on {task_label(task)}.")
+    name, title = f"{run.name}-{task}-{quantity}-map", f"{drawn.label} on {task_label(task)}, layer by step"
     return cells.layer_map(runs, axis, table, layer, cell_format(quantity), name, title, METRIC)
 
 
@@ -241,7 +241,7 @@ def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) 
     return make_figure(
         [run],
         f"{run.name}-{task}-training",
-        f"Training of a probe: {label(task)}, {layer_name(layer)}, {name_step(step, run.step_unit)}",
+        f"Training of a probe: {task_label(task)}, {layer_name(layer)}, {name_step(step, run.step_unit)}",
         plot_training(table),
         table,
         Caption(

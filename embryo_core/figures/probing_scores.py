@@ -113,7 +113,7 @@ def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
     return sides[0].join(sides[1], how="inner").reset_index()
 
 
-def label(task: str) -> str:
+def task_label(task: str) -> str:
     """Return the display name of a task; users' own tasks keep their names."""
     return NAMES.get(task, task)
 

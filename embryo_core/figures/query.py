@@ -62,9 +62,9 @@ class Subject:
             return ""
         return " (all masks together)" if self.mask == TOGETHER else f" ([MASK] {self.mask} of {self.masks})"
 
-    def name(self, run: Run, what: str) -> str:
+    def name(self, run: Run, kind: str) -> str:
         """Return the name of a figure's files."""
-        name = f"{run.name}-query-{what}"
+        name = f"{run.name}-query-{kind}"
         if self.masks > 1:
             name += "-together" if self.mask == TOGETHER else f"-mask{self.mask}"
         return name + (f"-{self.number}" if self.number > 1 else "")
@@ -81,15 +81,15 @@ def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd
     `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. A rank
     that is not `exact` is a lower bound. `final` marks the answer that leads at the last step.
     """
-    tracked = {role: found.question.tracked for role, found in words.items()}
+    tracked = {role: of_word.question.tracked for role, of_word in words.items()}
     roles = {word.token: role for role, word in tracked.items() if len(word.pieces) == 1}
     history = answers.history(mask)
     role = history["token"].map(roles).fillna("") if mask != TOGETHER and roles else ""
     parts = [history.assign(role=role, final=history["token"] == answers.lead(mask).token)]
-    known = set(history["token"])
-    for name, found in words.items():
-        if len(tracked[name].pieces) > 1 or tracked[name].token not in known:
-            parts.append(found.table.assign(role=name, final=False))
+    listed = set(history["token"])
+    for name, of_word in words.items():
+        if len(tracked[name].pieces) > 1 or tracked[name].token not in listed:
+            parts.append(of_word.table.assign(role=name, final=False))
     return pd.concat([part[[*COLUMNS]] for part in parts], ignore_index=True)
 
 
@@ -177,12 +177,12 @@ def answer_curves(
 def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     """Plot the column `probability` of a `curve_table`."""
     figure = _plot(table, "probability", lead, shared, axis)
-    least, most = shared.probabilities
+    lowest, highest = shared.probabilities
     if shared.log_probability:
-        low, high = log10(max(least, MIN_PROBABILITY)), log10(most)
+        low, high = log10(max(lowest, MIN_PROBABILITY)), log10(highest)
         margin = 0.05 * (high - low or 1)
         return style.set_axes(figure, "y", type="log", exponentformat="power", range=[low - margin, high + margin])
-    return style.set_axes(figure, "y", tickformat=".2~p", range=[-0.03 * most, 1.06 * most])
+    return style.set_axes(figure, "y", tickformat=".2~p", range=[-0.03 * highest, 1.06 * highest])
 
 
 def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
@@ -206,7 +206,7 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
         rows = by_answer[token, role]
         own, final = {name: values[rows] for name, values in numbers.items()}, is_final[rows[0]]
         full = style.SYMBOLS[i % len(style.SYMBOLS)]
-        symbols = [full if known else f"{full}-open" for known in exact[rows]]
+        symbols = [full if is_exact else f"{full}-open" for is_exact in exact[rows]]
         drawn = smoothing.curve(
             x[rows],
             own,
@@ -256,11 +256,11 @@ def _stars(
     labels |= {lead.for_good: ("star", lead.says(int(final["step"].max())))}
     marks = []
     for step, (symbol, label) in labels.items():
-        at = final["step"] == step
+        at_step = final["step"] == step
         when = "at" if symbol == "star-open" else "from"
         mark = {
-            "x": axis.values(final["step"][at]),
-            "y": final[column][at],
+            "x": axis.values(final["step"][at_step]),
+            "y": final[column][at_step],
             "name": f"{label}: {axis.number(step)}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5, "color": colour}},

@@ -49,6 +49,6 @@ def curve(
     return [drawn | {"line": behind}, shared | unmarked | {"y": np.asarray(rows[SMOOTHED]), "line": line}]
 
 
-def add_curve(figure: go.Figure, *what: Any, **measured: Any) -> None:
+def add_curve(figure: go.Figure, *arguments: Any, **measured: Any) -> None:
     """Add the traces of `curve` to a figure."""
-    figure.add_traces(curve(*what, **measured))
+    figure.add_traces(curve(*arguments, **measured))

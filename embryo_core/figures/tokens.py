@@ -225,11 +225,11 @@ def _accuracy_caption(
 def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
     """Return a sentence on categories whose right answers are nearly all one word, with the steps; "" without any."""
     cased = is_cased(run)
-    found = [
+    sentences_of = [
         commonest_answers(merge_case(results.read_words(run, metric, group), cased)).assign(group=group)
         for group in groups
     ]
-    return describe_single_words(pd.concat(found, ignore_index=True), run.step_unit)
+    return describe_single_words(pd.concat(sentences_of, ignore_index=True), run.step_unit)
 
 
 def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
@@ -268,10 +268,10 @@ def _plural(groups: Sequence[str], first: bool = True) -> str:
     return sentence_case(named) if first else named
 
 
-def describe_words(found: pd.DataFrame, words: pd.DataFrame) -> Caption:
-    """Return the caption: the number of words `found` among all `words` of a category, and of right occurrences."""
+def describe_words(matches: pd.DataFrame, words: pd.DataFrame) -> Caption:
+    """Return the caption: the number of words `matches` among all `words` of a category, and of right occurrences."""
     return Caption(
-        f"{found['word'].nunique():,} of {words['word'].nunique():,} words; {found['correct'].sum():,} of "
-        f"{found['n'].sum():,} occurrences predicted correctly.",
+        f"{matches['word'].nunique():,} of {words['word'].nunique():,} words; {matches['correct'].sum():,} of "
+        f"{matches['n'].sum():,} occurrences predicted correctly.",
         hint="Click a word to follow it on the Query page.",
     )

@@ -30,11 +30,11 @@ AGES = "Age: the step at which a word's surprisal is half-way from chance to its
 
 def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
     """Return the words with an age, in whole steps, of each run that has any and that the axis supports."""
-    found = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
+    by_run = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
     tables = {
-        name: own.assign(category=own["category"].fillna(UNKNOWN), age=own["age"].round().astype(int))
-        for name, own in found.items()
-        if len(own)
+        name: table.assign(category=table["category"].fillna(UNKNOWN), age=table["age"].round().astype(int))
+        for name, table in by_run.items()
+        if len(table)
     }
     if not tables:
         raise FigureError(f"No word of {', '.join(run.name for run in runs)} has an age, so there is nothing to draw.")
@@ -117,12 +117,12 @@ def _hover(row: Any, run: Run, axis: StepAxis) -> str:
 
 def _agree(tables: dict[str, pd.DataFrame], first: str, second: str) -> str:
     both = tables[first].merge(tables[second], on="word", suffixes=("", "_other"))
-    found = rank_agreement(both["age"].tolist(), both["age_other"].tolist())
-    if found is None:
+    rank = rank_agreement(both["age"].tolist(), both["age_other"].tolist())
+    if rank is None:
         return f"The orders of {first} and {second} cannot be compared: {quantity(len(both), 'word')} in both."
     return (
-        f"The orders of {first} and {second} agree with Spearman's rho = {found.rho:.2f} (95 %: {found.low:.2f} to "
-        f"{found.high:.2f}) over {quantity(found.n, 'word')}."
+        f"The orders of {first} and {second} agree with Spearman's rho = {rank.rho:.2f} (95 %: {rank.low:.2f} to "
+        f"{rank.high:.2f}) over {quantity(rank.n, 'word')}."
     )
 
 
@@ -138,10 +138,10 @@ def children_table(run: Run) -> pd.DataFrame:
     table = table.assign(category=table["category"].fillna(UNKNOWN))
     rows = []
     for group in [ALL, *sorted(table["category"].unique())]:
-        own = table if group == ALL else table[table["category"] == group]
-        found = rank_agreement(own["age"].tolist(), own["children"].tolist())
-        numbers = (found.rho, found.low, found.high) if found else (np.nan,) * 3
-        rows.append((group, *numbers, len(own)))
+        rows_of_group = table if group == ALL else table[table["category"] == group]
+        agreement = rank_agreement(rows_of_group["age"].tolist(), rows_of_group["children"].tolist())
+        numbers = (agreement.rho, agreement.low, agreement.high) if agreement else (np.nan,) * 3
+        rows.append((group, *numbers, len(rows_of_group)))
     return pd.DataFrame(rows, columns=["group", "rho", "low", "high", "n"])
 
 
@@ -188,13 +188,13 @@ def predictor_table(run: Run) -> pd.DataFrame:
         CONCRETENESS: table["concreteness"].astype(float),
     }
     numbers = {name: own for name, own in numbers.items() if own.notna().mean() > 0.5}
-    there = pd.Series(True, table.index)
+    is_complete = pd.Series(True, table.index)
     for own in numbers.values():
-        there &= own.notna()
-    classes = table.loc[there, "category"].fillna(UNKNOWN).tolist()
-    known = {name: own[there].to_numpy() for name, own in numbers.items()}
-    found = regress(np.log10(table.loc[there, "age"].to_numpy(float)), known, classes)
-    rows = [(one.name, one.value, one.low, one.high, found.n, found.r2) for one in found.coefficients] if found else []
+        is_complete &= own.notna()
+    classes = table.loc[is_complete, "category"].fillna(UNKNOWN).tolist()
+    predictors = {name: own[is_complete].to_numpy() for name, own in numbers.items()}
+    fit = regress(np.log10(table.loc[is_complete, "age"].to_numpy(float)), predictors, classes)
+    rows = [(one.name, one.value, one.low, one.high, fit.n, fit.r2) for one in fit.coefficients] if fit else []
     return pd.DataFrame(rows, columns=["predictor", "value", "low", "high", "n", "r2"])
 
 
@@ -232,12 +232,12 @@ def _tables_by_design(
     `low` and `high` of a mean are one standard error from it, `seeds` is their number, and n is the sum. The column
     sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
     """
-    found = {}
+    by_design = {}
     for seeds in compare.group_by_design(runs):
         tables = {
-            run: own.assign(sure=(own["low"] > 0).astype(int) - (own["high"] < 0))
+            run: table.assign(sure=(table["low"] > 0).astype(int) - (table["high"] < 0))
             for run in seeds
-            if len(own := read(run))
+            if len(table := read(run))
         }
         if not tables:
             continue
@@ -245,8 +245,8 @@ def _tables_by_design(
         means = rows.mean().assign(n=rows["n"].sum(), seeds=rows.size())
         error, sure = rows[value].sem(), rows["sure"].min().where(rows["sure"].nunique() == 1, 0)
         means = means.assign(low=means[value] - error, high=means[value] + error, sure=sure).reset_index()
-        found[tuple(tables)] = means if len(tables) > 1 else next(iter(tables.values()))
-    return found
+        by_design[tuple(tables)] = means if len(tables) > 1 else next(iter(tables.values()))
+    return by_design
 
 
 def _describe_seeds(tables: Mapping[tuple[Run, ...], Any]) -> str:
@@ -262,13 +262,13 @@ def _compare(
     tables: Mapping[tuple[Run, ...], pd.DataFrame],
     names: Mapping[str, str],
     x_title: str,
-    what: str,
+    suffix: str,
     title: str,
     caption: Caption,
 ) -> Figure:
     """Return the figure of the tables of some designs; `names` maps their columns to those of `plot_rows`."""
     drawn = [run for seeds in tables for run in seeds]
-    parts = [own.assign(run=design_name(seeds)).drop(columns="sure") for seeds, own in tables.items()]
+    parts = [of_design.assign(run=design_name(seeds)).drop(columns="sure") for seeds, of_design in tables.items()]
     table = pd.concat(parts, ignore_index=True)
     rows = table.rename(columns=dict(names))
     if len(tables) == 1:
@@ -277,4 +277,4 @@ def _compare(
     missing = tuple(run.name for run in runs if run not in drawn)
     caption = replace(caption, data=describe_data(drawn[0]))
     plot = plot_rows(rows, x_title)
-    return make_figure(drawn, f"{drawn[0].name}-words-{what}", title, plot, table, caption, METRIC, missing=missing)
+    return make_figure(drawn, f"{drawn[0].name}-words-{suffix}", title, plot, table, caption, METRIC, missing=missing)

@@ -163,24 +163,24 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 def default_word(table: pd.DataFrame) -> str | None:
     """Return the default word: the one with the surest age in the middle third by age, else the first measured."""
-    known = table.dropna(subset="age")
-    if known.empty:
+    aged = table.dropna(subset="age")
+    if aged.empty:
         return min(table.loc[table["n"].notna(), "word"], default=None)
-    middle = known.iloc[len(known) // 3 : max(len(known) * 2 // 3, 1)]
+    middle = aged.iloc[len(aged) // 3 : max(len(aged) * 2 // 3, 1)]
     widths = np.log(middle["latest"] / middle["earliest"].clip(lower=1))
     return str(middle["word"].iloc[widths.fillna(np.inf).argmin()])
 
 
-def listed(found: pd.DataFrame) -> pd.DataFrame:
+def listed(table: pd.DataFrame) -> pd.DataFrame:
     """Reduce an `age_table` to the columns of tables of all words; ages have two digits."""
-    ages = found[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
+    ages = table[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
     ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
-    return found.assign(**ages, n=found["n"].astype("Int64"), count=found["count"].astype("Int64"))[LISTED]
+    return table.assign(**ages, n=table["n"].astype("Int64"), count=table["count"].astype("Int64"))[LISTED]
 
 
-def describe_words(table: pd.DataFrame, found: pd.DataFrame) -> Caption:
+def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
     """Return the caption: how many words have an age, and how many the search found."""
-    listed = f"{len(found):,} of {quantity(len(table), 'word')} listed; " if len(found) < len(table) else ""
+    listed = f"{len(matches):,} of {quantity(len(table), 'word')} listed; " if len(matches) < len(table) else ""
     return Caption(
         f"{listed}{table['age'].notna().sum():,} of {quantity(len(table), 'word')} have an age.",
         "Sorted by age; words without one come last, with the reason. Without “from” or “to”, the interval goes beyond "
@@ -199,8 +199,8 @@ def acquired_table(run: Run) -> pd.DataFrame:
     steps = sorted(results.read_surprisals(run)["step"].unique())
     rows = []
     for group in [ALL, *table["category"].dropna().unique()]:
-        own = table if group == ALL else table[table["category"] == group]
-        rows += [(group, step, float((own["age"] <= step).mean()), len(own)) for step in steps]
+        of_group = table if group == ALL else table[table["category"] == group]
+        rows += [(group, step, float((of_group["age"] <= step).mean()), len(of_group)) for step in steps]
     return with_intervals(pd.DataFrame(rows, columns=["group", "step", "value", "n"]))
 
 

@@ -15,7 +15,9 @@ CHECKPOINTS = "checkpoints"
 ACCURACY = "score"
 
 
-def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]) -> Comparison | None:
+def compare_onsets(
+    label: str, first: Curve, second: Curve, onsets: tuple[Onset | None, Onset | None]
+) -> Comparison | None:
     """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
     The interval runs from the difference of the nearest two ends to that of the farthest. A curve without an onset is
@@ -26,17 +28,17 @@ def earlier(what: str, first: Curve, second: Curve, onsets: tuple[Onset | None, 
     grid = np.union1d(first.steps, second.steps)
     (one, one_from, one_to), (two, two_from, two_to) = (_indices(onset, grid) for onset in onsets)
     cases = min(first.cases, second.cases)
-    return Comparison(what, two - one, two_from - one_to, two_to - one_from, CHECKPOINTS, cases, one == two)
+    return Comparison(label, two - one, two_from - one_to, two_to - one_from, CHECKPOINTS, cases, one == two)
 
 
 def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
     """Return an onset and its two ends as indices of evaluated steps; unknown ones are one after the last."""
     steps = (None,) * 3 if onset is None else (onset.step, onset.earliest, onset.latest)
-    at, low, high = (len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
-    return at, low, high
+    index, low, high = (len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
+    return index, low, high
 
 
-def together(what: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
+def compare_rises(label: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
     """Compare whether two curves complete half of their rise at steps that differ by less than a factor.
 
     The value is the margin in doublings of the step; None if one of them does not rise. A rise may have happened at any
@@ -54,14 +56,14 @@ def together(what: str, first: Curve, second: Curve, factor: float) -> Compariso
     value = spare - abs(_doublings(one.step, two.step))
     cases = min(first.cases, second.cases)
     tied = one.step == two.step and farthest >= spare
-    return Comparison(what, value, spare - farthest, spare - nearest, "doublings of the step", cases, tied)
+    return Comparison(label, value, spare - farthest, spare - nearest, "doublings of the step", cases, tied)
 
 
 def _doublings(first: int, second: int) -> float:
     return float(np.log2((second + 1) / (first + 1)))
 
 
-def fallen(what: str, curve: Curve) -> Comparison:
+def compare_with_peak(label: str, curve: Curve) -> Comparison:
     """Compare how far the last value of a share is below the best one before it.
 
     The best of many values is too high by chance, so the intervals of all differences are joint (Bonferroni).
@@ -69,13 +71,13 @@ def fallen(what: str, curve: Curve) -> Comparison:
     z = NormalDist().inv_cdf(1 - 0.025 / (len(curve.values) - 1))
     before, last = curve.values[:-1], curve.values[-1]
     low, high = curves.difference_interval(before, np.full(len(before), last), curve.cases, z)
-    return Comparison(what, float(before.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases)
+    return Comparison(label, float(before.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases)
 
 
 def agreement_with_paper(first: Sequence[float], second: Sequence[float]) -> str:
     """Describe Spearman's rho of an order and the paper's, with n and interval (see `agreement.rank_agreement`)."""
-    found = rank_agreement(first, second)
-    if found is None:
+    agreement = rank_agreement(first, second)
+    if agreement is None:
         return f"No rank agreement can be computed from n = {len(first)}."
-    ends = f"{found.low:.2f} to {found.high:.2f}"
-    return f"Spearman's rho with the paper's order {found.rho:.2f} ({ends}, n = {found.n})."
+    ends = f"{agreement.low:.2f} to {agreement.high:.2f}"
+    return f"Spearman's rho with the paper's order {agreement.rho:.2f} ({ends}, n = {agreement.n})."

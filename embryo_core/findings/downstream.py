@@ -16,7 +16,7 @@ def gains_flatten(evidence: Evidence) -> Tested:
     reached at any time after the step before it, where the interval ends.
     """
     scores = results.read_task_scores(evidence.run)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     unlearned: list[str] = []
     unsure: list[str] = []
     for task, rows in scores[scores["task"].isin(GLUE)].groupby("task"):
@@ -34,10 +34,10 @@ def gains_flatten(evidence: Evidence) -> Tested:
         evidence.note(metric, task, -1, model)
         since = max((step for step in model.steps if step < at.earliest), default=0)
         share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
-        found.append(Comparison(task, share, low, high, "share of the run", model.cases))
+        comparisons.append(Comparison(task, share, low, high, "share of the run", model.cases))
     left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": unsure}
     statistic = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
-    return Tested(found, statistic, final=bool(statistic))
+    return Tested(comparisons, statistic, final=bool(statistic))
 
 
 FINDINGS = (

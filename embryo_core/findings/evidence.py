@@ -48,8 +48,8 @@ class Curve:
 
     def around(self, share: float) -> tuple[int, int]:
         """Return the indices of the evaluated steps at or before, and at or after, a share of the last step."""
-        at = share * self.steps[-1]
-        return int(np.searchsorted(self.steps, at, side="right")) - 1, int(np.searchsorted(self.steps, at))
+        step = share * self.steps[-1]
+        return int(np.searchsorted(self.steps, step, side="right")) - 1, int(np.searchsorted(self.steps, step))
 
 
 class Evidence:
@@ -96,9 +96,9 @@ class Evidence:
         if rows is None or len(rows) < 2:
             return None
         rows = rows.sort_values("step")
-        found = Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
-        self.note(metric, group, layer, found)
-        return found
+        curve_read = Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
+        self.note(metric, group, layer, curve_read)
+        return curve_read
 
     def layers(self, metric: str, group: str) -> list[int]:
         """Return the layers of a score, from the lowest."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from embryo_core import curves, results
 from embryo_core.corpora.groups import ALL
-from embryo_core.findings.comparisons import fallen
+from embryo_core.findings.comparisons import compare_with_peak
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.words import quantity
@@ -18,15 +18,18 @@ MIN_STEPS = 3  # steps from which every kind is possible: known, forgotten, and 
 def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     """Compare how far the last step is below the best, for each relation that was ever learned and for all facts."""
     names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
-    found = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
+    curves_of = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
     learned = {
         name: curve
-        for name, curve in found.items()
+        for name, curve in curves_of.items()
         if name == ALL or curves.classify_curve(curve.values, curve.n) != "never learned"
     }
-    relations, never = len(found.keys() - {ALL}), len(found) - len(learned)
+    relations, never = len(curves_of.keys() - {ALL}), len(curves_of) - len(learned)
     return Tested(
-        [fallen("all relations" if relation == ALL else relation, curve) for relation, curve in learned.items()],
+        [
+            compare_with_peak("all relations" if relation == ALL else relation, curve)
+            for relation, curve in learned.items()
+        ],
         f"{never} of {relations} relations were never learned and are left out." if never else "",
     )
 
@@ -41,12 +44,12 @@ def four_fates(evidence: Evidence) -> Tested:
     kinds = results.read_histories(evidence.run)["history"]
     counts = kinds.value_counts().reindex(KINDS, fill_value=0)
     facts = int(counts.sum())
-    found = []
+    comparisons = []
     for kind in KINDS:
         share = counts[kind] / facts
         value, low, high = (float(end) - MIN_SHARE for end in (share, *curves.interval(share, facts)))
-        found.append(Comparison(kind, value, low, high, "share of the facts", facts))
-    return Tested(found, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
+        comparisons.append(Comparison(kind, value, low, high, "share of the facts", facts))
+    return Tested(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
 
 
 KNOWLEDGE: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from embryo_core import curves
-from embryo_core.findings.comparisons import ACCURACY, CHECKPOINTS, earlier, fallen, together
+from embryo_core.findings.comparisons import ACCURACY, CHECKPOINTS, compare_onsets, compare_rises, compare_with_peak
 from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 
@@ -22,8 +22,8 @@ def syntax_and_semantics_together(evidence: Evidence) -> Tested:
     """Compare every task of syntax with every task of semantics, each in the layer that is best at the end."""
     best = _best(evidence, (*SYNTAX, *SEMANTICS))
     pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
-    found = [together(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
-    return Tested([comparison for comparison in found if comparison], _without_rise(best))
+    comparisons = [compare_rises(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
+    return Tested([comparison for comparison in comparisons if comparison], _without_rise(best))
 
 
 def syntax_saturates(evidence: Evidence) -> Tested:
@@ -48,7 +48,7 @@ def _without_rise(best: Mapping[str, Curve]) -> str:
     return f"No significant rise: {', '.join(still)}." if still else ""
 
 
-def _saturation(what: str, curve: Curve) -> Comparison:
+def _saturation(name: str, curve: Curve) -> Comparison:
     """Compare the value early in the run with the value at 90 % of its rise.
 
     The curve begins within a quarter of the run. The value is that of the last step before its end; the interval
@@ -63,7 +63,7 @@ def _saturation(what: str, curve: Curve) -> Comparison:
     above = np.where(weights > 0, weights * (high - shares), weights * (low - shares))
     value = float(weights @ shares)
     return Comparison(
-        what, value, value - float(np.hypot.reduce(below)), value + float(np.hypot.reduce(above)), ACCURACY, curve.cases
+        name, value, value - float(np.hypot.reduce(below)), value + float(np.hypot.reduce(above)), ACCURACY, curve.cases
     )
 
 
@@ -79,17 +79,17 @@ def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison
     first, last = (evidence.curve(F1, task, layer) for layer in (layers[0], layers[-1]))
     if first is None or last is None:
         return
-    what = f"{name}, layer {layers[0]} before layer {layers[-1]}"
-    if later := earlier(what, first, last, (first.rise(), last.rise())):
+    label = f"{name}, layer {layers[0]} before layer {layers[-1]}"
+    if later := compare_onsets(label, first, last, (first.rise(), last.rise())):
         yield later
-    yield fallen(f"{name}, layer {layers[-1]} falls back", last)
+    yield compare_with_peak(f"{name}, layer {layers[-1]} falls back", last)
 
 
 def semantic_roles_decay(evidence: Evidence) -> Tested:
     """Compare for every layer how far semantic roles have fallen from their peak."""
     layers = [layer for layer in evidence.layers(F1, "srl") if layer > 0]
     by_layer = [(layer, evidence.curve(F1, "srl", layer)) for layer in layers]
-    return Tested([fallen(f"layer {layer}", curve) for layer, curve in by_layer if curve])
+    return Tested([compare_with_peak(f"layer {layer}", curve) for layer, curve in by_layer if curve])
 
 
 def diagonals_from_above(evidence: Evidence) -> Tested:
@@ -102,27 +102,30 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
     layers = sorted(since)
     half = len(layers) // 2
     n = int(max(evidence.scores(SAME)["n"], default=0))
-    found = [
+    comparisons = [
         _first(f"layer {upper} before layer {lower}", since[upper], since[lower], steps, n)
         for upper in layers[len(layers) - half :]
         for lower in layers[:half]
         if (since[upper], since[lower]) != (None, None)
     ]
     shown = [str(layer) for layer in layers if since[layer] is not None]
-    at_the_end = f"Layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}."
-    return Tested(found, f"{at_the_end} The spread of a mean weight is not stored, so no comparison has an interval.")
+    statistic = (
+        f"Layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}. "
+        "The spread of a mean weight is not stored, so no comparison has an interval."
+    )
+    return Tested(comparisons, statistic)
 
 
-def _first(what: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
-    at = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
-    lead = float(at[1] - at[0])
-    return Comparison(what, lead, lead, lead, CHECKPOINTS, n, not lead)
+def _first(label: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
+    indices = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
+    lead = float(indices[1] - indices[0])
+    return Comparison(label, lead, lead, lead, CHECKPOINTS, n, not lead)
 
 
 def best_layer(evidence: Evidence, task: str) -> Curve | None:
     """Return the curve of a task's F1 in the layer where it is highest at the last step."""
-    found = [evidence.curve(F1, task, layer) for layer in evidence.layers(F1, task)]
-    return max((curve for curve in found if curve), key=lambda curve: curve.values[-1], default=None)
+    layers = [evidence.curve(F1, task, layer) for layer in evidence.layers(F1, task)]
+    return max((curve for curve in layers if curve), key=lambda curve: curve.values[-1], default=None)
 
 
 PROBING: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from embryo_core import results
 from embryo_core.corpora.groups import BANDS
-from embryo_core.findings.comparisons import agreement_with_paper, earlier
+from embryo_core.findings.comparisons import agreement_with_paper, compare_onsets
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.types import Run
@@ -35,8 +35,8 @@ def measured_as(run: Run, metric: str) -> str:
 
 def reconstruction_first(evidence: Evidence) -> Tested:
     """Compare in every category the onset of reconstruction with that of prediction."""
-    found = [_between(evidence, (RECONSTRUCTION, one), (PREDICTION, one), one) for one in (*FUNCTION, *CONTENT)]
-    return Tested([comparison for comparison in found if comparison])
+    comparisons = [_between(evidence, (RECONSTRUCTION, one), (PREDICTION, one), one) for one in (*FUNCTION, *CONTENT)]
+    return Tested([comparison for comparison in comparisons if comparison])
 
 
 def function_words_first(evidence: Evidence, task: str) -> Tested:
@@ -82,27 +82,27 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
     steps = evidence.scores(task)["step"]
     if not counts or steps.empty:
         return {}
-    found = {}
+    means = {}
     for form in VERB_FORMS:
         words = results.read_words(evidence.run, task, form, int(steps.max()))
         if len(words):
             times = words["word"].map(lambda word: counts.get(word, counts.get(word.lower(), 0)))
-            found[form] = float((times * words["n"]).sum() / words["n"].sum())
-    return found
+            means[form] = float((times * words["n"]).sum() / words["n"].sum())
+    return means
 
 
 def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
     """Compare for each pair of groups how many checkpoints earlier the first was acquired."""
     ending = f", {note}" if note else ""
-    found = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
-    return [comparison for comparison in found if comparison]
+    comparisons = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
+    return [comparison for comparison in comparisons if comparison]
 
 
-def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], what: str) -> Comparison | None:
+def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], label: str) -> Comparison | None:
     first, second = evidence.curve(*one), evidence.curve(*two)
     if first is None or second is None:
         return None
-    return earlier(what, first, second, (first.onset(), second.onset()))
+    return compare_onsets(label, first, second, (first.onset(), second.onset()))
 
 
 def _findings_of(task: str) -> list[Finding]:

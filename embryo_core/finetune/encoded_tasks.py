@@ -59,9 +59,12 @@ class EncodedTextTask:
         """Return the scores of the model and of the control, and every answer."""
         answers, n = self._answers(outputs), len(self.gold)
         predictor, guesses = control(self.labels, self.train_gold, n)
-        found = {"model": scores(self.metrics, self.gold, answers), predictor: scores(self.metrics, self.gold, guesses)}
+        results = {
+            "model": scores(self.metrics, self.gold, answers),
+            predictor: scores(self.metrics, self.gold, guesses),
+        }
         return Findings(
-            task_scores=_task_scores(self.name, seed, found, n),
+            task_scores=_task_scores(self.name, seed, results, n),
             answers=[
                 TaskAnswer(self.name, seed, i, float(gold), float(answer))
                 for i, (gold, answer) in enumerate(zip(self.gold, answers, strict=True))
@@ -113,8 +116,10 @@ class EncodedQuestions:
             "model": [(answer.f1, answer.exact) for answer in answers],
             "no answer": [self._exact_and_f1("", question)[::-1] for question in self.task.validation],
         }
-        found = {name: dict(zip(self.task.metrics, np.mean(own, axis=0).tolist())) for name, own in pairs.items()}
-        return Findings(task_scores=_task_scores(self.name, seed, found, len(answers)), spans=answers)
+        scores = {
+            name: dict(zip(self.task.metrics, np.mean(values, axis=0).tolist())) for name, values in pairs.items()
+        }
+        return Findings(task_scores=_task_scores(self.name, seed, scores, len(answers)), spans=answers)
 
     def _answers(self, outputs: np.ndarray, seed: int) -> list[SpanAnswer]:
         characters = squad.predicted_spans(self.windows, outputs, self.task.unanswerable)
@@ -182,9 +187,9 @@ def _cross_entropy(logits: np.ndarray, targets: np.ndarray) -> float:
     return float(-logs[np.arange(len(targets)), targets].mean())
 
 
-def _task_scores(task: str, seed: int, found: Mapping[str, Mapping[str, float]], n: int) -> list[TaskScore]:
+def _task_scores(task: str, seed: int, by_predictor: Mapping[str, Mapping[str, float]], n: int) -> list[TaskScore]:
     return [
         TaskScore(task, seed, predictor, metric, value, n)
-        for predictor, by_metric in found.items()
+        for predictor, by_metric in by_predictor.items()
         for metric, value in by_metric.items()
     ]

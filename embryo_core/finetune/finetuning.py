@@ -106,11 +106,11 @@ def _finetune(
                 _settle(run, plan, encoded[name], choices.get(name))
         lengths = {name: encoded[name + HELD_OUT].train.lengths for name in to_choose}
         identities = {name: by_name[name].identity for name in to_choose}
-        for name, found in choose_rates(pool, late, lengths, identities, progress):
-            if isinstance(found, str):
-                report.failures.append(found)
+        for name, rate in choose_rates(pool, late, lengths, identities, progress):
+            if isinstance(rate, str):
+                report.failures.append(rate)
             else:  # recorded at once, so that a killed command does not choose it again
-                _settle(run, by_name[name], encoded[name], found)
+                _settle(run, by_name[name], encoded[name], rate)
         settled = {plan.name: plan.settings for plan in plans if plan.settings}
         cost = {
             name: settings.updates * settings.batch * float(encoded[name].train.lengths.mean())
@@ -146,16 +146,16 @@ def _encode(
         raise MissingCapability(
             f"The models of run '{late.run.name}' read {most} pieces at once; fine-tuning needs {MIN_PIECES} at least."
         )
-    found: dict[str, EncodedTask] = {}
+    encoded: dict[str, EncodedTask] = {}
     for plan in plans:
         data = plan.data
         runs.remember_folder(plan.sha256, plan.folder)
         wanted = QUICK_LENGTH if plan.protocol == "quick" else paper_settings(plan.name, plan.unanswerable).length
         length = min(wanted, most)
-        found[plan.name] = encode_task(data, tokenizer, length)
+        encoded[plan.name] = encode_task(data, tokenizer, length)
         if plan.name in to_choose:
-            found[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)
-    return found
+            encoded[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)
+    return encoded
 
 
 def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice | None) -> None:

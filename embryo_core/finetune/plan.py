@@ -52,8 +52,8 @@ class TaskPlan:
     @property
     def identity(self) -> dict[str, Any]:
         """Return the identity of its results: data and settings."""
-        known = {"data": self.folder.name, "sha256": self.sha256, "limit": None, "protocol": self.protocol, **self.more}
-        return known if self.settings is None else known | {"learning_rate": self.settings.learning_rate}
+        data = {"data": self.folder.name, "sha256": self.sha256, "limit": None, "protocol": self.protocol, **self.more}
+        return data if self.settings is None else data | {"learning_rate": self.settings.learning_rate}
 
     @cached_property
     def data(self) -> TextTask | QuestionTask:
@@ -87,7 +87,7 @@ def plan_tasks(
             plan.more["mnli_sha256"] = mnli.sha256
     for plan in plans:  # checked before slow work; all seeds must agree, since their mean is shown
         for name in () if plan.overwrite else stored_names(run, plan.name):
-            lasting = results.done(run)[name] & runs.steps_without_weights(run)
+            lasting = results.steps_by_metric(run)[name] & runs.steps_without_weights(run)
             results.check_dataset(run, name, plan.identity, lasting)
     return plans
 
@@ -96,7 +96,7 @@ def _plan_task(
     run: Run, name: str, folder: Path, checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> TaskPlan:
     pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
-    written = results.done(run)
+    written = results.steps_by_metric(run)
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[results_name(name, seed)]}
     stored = {(step, other.rpartition(":")[2]) for other in stored_names(run, name) for step in written[other]}
     again = {(step, str(seed)) for step, seed in pairs}
@@ -111,17 +111,17 @@ def _plan_task(
 
 def _data_hash(run: Run, name: str, folder: Path) -> str:
     """Return the hash of a task's data; that of its whole folder if it matches results of an earlier version."""
-    found, sources = data_sha256(name, folder), results.read_sources(run)
+    sha256, sources = data_sha256(name, folder), results.read_sources(run)
     noted = {str(sources[other].get("sha256")) for other in stored_names(run, name) if other in sources}
-    if noted - {found} and (whole := corpora.open_source(folder).sha256) in noted:
+    if noted - {sha256} and (whole := corpora.open_source(folder).sha256) in noted:
         return whole
-    return found
+    return sha256
 
 
 def stored_names(run: Run, task: str) -> list[str]:
     """List the names of a task's results, one for each seed with results."""
     prefix = results_name(task, "")
-    return sorted(name for name, steps in results.done(run).items() if steps and name.startswith(prefix))
+    return sorted(name for name, steps in results.steps_by_metric(run).items() if steps and name.startswith(prefix))
 
 
 # === Learning rates of stored results ===
@@ -155,13 +155,13 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
 
 def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
     """List the checkpoints to tune, of some steps or all. Raises UnknownStep, MissingWeights, MissingCapability."""
-    found = [checkpoint for checkpoint in runs.loadable(run, steps) if may_support(checkpoint, {"trainable"})]
-    if not found:
+    trainable = [checkpoint for checkpoint in runs.loadable(run, steps) if may_support(checkpoint, {"trainable"})]
+    if not trainable:
         raise MissingCapability(
             f"None of the chosen checkpoints of run '{run.name}' has an encoder that can be trained; choose a run of "
             "ALBERT, BERT or ELECTRA."
         )
-    return found
+    return trainable
 
 
 def last_intact_checkpoint(run: Run) -> Checkpoint:
@@ -215,7 +215,7 @@ def _mnli_chain(
 
 def remove_leftovers(run: Run, plans: Sequence[TaskPlan]) -> None:
     """Remove weights after MNLI that a killed process left although their tasks are done."""
-    after, done = [plan for plan in plans if plan.from_mnli], results.done(run)
+    after, done = [plan for plan in plans if plan.from_mnli], results.steps_by_metric(run)
     for (step, seed), file in mnli_files(run) if after else ():
         if all(step in done[results_name(plan.name, seed)] for plan in after):
             file.unlink(missing_ok=True)

@@ -69,11 +69,11 @@ def choose_rates(
         for task in lengths
         for rate in QUICK_RATES
     ]
-    found: dict[str, dict[float, TrialResult]] = {task: {} for task in lengths}
+    by_task: dict[str, dict[float, TrialResult]] = {task: {} for task in lengths}
     title = f"learning rates, at step {checkpoint.step:,}"
     done = _results(workers, trials)
     for trial, result in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
-        of_task = found[trial.task]
+        of_task = by_task[trial.task]
         of_task[trial.settings.learning_rate] = result
         if len(of_task) == len(QUICK_RATES):
             choice = _best_rate(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
@@ -105,11 +105,11 @@ def _read(trial: RateTrial) -> TrialResult | None:
 
 def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> RateChoice | str:
     """Return the best of these rates, or a sentence on the failure."""
-    at = f"Choosing the learning rate of '{task}' at step {step} failed"
+    failed = f"Choosing the learning rate of '{task}' at step {step} failed"
     if failures := [one.failure for one in tried.values() if one.failure]:
-        return f"{at}: {failures[0]}"
+        return f"{failed}: {failures[0]}"
     if all(math.isinf(one.loss) for one in tried.values()):
-        return f"{at}: training diverged with each of {', '.join(f'{rate:g}' for rate in tried)}."
+        return f"{failed}: training diverged with each of {', '.join(f'{rate:g}' for rate in tried)}."
     best = max(tried, key=lambda rate: (tried[rate].score, -tried[rate].loss))
     losses = {rate: one.loss for rate, one in tried.items() if not math.isinf(one.loss)}
     return RateChoice(best, step, {rate: one.score for rate, one in tried.items()}, losses)

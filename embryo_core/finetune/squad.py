@@ -64,7 +64,7 @@ def read_questions(folder: Path) -> QuestionTask:
     """Read SQuAD 1.1 or 2.0 from train and validation parquet files. Raises CorpusError."""
     train = _questions(f"The training data of {folder}", read_split(folder, "train"))
     validation = _questions(f"The validation data of {folder}", read_split(folder, "validation"))
-    check_count(f"The training data of {folder}", len(train), "question", least=2)
+    check_count(f"The training data of {folder}", len(train), "question", minimum=2)
     task = QuestionTask(train, validation)
     if task.unanswerable and all(question.answers for question in train):
         raise CorpusError(
@@ -138,7 +138,7 @@ def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length
 
 def gold_spans(windows: Windows, questions: Sequence[SquadQuestion]) -> np.ndarray:
     """Return the first and last piece [w, 2] int64 of the first gold answer; 0, [CLS], if a window lacks it."""
-    found = np.zeros((len(windows.question), 2), np.int64)
+    spans = np.zeros((len(windows.question), 2), np.int64)
     for window, owner in enumerate(windows.question):
         question, characters = questions[owner], windows.characters[window]
         if not question.answers or not len(characters):
@@ -146,8 +146,8 @@ def gold_spans(windows: Windows, questions: Sequence[SquadQuestion]) -> np.ndarr
         start, end = question.starts[0], question.starts[0] + len(question.answers[0])
         inside = np.flatnonzero((characters[:, 1] > start) & (characters[:, 0] < end))
         if len(inside) and characters[0, 0] <= start and characters[-1, 1] >= end:
-            found[window] = inside[[0, -1]] + windows.offset[window]
-    return found
+            spans[window] = inside[[0, -1]] + windows.offset[window]
+    return spans
 
 
 def predicted_spans(windows: Windows, logits: np.ndarray, may_be_empty: bool) -> np.ndarray:
@@ -202,7 +202,7 @@ def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[
     """
     words, right = normalise(answer), [*map(normalise, gold)]
     if unanswerable:
-        right = [found for found in right if found] or [[]]
+        right = [answer for answer in right if answer] or [[]]
     return max(float(words == one) for one in right), max(_f1(words, one, unanswerable) for one in right)
 
 

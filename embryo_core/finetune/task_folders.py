@@ -27,34 +27,34 @@ SOURCES = {
 # === Downloading ===
 
 
-def fetch_tasks(what: str, into: Path) -> list[Path]:
+def fetch_tasks(source: str, into: Path) -> list[Path]:
     """Download "glue" or "squad" below the folder `into` and return the folder of each task; existing ones are kept.
 
     A task's folder appears once it is complete. Raises CorpusError without a connection, or if the content is wrong.
     """
-    tasks = {name: into / what / name for name in GLUE} if what == "glue" else {SQUAD: into / what}
+    tasks = {name: into / source / name for name in GLUE} if source == "glue" else {SQUAD: into / source}
     for name, folder in tasks.items():
         if folder.exists():
             continue
         with runs.replacing(folder) as whole:
             whole.mkdir()
-            _download(what, name, whole)
+            _download(source, name, whole)
             try:
                 read_questions(whole) if name == SQUAD else read_task(name, whole)
             except CorpusError as reason:
-                raise CorpusError(f"What {SOURCES[what][0]} sent is not '{name}': {reason}") from None
+                raise CorpusError(f"What {SOURCES[source][0]} sent is not '{name}': {reason}") from None
     return list(tasks.values())
 
 
-def _download(what: str, name: str, folder: Path) -> None:
+def _download(source: str, name: str, folder: Path) -> None:
     """Write train and validation as parquet files. Raises CorpusError."""
     from httpx2 import HTTPError
 
     try:
         import datasets
     except ImportError:
-        raise CorpusError(f"Fetching {what} needs the package datasets; run: pip install datasets") from None
-    repository, commit = SOURCES[what]
+        raise CorpusError(f"Fetching {source} needs the package datasets; run: pip install datasets") from None
+    repository, commit = SOURCES[source]
     given = {"name": None if name == SQUAD else name, "revision": commit, "cache_dir": str(folder.parent / "cache")}
     for split in ("train", GLUE[name].validation if name in GLUE else "validation"):
         try:

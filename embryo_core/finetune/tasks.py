@@ -73,7 +73,7 @@ def read_task(name: str, folder: Path) -> TextTask:
         _split(f"The training data of {folder}", train, spec),
         _split(f"The validation data of {folder}", validation, spec),
     )
-    check_count(f"The training data of {folder}", len(splits[0].gold), "example", least=2)
+    check_count(f"The training data of {folder}", len(splits[0].gold), "example", minimum=2)
     if spec.labels:
         _check_labels(folder, spec, *splits)
         return TextTask(name, spec.labels, spec.metrics, *splits)
@@ -146,11 +146,11 @@ def column(named: str, columns: Columns, name: str) -> list[Any]:
     return columns[name]
 
 
-def check_count(named: str, count: int, what: str, least: int = 1) -> None:
-    """Raise CorpusError if the data have fewer than `least` (1 or 2) of `what`, such as "example"."""
+def check_count(named: str, count: int, what: str, minimum: int = 1) -> None:
+    """Raise CorpusError if the data have fewer than `minimum` (1 or 2) of `what`, such as "example"."""
     if not count:
         raise CorpusError(f"{named} hold no {what}; give files with rows.")
-    if count < least:
+    if count < minimum:
         raise CorpusError(f"{named} hold one {what}; give at least two.")
 
 
@@ -178,15 +178,16 @@ def _values(named: str, values: list[Any]) -> np.ndarray:
             raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
     if values and all(value == -1 for value in values):  # GLUE's test sets
         raise CorpusError(f"{named} have no label in row 0; give labelled data, test sets are not.")
-    found = np.array(values, np.float64)
-    if np.abs(found).max(initial=0) > MAX_VALUE:
-        raise CorpusError(f"{named} have labels up to {np.abs(found).max():g}; divide them, {MAX_VALUE:g} is the most.")
-    if found.std() and np.abs(found - found.astype(np.float32)).max() > found.std() / MIN_PRECISION:
+    labels = np.array(values, np.float64)
+    if np.abs(labels).max(initial=0) > MAX_VALUE:
+        largest = np.abs(labels).max()
+        raise CorpusError(f"{named} have labels up to {largest:g}; divide them, {MAX_VALUE:g} is the most.")
+    if labels.std() and np.abs(labels - labels.astype(np.float32)).max() > labels.std() / MIN_PRECISION:
         raise CorpusError(
-            f"{named} have labels from {found.min():.12g} to {found.max():.12g}, which differ too little for their "
+            f"{named} have labels from {labels.min():.12g} to {labels.max():.12g}, which differ too little for their "
             "size to be stored as numbers of 32 bits; subtract their mean."
         )
-    return found
+    return labels
 
 
 def _check_labels(folder: Path, spec: TaskSpec, train: Split, validation: Split) -> None:

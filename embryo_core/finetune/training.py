@@ -99,8 +99,8 @@ def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
     shape = (len(sequences), 2, sequences.lengths.max()) if task.kind == "span" else (len(sequences), task.outputs)
     outputs = np.full(shape, -np.inf, np.float32)
     for rows in batches_by_length(sequences.lengths, EVALUATION_BATCH):
-        found = _forward(model, sequences, rows, task.kind).cpu().numpy()
-        outputs[(rows, ..., slice(found.shape[-1]))] = found
+        logits = _forward(model, sequences, rows, task.kind).cpu().numpy()
+        outputs[(rows, ..., slice(logits.shape[-1]))] = logits
     model.train()
     return outputs
 
@@ -207,10 +207,10 @@ def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kin
     inputs = {"input_ids": ids, "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa has one segment, DistilBERT none
         inputs["token_type_ids"] = segments
-    found = model(**inputs)
+    outputs = model(**inputs)
     if kind != "span":
-        return found.logits
-    logits = torch.stack([found.start_logits, found.end_logits], 1)
+        return outputs.logits
+    logits = torch.stack([outputs.start_logits, outputs.end_logits], 1)
     return logits.masked_fill(mask[:, None] == 0, -torch.inf)
 
 

@@ -23,7 +23,7 @@ import torch
 from embryo_core import results, runs
 from embryo_core.engine.device import parallel_passes
 from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
-from embryo_core.evaluate.cluster import RayWorkers, connected
+from embryo_core.evaluate.cluster import RayWorkers, connect_to_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune
@@ -82,12 +82,12 @@ def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[Outcom
 def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
     """Write findings; return their number, and a sentence for each failed task. Raises OtherData and OSError."""
     written, failures = 0, []
-    for task, found in outcomes:
-        if isinstance(found, str):
-            failures.append(found)
-        elif found is not None:
+    for task, outcome in outcomes:
+        if isinstance(outcome, str):
+            failures.append(outcome)
+        elif outcome is not None:
             try:
-                results.write(job.checkpoint, results_name(task.task, job.seed), found, task.identity)
+                results.write(job.checkpoint, results_name(task.task, job.seed), outcome, task.identity)
                 written += 1
             except OtherData:
                 raise
@@ -99,20 +99,20 @@ def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, li
 
 
 def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Outcome]:
-    found: Findings | str | None
+    outcome: Findings | str | None
     for task in job.tasks:
         try:
-            found = _tune(job, task, encoded[task.task], device)
+            outcome = _tune(job, task, encoded[task.task], device)
         except FileNotFoundError:
             if not task.from_mnli or not job.mnli or job.mnli.is_file():
                 raise
-            found = f"{job.describe(task)} needs the weights after MNLI, which are missing."
+            outcome = f"{job.describe(task)} needs the weights after MNLI, which are missing."
         except OSError:  # such as a full disk: later writes would fail too
             raise
         except Exception as reason:  # one failure does not stop the other tasks
             log.debug("%s failed", job.describe(task), exc_info=True)
-            found = f"{job.describe(task)} failed: {reason}"
-        yield task, found
+            outcome = f"{job.describe(task)} failed: {reason}"
+        yield task, outcome
 
 
 def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> Findings | None:
@@ -123,9 +123,9 @@ def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> F
             temporary.write_bytes(safetensors.torch.save(tuned.encoder))
     if not task.written:
         return None
-    found = encoded.findings(tuned.outputs, job.seed)
-    found.tuning = tuned.curve
-    return found
+    findings = encoded.findings(tuned.outputs, job.seed)
+    findings.tuning = tuned.curve
+    return findings
 
 
 # === Files in the data folder's cache until they are used: weights after MNLI, and rate trials (rates.py) ===
@@ -140,7 +140,7 @@ def mnli_file(checkpoint: Checkpoint, seed: int, settings: TuningSettings, ident
 def mnli_files(run: Run) -> list[tuple[tuple[int, int], Path]]:
     """List the files of weights after MNLI, each with its step and seed; half-written files are included."""
     files = [(MNLI_WEIGHTS.match(file.name), file) for file in sorted(cache_folder(run).glob("step*"))]
-    return [((int(found[1]), int(found[2])), file) for found, file in files if found]
+    return [((int(match[1]), int(match[2])), file) for match, file in files if match]
 
 
 def is_readable(weights: Path) -> bool:
@@ -264,18 +264,18 @@ class ClusterWorkers:
     def do(self, work: Work, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
         workers = RayWorkers(self._ray, _work_on_cluster, self._device or "auto")
-        for (_, job, _), found in workers.map(((work, job, self._encoded) for job in jobs), self._device):
-            if isinstance(found, str):
+        for (_, job, _), answer in workers.map(((work, job, self._encoded) for job in jobs), self._device):
+            if isinstance(answer, str):
                 raise ConfigError(
-                    f"A fine-tuning was given up after {found}; what was written stays, and the same command continues."
+                    f"A fine-tuning was given up after {answer}; what was written stays, and the same command continues."
                 )
-            yield job, found
+            yield job, answer
 
 
 @contextmanager
 def cluster_workers(address: str, encoded: EncodedTasks, device: str | None) -> Iterator[ClusterWorkers]:
     """Connect to the cluster at an address (see `evaluate.cluster`). Raises ConfigError."""
-    with connected(address) as ray:
+    with connect_to_ray(address) as ray:
         yield ClusterWorkers(ray, encoded, device)
 
 

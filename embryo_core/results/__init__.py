@@ -7,7 +7,6 @@ from embryo_core.results.position_weights import read_position_weights
 from embryo_core.results.provenance import DatasetId, check_dataset, incomparable_evaluations, read_sources
 from embryo_core.results.read import (
     AttentionHistory,
-    done,
     read_answers,
     read_attention,
     read_attention_step,
@@ -27,6 +26,7 @@ from embryo_core.results.read import (
     read_tuning,
     read_variants,
     read_words,
+    steps_by_metric,
     steps_done,
 )
 from embryo_core.results.summaries import read_reached, read_word_counts

@@ -36,7 +36,7 @@ OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 # === Steps that are done ===
 
 
-def done(run: Run) -> defaultdict[str, set[int]]:
+def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
     """Return the steps at which each metric has been written, compacted or not. Raise ResultsError."""
 
     def read() -> defaultdict[str, set[int]]:

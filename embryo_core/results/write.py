@@ -32,7 +32,7 @@ from embryo_core.results.fact_histories import FACTS, takes_pending
 from embryo_core.results.parquet_files import is_stored, remove, replacing_table, write_checksum
 from embryo_core.results.position_weights import WEIGHTS
 from embryo_core.results.provenance import DatasetId, check_dataset, read_sources
-from embryo_core.results.read import EXAMPLES_FILE, done
+from embryo_core.results.read import EXAMPLES_FILE, steps_by_metric
 from embryo_core.results.rows import EVERYTHING, read_table, read_values, sort_rows, steps_of_file
 from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, is_written, write_summary
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
@@ -148,7 +148,7 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
     try:
         check_dataset(run, metric, dataset)
     except OtherData:
-        if not overwrite and (summary is None or done(run)[metric]):
+        if not overwrite and (summary is None or steps_by_metric(run)[metric]):
             raise
         if overwrite:
             _forget(run, metric)

@@ -43,7 +43,7 @@ from embryo_core.figures import (
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Figure, name_measures
-from embryo_core.figures.probing_scores import BEST, label, read_probe_scores, select_layer
+from embryo_core.figures.probing_scores import BEST, read_probe_scores, select_layer, task_label
 from embryo_core.findings import judge
 from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
@@ -111,7 +111,7 @@ def _overview(runs: Runs) -> SitePage:
 
 def _findings(runs: Runs) -> SitePage:
     judged, *others = [judge(run) for run in runs]
-    last = max((step for steps in results.done(runs[0]).values() for step in steps), default=0)
+    last = max((step for steps in results.steps_by_metric(runs[0]).values() for step in steps), default=0)
     planned = max(runs[0].planned_steps, default=0)
     table = findings.finding_table(judged, others).drop(columns=["picture", "comparisons"])
     caption = findings.describe_findings(judged, [run.name for run in runs[1:]])
@@ -199,7 +199,7 @@ def _probing(runs: Runs) -> SitePage:
     if frame.empty:
         return SitePage("", [])
     numbers = sorted(int(layer) for layer in set(frame["layer"]))
-    tasks = {label(task): {"task": task, "quantity": "f1"} for task in frame["task"].unique()}
+    tasks = {task_label(task): {"task": task, "quantity": "f1"} for task in frame["task"].unique()}
     best = select_layer(frame[frame["step"] == frame["step"].max()], BEST).groupby("task")["layer"].first()
     maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
@@ -276,7 +276,7 @@ def _knowledge(runs: Runs) -> SitePage:
         return SitePage("", [])
     relations: dict[str, dict[str, Any]] = {
         "first to show": {"relations": tuple(knowledge.default_relations(table))},
-        **{knowledge.label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
+        **{knowledge.relation_label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
     }
     parts: list[Panel | FixedTable] = [
         Panel("precision", knowledge.precision, relations, "Relations"),

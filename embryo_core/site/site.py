@@ -74,7 +74,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
     folder is then unchanged.
     """
     for run in runs:
-        if not any(results.done(run).values()):
+        if not any(results.steps_by_metric(run).values()):
             raise SiteError(
                 f"Run '{run.name}' has no results yet; make some with: python -m embryo_core evaluate {run.name}"
             )
@@ -187,7 +187,7 @@ def _write_view(view: RunSelection, folder: Path) -> None:
 
 def _stops(run: Run, metric: str) -> list[int]:
     """Return the steps at which a metric has data; empty without a metric."""
-    found = (steps for name, steps in results.done(run).items() if metric and name.startswith(metric))
+    found = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
     return sorted(set().union(*found) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.figures import grammar_pairs, knowledge, knowledge_tables, tags, tokens, words
 from embryo_core.figures.figure import Caption
-from embryo_core.figures.grammar import label
+from embryo_core.figures.grammar import group_label
 from embryo_core.types import Run
 from embryo_core.words import name_step, quantity
 
@@ -65,7 +65,7 @@ def every_fact(run: Run) -> FixedTable:
     for relation in facts["relation"].unique():
         answers = results.read_relation(run, relation)
         there = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
-        parts.append(there.drop(columns="fact").assign(relation=knowledge.label(relation)))
+        parts.append(there.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if table.empty:
         return FixedTable("Every fact", table, Caption(""), alone=True)
@@ -80,7 +80,7 @@ def every_pair(run: Run, pairs: str) -> FixedTable:
     scores = results.read_pairs(run)
     step = int(scores["step"].max()) if len(scores) else 0
     paradigms = [one for one in scores["paradigm"].unique() if one.startswith(f"{pairs}/")]
-    found = [grammar_pairs.pairs_at(run, one, step).assign(paradigm=label(one)) for one in paradigms]
+    found = [grammar_pairs.pairs_at(run, one, step).assign(paradigm=group_label(one)) for one in paradigms]
     table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
     if len(table):
         table = table[["paradigm", "pair", "difference", "good_score", "bad_score", "right", "history"]]

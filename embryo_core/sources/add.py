@@ -136,7 +136,11 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
         series = SourceSeries([])
         for step, place in (match.groups() for match in listed):
             counts, on_hub = Counts(step=int(step)), place.startswith(HUB)
-            found = hub.at(place.removeprefix(HUB), counts) if on_hub else folders.at(Path(place).expanduser(), counts)
+            found = (
+                hub.checkpoint_at(place.removeprefix(HUB), counts)
+                if on_hub
+                else folders.checkpoint_at(Path(place).expanduser(), counts)
+            )
             series.found.append(found)
         return series
     if len(source) > 1:

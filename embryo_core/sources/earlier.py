@@ -35,7 +35,7 @@ def places_of(added: Iterable[SourceCheckpoint]) -> set[str]:
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
     """Raise RunError if there are results under the new run's name that belong to other models."""
-    measured = set().union(*results.done(new).values())
+    measured = set().union(*results.steps_by_metric(new).values())
     if measured and old is None:
         raise RunError(
             f"{new.results} has results of a run '{new.name}' that is gone, so they may belong to "

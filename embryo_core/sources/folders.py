@@ -39,16 +39,16 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
     series = SourceSeries([], left_alone=[] if patterns else left_alone(names, matched))
     for name, counts in matched.items():
         try:
-            series.found.append(at(folder / name, counts))
+            series.found.append(checkpoint_at(folder / name, counts))
         except (RunError, BrokenCheckpoint) as reason:
             series.incomplete[counts.first[0]] = str(reason)
     try:  # the folder itself may have a model, such as the last one of a Trainer
-        return with_unnumbered(series, at(folder, Counts()), read_state(folder))
+        return with_unnumbered(series, checkpoint_at(folder, Counts()), read_state(folder))
     except (RunError, BrokenCheckpoint):
         return series
 
 
-def at(path: Path, counts: Counts) -> SourceCheckpoint:
+def checkpoint_at(path: Path, counts: Counts) -> SourceCheckpoint:
     """Return the checkpoint in a folder, or that of a weight file with its config.json. Raises RunError."""
     found = _at(path, counts)
     inside = (path if path.is_dir() else path.parent) / GENERATOR

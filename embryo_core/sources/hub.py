@@ -78,10 +78,10 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     raise _not_found(name, "revision, folder or commit", other_format(whole))
 
 
-def at(name: str, counts: Counts) -> SourceCheckpoint:
+def checkpoint_at(name: str, counts: Counts) -> SourceCheckpoint:
     """Return the checkpoint at OWNER/NAME/FOLDER@REVISION; without a revision, on the main branch."""
     place = _place(name)
-    return _found(place, counts, place.files())
+    return _checkpoint(place, counts, place.files())
 
 
 def fetch_tokenizer(name: str) -> Path:
@@ -160,7 +160,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Fi
     def look(one: tuple[HubFolder, Counts]) -> SourceCheckpoint | str:
         place, counts = one
         try:
-            return _found(place, counts, place.files() if whole is None else _below(whole, place.folder))
+            return _checkpoint(place, counts, place.files() if whole is None else _below(whole, place.folder))
         except BrokenCheckpoint as reason:
             return str(reason)
 
@@ -178,13 +178,13 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
         return series
     names = top.files()
     try:
-        last = _found(top, Counts(), names)
+        last = _checkpoint(top, Counts(), names)
     except BrokenCheckpoint:
         return series
     return with_unnumbered(series, last, _state(top, names))
 
 
-def _found(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
+def _checkpoint(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
     """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if there is none."""
     found, inside = _model(place, counts, names), f"{GENERATOR}/"
     return replace(found, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else found

@@ -12,7 +12,7 @@ from embryo_core import runs
 from pretrain.__main__ import main
 from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
-from pretrain.settings import changed
+from pretrain.settings import apply_assignments
 from pretrain.state import Progress, save_state
 from pretrain.train import build
 
@@ -30,7 +30,7 @@ SAMPLED = 10
 @pytest.fixture(scope="module")
 def config(request: pytest.FixtureRequest) -> Config:
     """Return the preset that the test names, with fifty updates, each with clipped gradients, and without dropout."""
-    return changed(preset(request.param), SETTINGS)
+    return apply_assignments(preset(request.param), SETTINGS)
 
 
 @pytest.fixture(scope="module")

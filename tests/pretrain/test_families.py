@@ -78,7 +78,7 @@ def test_new_family_is_evaluated(toy_run: Run, sample: Path):
     names = ["token_reconstruction", "mask_prediction", "attention"]
     report = evaluate(toy_run, {"treebank": sample / "treebank.conllu"}, names, limit=20)
     assert (report.computed, report.failures) == (len(names) * len(GRID), [])
-    assert all(list(results.done(toy_run)[name]) == GRID for name in names)
+    assert all(list(results.steps_by_metric(toy_run)[name]) == GRID for name in names)
 
 
 def test_engine_computes_logits_of_new_family(toy_run: Run, data: Data):

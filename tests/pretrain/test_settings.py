@@ -8,26 +8,26 @@ from embryo_core.errors import ConfigError
 from pretrain.__main__ import parser
 from pretrain.config import Config
 from pretrain.families import preset
-from pretrain.settings import changed, configured, scaled
+from pretrain.settings import apply_assignments, apply_options, scale_counts
 
 
 def settings(line: str) -> Config:
     """Return the configuration that a command line sets."""
     options = parser().parse_args([*line.split(), "--corpus", "x", "--run", "y"])
-    return configured(preset(options.preset), options)
+    return apply_options(preset(options.preset), options)
 
 
 def test_settings_change_by_name_and_keep_their_type():
     """--set changes fields of any type; numbers may contain underscores."""
-    config = changed(preset("tiny"), ["batch_size=1_6", "learning_rate=1e-3", "checkpoint_dtype=float16"])
+    config = apply_assignments(preset("tiny"), ["batch_size=1_6", "learning_rate=1e-3", "checkpoint_dtype=float16"])
     assert (config.batch_size, config.learning_rate, config.checkpoint_dtype) == (16, 1e-3, "float16")
 
 
 def test_settings_can_be_false_or_none():
     """The value false sets a boolean setting, and none an optional one."""
-    config = changed(preset("tiny"), ["decay_positions=false", "position_initializer_range=0.05"])
+    config = apply_assignments(preset("tiny"), ["decay_positions=false", "position_initializer_range=0.05"])
     assert (config.decay_positions, config.position_initializer_range) == (False, 0.05)
-    assert changed(config, ["position_initializer_range=none"]).position_initializer_range is None
+    assert apply_assignments(config, ["position_initializer_range=none"]).position_initializer_range is None
 
 
 def test_checkpoints_are_planned_by_doublings_and_updates():
@@ -61,8 +61,8 @@ def test_phases_scale_with_the_number_of_steps():
     """With half the steps, phases are half as long but at least one update; a phase of 0 steps stays at 0."""
     config = replace(preset("tiny"), steps=100, warmup_steps=10, short_steps=80, single_word_steps=1,
                      short_sequence_length=16)  # fmt: skip
-    assert scaled(config, 50, without={"short_steps"}) == {"warmup_steps": 5}
-    assert scaled(config, 250, without=()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
+    assert scale_counts(config, 50, without={"short_steps"}) == {"warmup_steps": 5}
+    assert scale_counts(config, 250, without=()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
 
 
 def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFixture[str]):
@@ -106,7 +106,7 @@ def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFix
 def test_invalid_settings_are_refused(assignment, message):
     """Each message says which rule the setting or its value breaks."""
     with pytest.raises(ConfigError, match=message):
-        changed(preset("tiny"), [assignment])
+        apply_assignments(preset("tiny"), [assignment])
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ def test_long_series_reads_log_spaced_maps_and_chosen_step(look, tiny_results, m
     """The captions name the number of steps with maps; the maps equal those of the whole series at these steps."""
     monkeypatch.setattr(map_reads, "MAPS", 2)
     map_reads._maps_at_first.clear()
-    steps = map_reads.steps_of(tiny_results, max)
-    assert steps == (0, 16) and map_reads.steps_of(tiny_results, lambda known: 8) == (0, 8, 16)
+    steps = map_reads.shown_steps(tiny_results, max)
+    assert steps == (0, 16) and map_reads.shown_steps(tiny_results, lambda known: 8) == (0, 8, 16)
     assert any("Of 3 steps, 2 have their maps here" in caption for caption in captions_of(look(tiny_results)))
     assert not any("have their maps here" in caption for caption in captions_of(look(tiny_results, step="8")))
     _, weights, _ = results.read_attention_steps(tiny_results)

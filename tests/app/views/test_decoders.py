@@ -48,7 +48,7 @@ def said(page) -> str:
 
 def test_every_applicable_metric_is_computed(evaluated: Path) -> None:
     """Each metric has results at every step, and metrics of masked words have none."""
-    done = results.done(runs.read_run(evaluated / "runs" / "gpt2"))
+    done = results.steps_by_metric(runs.read_run(evaluated / "runs" / "gpt2"))
     assert {metric for metric, steps in done.items() if steps == set(STEPS)} == {*done} >= METRICS
     assert not {"mask_prediction", "token_reconstruction", "replaced_token_accuracy"} & {*done}
 

@@ -416,7 +416,7 @@ def test_overflow_of_finite_weights_fails_each_metric_once(own_run):
     names = ["token_reconstruction", "mask_prediction", "world_knowledge", "attention", "head_behaviour", "positions"]
     report = evaluate(own_run, SAMPLE_DATA, names, [8], limit=3)
     assert len(report.failures) == len(names) and all("NaN or infinite" in reason for reason in report.failures)
-    assert not any(results.done(own_run).values())
+    assert not any(results.steps_by_metric(own_run).values())
 
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.int64])

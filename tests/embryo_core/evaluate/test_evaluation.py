@@ -50,7 +50,7 @@ def evaluated(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_all_metrics_are_computed_at_all_checkpoints(evaluated):
     """By default every metric is computed and compacted, and its data are recorded."""
-    assert all(results.done(evaluated)[name] == {0, 8, 16} for name in NAMES)
+    assert all(results.steps_by_metric(evaluated)[name] == {0, 8, 16} for name in NAMES)
     own = {table.name for table in TABLES if table.command == "evaluate"} - {"variants"}  # no fact is right
     written = ["facts", "counts", "positions", *own]
     assert set(files(evaluated)) == {"sources.json"} | {
@@ -188,7 +188,7 @@ def test_discriminator_gets_metrics_of_states_and_attention(own_run):
         runs.write_manifest(checkpoint.path, checkpoint.step, checkpoint.sequences, checkpoint.tokens)
     computed = {"attention", "head_behaviour", "edge_probing", "positions", "geometry"}
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(computed))
-    assert {name for name in NAMES if results.done(own_run)[name]} == computed
+    assert {name for name in NAMES if results.steps_by_metric(own_run)[name]} == computed
     assert list(results.read_attention(own_run, layer=2, head=2).steps) == [0, 8, 16]
     scores = results.read_scores(own_run, "edge_probing_f1")
     assert set(scores["layer"]) == {0, 1, 2} and scores["value"].between(0, 1).all()
@@ -214,8 +214,8 @@ def test_results_of_other_data_are_never_mixed_in(own_run):
         evaluate(own_run, SAMPLE_DATA, names, steps=[16], limit=2)
     assert files(own_run) == before
     evaluate(own_run, SAMPLE_DATA, ["mask_prediction"], steps=[16], overwrite=True, limit=2)
-    assert results.done(own_run)["mask_prediction"] == {16}
-    assert results.done(own_run)["attention"] == {0, 8, 16}
+    assert results.steps_by_metric(own_run)["mask_prediction"] == {16}
+    assert results.steps_by_metric(own_run)["attention"] == {0, 8, 16}
     assert results.read_sources(own_run)["mask_prediction"]["limit"] == 2
 
 

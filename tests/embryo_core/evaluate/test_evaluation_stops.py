@@ -35,9 +35,9 @@ def test_full_disk_stops_the_evaluation(own_run: Run, monkeypatch, capsys):
     last = output.splitlines()[-1]
     assert last.startswith("Error: ") and "No space left on device" in last and "continues from there" in last
     assert len(tried) == 1 and "Traceback" not in output
-    assert results.done(own_run)[NAME] == {0}
+    assert results.steps_by_metric(own_run)[NAME] == {0}
     assert main([*command, "--metrics", NAME]) == 0
-    assert results.done(own_run)[NAME] == {0, 8, 16}
+    assert results.steps_by_metric(own_run)[NAME] == {0, 8, 16}
 
 
 def test_only_one_of_two_concurrent_evaluations_continues(own_run: Run, monkeypatch):
@@ -54,7 +54,7 @@ def test_only_one_of_two_concurrent_evaluations_continues(own_run: Run, monkeypa
     monkeypatch.setattr(TokenReconstruction, "read", read_last)
     with pytest.raises(OtherData, match=r"limit 2\), received .*limit 3\); give the same data"):
         evaluate(own_run, TREEBANK, [NAME], limit=3)
-    assert results.done(own_run)[NAME] == {0}
+    assert results.steps_by_metric(own_run)[NAME] == {0}
     assert results.read_sources(own_run)[NAME]["limit"] == 2
 
 
@@ -75,7 +75,7 @@ def test_results_of_two_sets_of_data_are_never_mixed(own_run: Run, monkeypatch, 
     with pytest.raises(OtherData, match=r"limit 2\), received .*limit 3\)"):
         evaluate(own_run, TREEBANK, [NAME], limit=3, overwrite=overwrite)
     monkeypatch.setattr(results, "write", write)
-    assert results.done(own_run)[NAME] == {16} and results.read_sources(own_run)[NAME]["limit"] == 2
+    assert results.steps_by_metric(own_run)[NAME] == {16} and results.read_sources(own_run)[NAME]["limit"] == 2
     found = results.read_scores(own_run)
     assert evaluate(alone, TREEBANK, [NAME], steps=[16], limit=2, overwrite=True) == Report(computed=1)
     assert results.read_scores(own_run).equals(found)

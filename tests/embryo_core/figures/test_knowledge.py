@@ -86,7 +86,7 @@ def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
         assert [(step, f"n = {n:,} facts" in text) for (_, step, text), n in zip(curve.customdata, rows["n"])] == [
             (step, True) for step in rows["step"]
         ]
-        assert curve.name == knowledge.label(relation)
+        assert curve.name == knowledge.relation_label(relation)
     dashed = next(trace for trace in figure.plot.data if trace.name == "all relations, baseline")
     everything = figure.table[figure.table["relation"] == "all"]
     assert set(dashed.y) == set(everything["baseline"]) and f"{everything['n'].iloc[0]:,} facts" in dashed.hovertemplate

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from embryo_core import curves
-from embryo_core.findings.comparisons import agreement_with_paper, earlier, fallen, together
+from embryo_core.findings.comparisons import agreement_with_paper, compare_onsets, compare_rises, compare_with_peak
 from embryo_core.findings.evidence import Curve
 from tests.embryo_core.findings.conftest import STEPS, N, risen
 
@@ -28,9 +28,9 @@ def onsets(*found: Curve):
 def test_earlier_counts_checkpoints_between_onsets():
     """There are three checkpoints from step 2 to step 16; exchanging the curves changes the sign."""
     first, second = curve(risen(2)), curve(risen(16))
-    found = earlier("a before b", first, second, onsets(first, second))
+    found = compare_onsets("a before b", first, second, onsets(first, second))
     assert (found.value, found.low, found.high) == (3, 3, 3) and found.holds and found.n == N
-    back = earlier("b before a", second, first, onsets(second, first))
+    back = compare_onsets("b before a", second, first, onsets(second, first))
     assert back.value == -3 and back.opposed
 
 
@@ -39,9 +39,9 @@ def test_checkpoints_are_those_of_either_curve():
     first = Curve(np.array([0, 2, 8, 128]), np.array([0, 0.8, 0.8, 0.8]), np.array([9_000, 9_000, 9_000, 8_000]))
     second = Curve(np.array([0, 4, 16, 128]), np.array([0, 0, 0.8, 0.8]), np.array([50, 50, 50, 5_000]))
     for one, two, value in ((first, second, 3), (second, first, -3)):
-        found = earlier("", one, two, onsets(one, two))
+        found = compare_onsets("", one, two, onsets(one, two))
         assert (found.value, found.low, found.high, found.n) == (value, value, value, 5_000)
-        assert together("", one, two, factor=2).n == 5_000
+        assert compare_rises("", one, two, factor=2).n == 5_000
 
 
 def test_interval_of_earlier_spans_the_ends_of_both_onsets():
@@ -49,7 +49,7 @@ def test_interval_of_earlier_spans_the_ends_of_both_onsets():
     for _ in range(50):
         first, second = (curve(np.sort(RNG.random(len(STEPS))), n=30) for _ in range(2))
         one, two = onsets(first, second)
-        found = earlier("", first, second, (one, two))
+        found = compare_onsets("", first, second, (one, two))
         index = {step: place for place, step in enumerate(STEPS)} | {None: len(STEPS)}
         assert found.low == index[two.earliest] - index[one.latest]
         assert found.high == index[two.latest] - index[one.earliest]
@@ -58,8 +58,8 @@ def test_interval_of_earlier_spans_the_ends_of_both_onsets():
 def test_curve_never_acquired_comes_last():
     """A curve that ends at 0 comes after the last step; two such curves are not compared."""
     first, never = curve(risen(16)), curve([0] * len(STEPS))
-    assert earlier("", first, never, onsets(first, never)).low == len(STEPS) - STEPS.index(16)
-    assert earlier("", never, never, onsets(never, never)) is None
+    assert compare_onsets("", first, never, onsets(first, never)).low == len(STEPS) - STEPS.index(16)
+    assert compare_onsets("", never, never, onsets(never, never)) is None
 
 
 # === Together ===
@@ -68,7 +68,7 @@ def test_curve_never_acquired_comes_last():
 @pytest.mark.parametrize(("first", "second", "side"), [(16, 16, "holds"), (2, 64, "opposed"), (64, 2, "opposed")])
 def test_together_means_within_the_factor(first: int, second: int, side: str):
     """Two curves that rise at the same step hold; five doublings apart, in either order, they are opposed."""
-    found = together("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
+    found = compare_rises("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
     assert getattr(found, side)
     assert found.value == pytest.approx(1 - abs(np.log2((second + 1) / (first + 1))))
 
@@ -77,7 +77,7 @@ def test_interval_of_together_spans_all_pairs_of_steps():
     """With few cases both rises are uncertain; the ends are the extremes over all pairs of possible steps."""
     for _ in range(200):
         first, second = (curve([0.4, *np.sort(RNG.uniform(0.4, 0.7, len(STEPS) - 1))], n=60) for _ in range(2))
-        found = together("", first, second, factor=2)
+        found = compare_rises("", first, second, factor=2)
         if found is None:
             continue
         before = dict(zip(STEPS[1:], STEPS)) | {STEPS[0]: STEPS[0]}  # a rise may be at any step after it
@@ -93,15 +93,15 @@ def test_rises_at_one_step_after_a_gap_are_tied():
     """Nothing was evaluated between steps 8 and 128, so one curve may rise four doublings after the other."""
     steps, n = np.array([0, 8, 128, 256]), np.full(4, N)
     late = Curve(steps, np.array([0.4, 0.4, 0.9, 0.9]), n)
-    found = together("", late, late, factor=2)
+    found = compare_rises("", late, late, factor=2)
     assert found.tied and not found.holds and not found.opposed
-    assert not together("", curve(risen(16, 0.4)), curve(risen(16, 0.4)), factor=2).tied
+    assert not compare_rises("", curve(risen(16, 0.4)), curve(risen(16, 0.4)), factor=2).tied
 
 
 def test_curve_that_does_not_rise_is_not_compared():
     """A rise is measured from the value at step 0, whereas an onset is measured from 0."""
     level = curve([0.5] * len(STEPS))
-    assert together("", level, curve(risen(8)), factor=2) is None
+    assert compare_rises("", level, curve(risen(8)), factor=2) is None
     assert curve(risen(8, low=0.5)).rise().step == 8 and curve(risen(8, low=0.5)).onset().step == 0
 
 
@@ -114,7 +114,7 @@ def test_fallen_is_simultaneous_over_all_steps():
 
     for _ in range(50):
         values = RNG.random(len(STEPS)).round(2)
-        found = fallen("", curve(values, n=200))
+        found = compare_with_peak("", curve(values, n=200))
         z = norm.ppf(1 - 0.025 / (len(STEPS) - 1))
         ends = [_newcombe(value, values[-1], 200, z) for value in values[:-1]]
         assert found.low == pytest.approx(max(low for low, _ in ends))
@@ -124,13 +124,13 @@ def test_fallen_is_simultaneous_over_all_steps():
 
 def test_rising_curve_opposes_a_fall():
     """The last value is significantly above every earlier one."""
-    assert fallen("", curve(np.linspace(0, 0.9, len(STEPS)))).opposed
-    assert fallen("", curve([*np.linspace(0, 0.9, len(STEPS) - 1), 0.5])).holds
+    assert compare_with_peak("", curve(np.linspace(0, 0.9, len(STEPS)))).opposed
+    assert compare_with_peak("", curve([*np.linspace(0, 0.9, len(STEPS) - 1), 0.5])).holds
 
 
 def test_noise_seldom_counts_as_a_fall():
     """Of 300 constant curves counted on 100 cases at most 10 % have fallen, although each uses its worst step."""
-    falls = [fallen("", curve(RNG.binomial(100, 0.5, len(STEPS)) / 100, n=100)).holds for _ in range(300)]
+    falls = [compare_with_peak("", curve(RNG.binomial(100, 0.5, len(STEPS)) / 100, n=100)).holds for _ in range(300)]
     assert sum(falls) <= 30
 
 

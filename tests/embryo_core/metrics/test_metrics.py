@@ -29,7 +29,7 @@ def test_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, sho
     findings = metric.compute(model, data)
     own = copy_run(model.checkpoint.run, tmp_path)
     results.write(at(own, 16), metric.name, findings)
-    assert results.done(own)[metric.name] == {16}
+    assert results.steps_by_metric(own)[metric.name] == {16}
     again = metric.compute(model, data)
     for rows in ("scores", "words", "cloze", "variants", "pairs", "surprisals", "grams", "probes"):
         assert getattr(findings, rows) == getattr(again, rows)

@@ -141,4 +141,4 @@ def test_decoder_scores_equal_plain_transformers(tmp_path, family):
 def test_decoder_is_evaluated_on_pairs(tmp_path):
     run = add_series(tmp_path, "gpt2", (5,), vocabulary=600)
     assert evaluate(run, {"pairs": SAMPLE_DATA["pairs"]}).computed == 1
-    assert results.done(run)["minimal_pairs"] == {5}
+    assert results.steps_by_metric(run)["minimal_pairs"] == {5}

@@ -185,4 +185,4 @@ def test_extreme_valid_values_are_written(run):
         spans=[SpanAnswer("squad", 0, "q", 0, 0, 0.0, 1.0)],
     )
     results.write(at(run, 8), "m", findings)
-    assert results.done(run) == {"m": {8}}
+    assert results.steps_by_metric(run) == {"m": {8}}

@@ -191,8 +191,8 @@ def test_contradictory_fact_summary_is_recomputed(stored: Run, column: str, valu
 def test_number_of_steps_is_bounded(stored: Run, monkeypatch: pytest.MonkeyPatch):
     """A table may have at most as many steps as a run has checkpoints; the steps listed in the footer are ignored."""
     rewrite(path_of(stored, "cloze"), lambda rows: rows, done='{"world_knowledge": "all"}')
-    assert results.done(stored)["world_knowledge"] == set(STEPS)
+    assert results.steps_by_metric(stored)["world_knowledge"] == set(STEPS)
     monkeypatch.setattr(parquet_files, "MAX_CHECKPOINTS", len(STEPS) - 1)
     parquet_files._examine.cache_clear()
     with pytest.raises(ResultsError, match="steps"):
-        results.done(stored)
+        results.steps_by_metric(stored)

@@ -163,7 +163,7 @@ def test_folder_with_invalid_step_is_ignored(run: Run, name: str):
     results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
     part = next(run.results.glob("parts/*/step8"))
     part.rename(part.with_name(name))
-    assert results.done(run)["mask_prediction"] == set() and results.read_scores(run).empty
+    assert results.steps_by_metric(run)["mask_prediction"] == set() and results.read_scores(run).empty
 
 
 # === Invalid rows with a correct checksum ===
@@ -277,7 +277,7 @@ def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.Monke
             parquet_files.remove(path)
     assert len(results.read_scores(run)) == 1
     path.unlink()
-    assert results.read_scores(run).empty and results.done(run)["m"] == set()
+    assert results.read_scores(run).empty and results.steps_by_metric(run)["m"] == set()
     results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
     give_way(run, "m")
     assert not parquet_files.is_stored(path)

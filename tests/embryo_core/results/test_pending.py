@@ -31,7 +31,7 @@ def begin(root: Path) -> None:
 def work(root: Path) -> None:
     """Do what an evaluation does: skip done steps, write the rest, overwrite a metric of other data, and compact."""
     run = make_run(root)
-    if 8 not in results.done(run)["attention"]:
+    if 8 not in results.steps_by_metric(run)["attention"]:
         results.write(at(run, 8), "attention", find("attention", 8), {"data": "one"}, {})
     found = find("mask_prediction", 0, seed=2)
     results.write(at(run, 0), "mask_prediction", found, {"data": "other"}, {}, overwrite=True)
@@ -89,14 +89,14 @@ def whole(begun: Path, tmp_path: Path) -> dict[str, bytes]:
 def assert_evaluations_are_whole(root: Path) -> None:
     """Check that scores, words and maps of each finished evaluation come from one `find`, never from a mixture."""
     run = make_run(root)
-    for step in results.done(run)["mask_prediction"]:
+    for step in results.steps_by_metric(run)["mask_prediction"]:
         scores = results.read_scores(run, "mask_prediction")
         words = results.read_words(run, "mask_prediction", step=step)
         found = set(scores[scores["step"] == step]["value"]), dict(zip(words["word"], words["correct"]))
         given = [find("mask_prediction", step, seed) for seed in (0, 1, 2)]
         assert found in [({s.value for s in g.scores}, {w.word: w.correct for w in g.words}) for g in given]
-    assert 0 in results.done(run)["attention"]
-    for step in results.done(run)["attention"]:
+    assert 0 in results.steps_by_metric(run)["attention"]
+    for step in results.steps_by_metric(run)["attention"]:
         weights, _ = results.read_attention_step(run, step)
         for one in find("attention", step).attention:
             np.testing.assert_array_equal(weights[one.layer - 1, one.head - 1], one.weights.astype(np.float16))

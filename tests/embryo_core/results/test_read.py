@@ -30,7 +30,7 @@ def test_empty_run_gives_empty_frames_with_columns(run):
     assert len(history.steps) == 0 and history.weights.shape == (0, 0, 0) and history.sentences == 0
     assert results.read_attention_step(run, 0)[0].shape == (0, 0, 0, 0)
     assert results.read_attention_steps(run)[1].size == 0
-    assert results.read_sources(run) == {} and results.done(run)["attention"] == set()
+    assert results.read_sources(run) == {} and results.steps_by_metric(run)["attention"] == set()
     results.compact(run)
     assert not run.results.exists()
 

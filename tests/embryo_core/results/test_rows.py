@@ -76,7 +76,7 @@ def test_table_with_other_columns_is_refused(run):
     with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read"):
         results.read_scores(run)
     with pytest.raises(ResultsError, match=r"scores\.parquet cannot be read .it has 2 columns"):
-        results.done(run)
+        results.steps_by_metric(run)
 
 
 def test_sparse_table_of_scores_is_refused(run, monkeypatch):

@@ -19,7 +19,7 @@ from tests.embryo_core.results.conftest import STEPS, find, lose
 
 def counted(run: Run) -> pd.DataFrame:
     """Return the words of the last step, read from the stored rows."""
-    last = max(results.done(run)["mask_prediction"])
+    last = max(results.steps_by_metric(run)["mask_prediction"])
     return results.read_words(run, "mask_prediction", step=last)[WORD_COUNTS.columns]
 
 

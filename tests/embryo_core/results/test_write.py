@@ -30,7 +30,7 @@ def test_rerun_replaces_all_rows_of_its_step(run):
         assert len(scores) == 4 * 3 + 1
         assert results.read_words(run, "mask_prediction", step=2).empty
         assert len(results.read_words(run, "mask_prediction")) == 36
-        assert results.done(run)["mask_prediction"] == set(STEPS)
+        assert results.steps_by_metric(run)["mask_prediction"] == set(STEPS)
 
 
 def test_table_without_rows_is_removed(run):
@@ -81,12 +81,12 @@ def test_results_of_other_data_require_overwrite(run):
     for summary in (None, {}):
         with pytest.raises(OtherData):
             results.write(at(run, 16), "attention", find("attention", 16), other, summary)
-    assert results.done(run)["attention"] == {8} and results.read_sources(run) == noted
+    assert results.steps_by_metric(run)["attention"] == {8} and results.read_sources(run) == noted
     with pytest.raises(ResultsError):
         results.write(at(run, 16), "attention", Findings(), other, {}, overwrite=True)
-    assert results.done(run)["attention"] == {8} and results.read_sources(run) == noted
+    assert results.steps_by_metric(run)["attention"] == {8} and results.read_sources(run) == noted
     results.write(at(run, 16), "attention", find("attention", 16), other, {}, overwrite=True)
-    assert results.done(run)["attention"] == {16} and results.done(run)["mask_prediction"] == {8}
+    assert results.steps_by_metric(run)["attention"] == {16} and results.steps_by_metric(run)["mask_prediction"] == {8}
     assert results.read_sources(run) == noted | {"attention": other}
 
 
@@ -132,7 +132,7 @@ def test_steps_added_to_long_series_stay_pending(run, tmp_path, monkeypatch):
         results.compact(run)
         assert (run.results / "parts").is_dir() == waits
         assert {name: content for name, content in tree(run.results).items() if name in before} == before or not waits
-        assert step in results.done(run)[metric] and step in set(results.read_scores(run)["step"])
+        assert step in results.steps_by_metric(run)[metric] and step in set(results.read_scores(run)["step"])
     other = make_run(tmp_path / "other")
     for metric, step in (*work, *later):
         results.write(at(other, step), metric, find(metric, step))
@@ -165,9 +165,9 @@ def test_overwrite_discards_results_of_other_data_only(run):
     for metric in ("mask_prediction", "attention"):
         results.write(at(run, 2), metric, find(metric, 2), {"sha256": "a" * 64}, {})
     results.note_dataset(run, "mask_prediction", {"sha256": "a" * 64}, {"sentences": 7}, overwrite=True)
-    assert results.done(run)["mask_prediction"] == {2}
+    assert results.steps_by_metric(run)["mask_prediction"] == {2}
     results.note_dataset(run, "mask_prediction", {"sha256": "b" * 64}, overwrite=True)
-    assert not results.done(run)["mask_prediction"] and results.done(run)["attention"] == {2}
+    assert not results.steps_by_metric(run)["mask_prediction"] and results.steps_by_metric(run)["attention"] == {2}
     assert results.read_sources(run) == {"attention": {"sha256": "a" * 64}}
 
 

@@ -130,7 +130,7 @@ def test_evaluation_skips_steps_without_weights(thinned: Run):
     """The skipped step is reported and is no failure, unless it is requested by number."""
     sentence = "No weights were kept at step 8."
     assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, thinned=[sentence])
-    assert results.done(thinned)[METRIC[0]] == {0, 16}
+    assert results.steps_by_metric(thinned)[METRIC[0]] == {0, 16}
     with pytest.raises(MissingWeights, match="Step 8"):
         evaluate(thinned, SAMPLE_DATA, METRIC, steps=[8], limit=1)
 

@@ -87,7 +87,7 @@ def test_changed_tokenizer_with_results_is_refused(root, source):
     found = json.loads(path.read_text())
     path.write_text(json.dumps(dict(sorted(found.items(), reverse=True)), indent=1))
     again = add([str(source)], "mine").run
-    assert results.done(again) == results.done(run) != {}
+    assert results.steps_by_metric(again) == results.steps_by_metric(run) != {}
     change_tokenizer(source)
     with pytest.raises(RunError, match=r"'mine' had another tokenizer, .*--tokenizer"):
         add([str(source)], "mine")

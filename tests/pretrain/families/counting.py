@@ -7,7 +7,7 @@ import torch
 import transformers
 
 from pretrain.config import Config
-from pretrain.export import stored
+from pretrain.export import stored_tensors
 from pretrain.families import FAMILIES
 
 
@@ -21,7 +21,7 @@ def parameters(config: Config) -> dict[str, int]:
         model = family.model(config)
         model.build()
         exported = {"": (family.modules(model), family.huggingface(config))} | family.inner_checkpoints(config, model)
-        weights = {folder: stored(modules) for folder, (modules, _) in exported.items()}
+        weights = {folder: stored_tensors(modules) for folder, (modules, _) in exported.items()}
         found = {folder: {name: each.shape for name, each in of.items()} for folder, of in weights.items()}
     for folder, (_, settings) in exported.items():
         kind = getattr(transformers, settings["architectures"][0])
