@@ -112,7 +112,7 @@ def onset(
 
 
 def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, threshold: float) -> int | None:
-    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None if the last is below."""
+    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None without one."""
     below = np.flatnonzero(np.asarray(values, float) < threshold)
     first = below[-1] + 1 if len(below) else 0
     return int(steps[first]) if first < len(steps) else None

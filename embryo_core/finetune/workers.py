@@ -267,7 +267,8 @@ class ClusterWorkers:
         for (_, job, _), answer in workers.map(((work, job, self._encoded) for job in jobs), self._device):
             if isinstance(answer, str):
                 raise ConfigError(
-                    f"A fine-tuning was given up after {answer}; what was written stays, and the same command continues."
+                    f"A fine-tuning was given up after {answer}; what was written stays, and the same command "
+                    "continues."
                 )
             yield job, answer
 
