@@ -162,19 +162,19 @@ class Plots:
         from embryo_core import query  # loads torch
 
         run, axis = self.runs[0], self.axis
-        found = query.ask(run, text)
-        words = {asked.TRACKED: query.ask(run, found.question.track(track, mask))} if track else {}
-        table = asked.curve_table(found, mask, words)
+        answers = query.ask(run, text)
+        words = {asked.TRACKED: query.ask(run, answers.question.track(track, mask))} if track else {}
+        table = asked.curve_table(answers, mask, words)
         shared = asked.share_axes([table], [axis.for_run(run)], log_probability=False)
-        lead, subject = found.lead(mask), _subject(found, mask)
+        lead, subject = answers.lead(mask), _subject(answers, mask)
         return asked.answer_curves([run], axis, subject, table, lead, shared, "probability")
 
     def lens(self, text: str, mask: int = 1) -> Figure:
         """Return the best answer of each layer of the first run over its checkpoints. Raises QueryError."""
         from embryo_core import query  # loads torch
 
-        found = query.ask_layers(self.runs[0], text, mask)
-        return lens.lens(self.runs[:1], self.axis, _subject(found, mask), found.table, None, {})
+        answers = query.ask_layers(self.runs[0], text, mask)
+        return lens.lens(self.runs[:1], self.axis, _subject(answers, mask), answers.table, None, {})
 
     def _make(self, make: Callable[..., Figure], **options: Any) -> Figure:
         return make(self.runs, self.axis, **options)
@@ -191,20 +191,20 @@ class Plots:
         return _subset("group", wanted, list(dict.fromkeys(known)), default)
 
 
-def _subject(found: "Answers", mask: int) -> asked.Subject:
-    question = found.question
-    return asked.Subject(question.text, mask, found.masks, continues=question.continues)
+def _subject(answers: "Answers", mask: int) -> asked.Subject:
+    question = answers.question
+    return asked.Subject(question.text, mask, answers.masks, continues=question.continues)
 
 
-def _known(what: str, wanted: str | None, known: Sequence[str]) -> str:
+def _known(kind: str, wanted: str | None, known: Sequence[str]) -> str:
     """Return the wanted name, or the first that exists. Raises FigureError, which lists the known names."""
     if not known:
-        raise FigureError(f"There is no {what} to draw yet.")
+        raise FigureError(f"There is no {kind} to draw yet.")
     if wanted is not None and wanted not in known:
-        raise FigureError(unknown(what, wanted, known))
+        raise FigureError(unknown(kind, wanted, known))
     return wanted or known[0]
 
 
-def _subset(what: str, wanted: Sequence[str] | None, known: Sequence[str], default: Sequence[str]) -> list[str]:
+def _subset(kind: str, wanted: Sequence[str] | None, known: Sequence[str], default: Sequence[str]) -> list[str]:
     """Return the wanted names, each of which must be known, or the default ones."""
-    return [_known(what, one, known) for one in wanted] if wanted is not None else [*default]
+    return [_known(kind, one, known) for one in wanted] if wanted is not None else [*default]

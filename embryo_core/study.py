@@ -36,8 +36,8 @@ class Study:
     """
 
     def __init__(self, run: "Study | Run | str | Path"):
-        found = run.run if isinstance(run, Study) else run
-        self.run: Run = found if isinstance(found, Run) else runs.open_run(found)
+        opened = run.run if isinstance(run, Study) else run
+        self.run: Run = opened if isinstance(opened, Run) else runs.open_run(opened)
 
     def __repr__(self) -> str:
         return f"<Study of {self.run.name}: {self.run.family}, {quantity(len(self.steps), 'checkpoint')}>"
@@ -77,27 +77,27 @@ class Study:
 
         A metric with several measures has rows named after each ("geometry_anisotropy"). Raises UnknownMetric.
         """
-        known = {*results.read_metrics(self.run), *(one.name for one in METRICS)}
-        if metric is not None and metric not in known:
-            raise UnknownMetric(unknown("metric", metric, sorted(known)))
-        found = results.read_scores(self.run, metric)
-        if metric and found.empty:
-            every = results.read_scores(self.run)
-            found = every[every["metric"].str.startswith(f"{metric}_")].reset_index(drop=True)
-        return found
+        names = {*results.read_metrics(self.run), *(one.name for one in METRICS)}
+        if metric is not None and metric not in names:
+            raise UnknownMetric(unknown("metric", metric, sorted(names)))
+        table = results.read_scores(self.run, metric)
+        if metric and table.empty:
+            all_scores = results.read_scores(self.run)
+            table = all_scores[all_scores["metric"].str.startswith(f"{metric}_")].reset_index(drop=True)
+        return table
 
     def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
         """Return the words behind the scores of a metric, of one group or all, at one step or all.
 
         Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for metrics without words.
         """
-        found = results.read_words(self.run, metric, group, step)
+        table = results.read_words(self.run, metric, group, step)
         scores = self.scores(metric)
-        if found.empty and len(scores):
-            for what, wanted, known in (("group", group, scores["group"]), ("step", step, scores["step"])):
-                if wanted is not None and wanted not in set(known):
-                    raise UnknownMetric(unknown(f"{what} of {metric}", str(wanted), map(str, known.unique())))
-        return found
+        if table.empty and len(scores):
+            for kind, wanted, column in (("group", group, scores["group"]), ("step", step, scores["step"])):
+                if wanted is not None and wanted not in set(column):
+                    raise UnknownMetric(unknown(f"{kind} of {metric}", str(wanted), map(str, column.unique())))
+        return table
 
     def cloze(self, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
         """Return each step's answers to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
@@ -112,11 +112,11 @@ class Study:
 
     def task_scores(self, task: str | None = None) -> pd.DataFrame:
         """Return the scores of fine-tuned checkpoints and controls: step, task, seed, predictor, metric, value, n."""
-        found = results.read_task_scores(self.run, task)
-        if found.empty and task is not None:
-            known = results.read_task_scores(self.run)["task"].unique()
-            raise UnknownMetric(unknown("task", task, map(str, known)))
-        return found
+        scores = results.read_task_scores(self.run, task)
+        if scores.empty and task is not None:
+            tasks = results.read_task_scores(self.run)["task"].unique()
+            raise UnknownMetric(unknown("task", task, map(str, tasks)))
+        return scores
 
     def attention(self, layer: int, head: int) -> pd.DataFrame:
         """Return the averaged maps of a head, counted from 1: step, origin, target (positions from 0), weight."""

@@ -137,12 +137,12 @@ class Config:
         checks[f"decay_minutes {self.decay_minutes} exceed minutes {self.minutes}"] = self.decay_minutes <= self.minutes
         nonnegative = ("weight_decay", "decay_power", "minutes", "decay_minutes", "initializer_range")
         for name in (*nonnegative, "position_initializer_range"):
-            found = getattr(self, name)
-            checks[f"{name} {found} must be a number from 0 on"] = found is None or 0 <= found < inf
+            value = getattr(self, name)
+            checks[f"{name} {value} must be a number from 0 on"] = value is None or 0 <= value < inf
         checks[f"seed {self.seed} must be between 0 and {MOST_SEED}"] = 0 <= self.seed <= MOST_SEED
         for name in ("warmup_steps", "constant_steps"):
-            found = getattr(self, name)
-            checks[f"{name} {found} must be between 0 and steps {self.steps}"] = found <= self.steps
+            value = getattr(self, name)
+            checks[f"{name} {value} must be between 0 and steps {self.steps}"] = value <= self.steps
         return checks
 
     @property

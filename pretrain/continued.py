@@ -22,37 +22,37 @@ FREE = ("initializer_range", "dtype", *DROPOUTS.split())
 DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # settings that double in a model twice as wide
 
 
-def find(wanted: str, folder: Path) -> Checkpoint:
+def find(name_or_path: str, folder: Path) -> Checkpoint:
     """Find the checkpoint of --init-from: RUN (its last one with weights), RUN@STEP, or the folder of a checkpoint.
 
     A run that already exists in `folder` has its own copy. Raises RunError, CheckpointError, ConfigError.
     """
-    name, step = _parse(wanted)
+    name, step = _parse(name_or_path)
     if (folder / "run.json").is_file():
         run = runs.read_run(folder)
         if run.origin is None or Path(name).name != run.origin.run or step not in (None, run.origin.step):
             began = f"--init-from {run.origin.run}@{run.origin.step}" if run.origin else "no --init-from"
-            raise ConfigError(f"Run '{run.name}' was started with {began}, received --init-from {wanted}.")
-        if begun := [found for found in runs.checkpoints(run) if found.step == run.origin.step]:
+            raise ConfigError(f"Run '{run.name}' was started with {began}, received --init-from {name_or_path}.")
+        if begun := [checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.step == run.origin.step]:
             return begun[0]
         step = run.origin.step
     run = runs.open_run(name)
-    found = runs.loadable(run, None if step is None else [step])
-    if not (found[-1].path / "model.safetensors").is_file():
+    checkpoints = runs.loadable(run, None if step is None else [step])
+    if not (checkpoints[-1].path / "model.safetensors").is_file():
         raise ConfigError(
             f"Run '{run.name}' points to its weights, and a pretraining continues from a model.safetensors in the "
             "run's own folder; add the run again with --copy."
         )
-    return found[-1]
+    return checkpoints[-1]
 
 
-def _parse(wanted: str) -> tuple[str, int | None]:
+def _parse(name_or_path: str) -> tuple[str, int | None]:
     """Parse "RUN@STEP", ".../RUN/checkpoints/stepSTEP" or "RUN" into run and step."""
-    path = Path(wanted)
+    path = Path(name_or_path)
     if path.parent.name == "checkpoints" and path.name.removeprefix("step").isdecimal():
         return str(path.parents[1]), int(path.name.removeprefix("step"))
-    name, at, step = wanted.rpartition("@")
-    return (name, int(step)) if at and step.isdecimal() else (wanted, None)
+    name, at, step = name_or_path.rpartition("@")
+    return (name, int(step)) if at and step.isdecimal() else (name_or_path, None)
 
 
 def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
@@ -128,7 +128,7 @@ def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
     """Return the steps before its start that a run continued from this checkpoint inherits."""
     if _describe_growth(config, start):
         return ()
-    return tuple(found.step for found in runs.checkpoints(start.run) if found.step < start.step)
+    return tuple(checkpoint.step for checkpoint in runs.checkpoints(start.run) if checkpoint.step < start.step)
 
 
 def inherit(run: Run, config: Config, start: Checkpoint) -> None:
@@ -137,8 +137,8 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
         return
     lines = runs.read_lines(start.run.path / "log.jsonl")
     with runs.replacing(run.path / "log.jsonl") as temporary:
-        own = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
-        temporary.write_bytes(b"".join(line + b"\n" for line in own))
+        inherited = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
+        temporary.write_bytes(b"".join(line + b"\n" for line in inherited))
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
@@ -147,10 +147,10 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
 
         (grow.write_extended if is_extended(config, start) else grow.write_widened)(run, config, start)
         return
-    for found in runs.checkpoints(start.run):  # the start is last: its presence means that nothing is missing
-        if found.step <= start.step:
-            with runs.replacing(run.path / "checkpoints" / f"step{found.step}") as temporary:
-                shutil.copytree(found.path, temporary, copy_function=_link)
+    for checkpoint in runs.checkpoints(start.run):  # the start is last: its presence means that nothing is missing
+        if checkpoint.step <= start.step:
+            with runs.replacing(run.path / "checkpoints" / f"step{checkpoint.step}") as temporary:
+                shutil.copytree(checkpoint.path, temporary, copy_function=_link)
 
 
 def _link(source: str, target: str) -> None:

@@ -131,8 +131,8 @@ class TensorFlowReplicas(Devices):
 
         if model not in self._updates:
             self._updates[model] = tf.function(lambda x, y: self._update(model, x, y))
-        found = self._updates[model](*self.strategy.experimental_distribute_values_from_function(of_replica))
-        return {name: float(value) for name, value in found.items()}
+        outcomes = self._updates[model](*self.strategy.experimental_distribute_values_from_function(of_replica))
+        return {name: float(value) for name, value in outcomes.items()}
 
     def _update(self, model: PretrainingModel, x: Any, y: Any) -> dict[str, Any]:
         """Sum the gradients of every replica, update the variables, and return the means over the whole batch."""
@@ -168,11 +168,11 @@ def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any]
         logits = model(x, training=True)
         for name, objective in model.objectives.items():
             outcome = objective(logits[name], y)
-            found = keras.ops.sum(outcome.losses * outcome.weights)
+            total = keras.ops.sum(outcome.losses * outcome.weights)
             n = tf.distribute.get_replica_context().all_reduce("SUM", outcome.count)
-            loss += keras.ops.mean(y[f"{name}_weight"]) * found / keras.ops.maximum(n, 1.0)
+            loss += keras.ops.mean(y[f"{name}_weight"]) * total / keras.ops.maximum(n, 1.0)
             right = keras.ops.sum(outcome.right * outcome.weights)
-            sums |= {f"{name}_loss": found, f"{name}_accuracy": right, f"{name}_n": outcome.count}
+            sums |= {f"{name}_loss": total, f"{name}_accuracy": right, f"{name}_n": outcome.count}
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     dense = {i: tf.convert_to_tensor(gradient) for i, gradient in enumerate(gradients) if gradient is not None}
     return dense, sums
@@ -212,5 +212,5 @@ def _tensorflow_devices() -> Devices:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         first = "chief" if "chief" in hosts else "worker"
         return TensorFlowReplicas(strategy, (resolver.task_type, resolver.task_id) == (first, 0), count)
-    found = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return TensorFlowReplicas(tf.distribute.MirroredStrategy(found), True) if len(found) > 1 else ONE_DEVICE
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return TensorFlowReplicas(tf.distribute.MirroredStrategy(devices), True) if len(devices) > 1 else ONE_DEVICE

@@ -66,7 +66,7 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
     keep = sentences[high] - sentences[low] >= MIN_TOKENS
     low, high, from_front = low[keep], high[keep], from_front[keep]
     left, right = low, high  # sentences not yet in a chunk
-    found = [np.empty((0, 2), np.int64)]
+    spans = [np.empty((0, 2), np.int64)]
     while len(left):
         reached = np.searchsorted(sentences, sentences[left] + space, side="left")
         last = np.where(from_front, np.minimum(np.maximum(reached, left + MIN_SENTENCES), high), right)
@@ -75,11 +75,11 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
         enough = (sentences[right] - sentences[left] >= REST * space) & (right - left >= MIN_SENTENCES)
         rest = ((first < left) | (last > right)) & enough
         first, last = np.where(rest, left, first), np.where(rest, right, last)
-        found.append(sentences[np.stack([first, last], axis=1)])
+        spans.append(sentences[np.stack([first, last], axis=1)])
         left, right = np.where(from_front, last, left), np.where(from_front, right, first)
         going = left < right
         low, high, left, right, from_front = low[going], high[going], left[going], right[going], ~from_front[going]
-    examples = np.concatenate(found)
+    examples = np.concatenate(spans)
     return Packing(text, sequence_length, examples[np.argsort(examples[:, 0], kind="stable")], word_start)
 
 
@@ -95,17 +95,17 @@ def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
     keep = np.diff(bounds) >= MIN_TOKENS
     begin, end = bounds[:-1][keep], bounds[1:][keep]
     packing = Packing(text, length, np.empty((0, 2), np.int64), word_start, special=0)
-    found = [packing.examples]
+    spans = [packing.examples]
     while len(begin):
         stop = np.minimum(begin + length, end)
-        found.append(np.stack([begin, stop], axis=1))
+        spans.append(np.stack([begin, stop], axis=1))
         begin, stop, end = (bound[stop < end] for bound in (begin, stop, end))
         cut = sentences[np.searchsorted(sentences, stop, side="right") - 1]
         following = np.where(cut > begin, cut, _word_at_or_before(packing, stop, begin + 1))
         earliest = sentences[np.searchsorted(sentences, end - length, side="left")]
         short = end - following < REST * length
         begin = np.where(short, np.minimum(earliest, following), following)
-    examples = np.concatenate(found)
+    examples = np.concatenate(spans)
     return replace(packing, examples=examples[np.argsort(examples[:, 0], kind="stable")])
 
 

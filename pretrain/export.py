@@ -47,20 +47,20 @@ class StoredTensor(NamedTuple):
 
 def stored_tensors(modules: dict[str, Any]) -> dict[str, StoredTensor]:
     """Return the variables of layers and single weights (see `Family.modules`) by the names of their tensors."""
-    found: dict[str, StoredTensor] = {}
+    tensors: dict[str, StoredTensor] = {}
     for name, module in modules.items():
         if isinstance(module, keras.layers.Dense):
-            found |= {
+            tensors |= {
                 f"{name}.weight": StoredTensor((module.kernel,), True),
                 f"{name}.bias": StoredTensor((module.bias,)),
             }
         elif isinstance(module, keras.layers.LayerNormalization):
-            found |= {f"{name}.weight": StoredTensor((module.gamma,)), f"{name}.bias": StoredTensor((module.beta,))}
+            tensors |= {f"{name}.weight": StoredTensor((module.gamma,)), f"{name}.bias": StoredTensor((module.beta,))}
         elif isinstance(module, keras.layers.Embedding):
-            found[f"{name}.weight"] = StoredTensor((module.embeddings,))
+            tensors[f"{name}.weight"] = StoredTensor((module.embeddings,))
         else:
-            found[name] = StoredTensor(module if isinstance(module, tuple) else (module,))
-    return found
+            tensors[name] = StoredTensor(module if isinstance(module, tuple) else (module,))
+    return tensors
 
 
 def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) -> None:

@@ -128,7 +128,7 @@ def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequenc
     `layers` is the name of a layer, with {} for its number, and `parts` are the names of its parts, in order.
     """
     tables = encoder.embeddings
-    found = {
+    by_name = {
         f"{prefix}.embeddings.word_embeddings": tables.word,
         f"{prefix}.embeddings.position_embeddings": tables.position,
         f"{prefix}.embeddings.token_type_embeddings": tables.segment,
@@ -138,5 +138,5 @@ def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequenc
         own = layer.attention
         attention = (own.query, own.key, own.value, own.output_dense, own.norm)
         modules = (*attention, layer.intermediate, layer.output_dense, layer.norm)
-        found |= {f"{prefix}.{layers.format(i)}.{name}": one for name, one in zip(parts, modules, strict=True)}
-    return found
+        by_name |= {f"{prefix}.{layers.format(i)}.{name}": one for name, one in zip(parts, modules, strict=True)}
+    return by_name

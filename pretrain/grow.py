@@ -28,12 +28,12 @@ def extended(
     arrays: dict[str, np.ndarray], stored: dict[str, StoredTensor], cuts: list[list[int]]
 ) -> dict[str, np.ndarray]:
     """Return tensors with one more row for each of `cuts`, the mean of these rows, if `stored` has the larger size."""
-    found = dict(arrays)
+    grown = dict(arrays)
     for name, array in arrays.items():
         if name in stored and stored[name].shape[0] == len(array) + len(cuts):
             rows = np.stack([array[ids].astype(np.float64).mean(axis=0) for ids in cuts])
-            found[name] = np.concatenate([array, rows.astype(array.dtype)])
-    return found
+            grown[name] = np.concatenate([array, rows.astype(array.dtype)])
+    return grown
 
 
 # === Twice as wide ===

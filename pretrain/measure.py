@@ -40,13 +40,13 @@ def measured(
     """
     main, *others = objectives
     used, losses, right, *usual = _used(scored, main)
-    found = _means(losses, right, *usual)
+    means = _means(losses, right, *usual)
     positions = np.concatenate([batch.positions for batch in batches])
     if positions.shape == used.shape:
-        found["positions"] = _by_position(positions[used], right)
+        means["positions"] = _by_position(positions[used], right)
     for name in others:
-        found |= {f"{name}_{kind}": value for kind, value in _means(*_used(scored, name)[1:]).items()}
-    return found
+        means |= {f"{name}_{kind}": value for kind, value in _means(*_used(scored, name)[1:]).items()}
+    return means
 
 
 def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
@@ -82,14 +82,14 @@ def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> d
 
 def _used(scored: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
     """Return which predictions of an objective count (bool [N, ...]), their loss, correctness and default answer."""
-    losses, right, weights, *usual = np.concatenate([found[name] for found in scored], axis=1)
+    losses, right, weights, *usual = np.concatenate([outputs[name] for outputs in scored], axis=1)
     used = weights > 0
     return [used, *(each[used] for each in (losses, right, *usual))]
 
 
 def _means(losses: np.ndarray, right: np.ndarray, usual: np.ndarray | None = None) -> dict[str, Any]:
-    found = {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
-    return found if usual is None else found | {"baseline": _mean(usual)}
+    means = {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
+    return means if usual is None else means | {"baseline": _mean(usual)}
 
 
 def _shape(batch: MaskedBatch) -> tuple[int, ...]:

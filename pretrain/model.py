@@ -74,11 +74,11 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
         return {name: head(states) for name, head in heads.items()}
     rows = [head.rows(inputs) for head in heads.values()]
     states = encoder(inputs["ids"], segments, mask, rows=ops.concatenate(rows, axis=1), training=training)[-1]
-    found, start = {}, 0
+    by_objective, start = {}, 0
     for (name, head), each in zip(heads.items(), rows, strict=True):
         end = start + ops.shape(each)[1]
-        found[name], start = head(states[:, start:end]), end
-    return found
+        by_objective[name], start = head(states[:, start:end]), end
+    return by_objective
 
 
 def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
@@ -105,14 +105,14 @@ class GeneratorModel(PretrainingModel):
     def call(self, inputs, training=False):
         """Return logits of masked words and detections by the names of their objectives, float32."""
         segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
-        found = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
-        sampled = sample(ops.stop_gradient(found["masked_lm"]), inputs["draws"])
+        logits_of = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
+        sampled = sample(ops.stop_gradient(logits_of["masked_lm"]), inputs["draws"])
         filled = filled_in(inputs["ids"], sampled, inputs["positions"])
         states = self.encoder(filled, segments, mask, training=training)
         for name, head in self.heads.items():
             if name != "masked_lm":
-                found[name] = Detection(head(states[-1]), sampled)
-        return found
+                logits_of[name] = Detection(head(states[-1]), sampled)
+        return logits_of
 
 
 def sample(logits, draws):
@@ -148,8 +148,8 @@ class Scores(keras.Model):
     def call(self, inputs):
         """Return the existing parts of each objective's `Outcome`: float32 [3 or 4, B, ...]."""
         logits = self.model(inputs)
-        found = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
-        return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in found.items()}
+        outcomes = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
+        return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in outcomes.items()}
 
     def score_batch(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
         """Return the result of `call` for one batch, as numpy arrays."""

@@ -70,12 +70,12 @@ class Detection(NamedTuple):
     sampled: Any  # [B, P], the tokens sampled at the masked positions
 
 
-def replaced_tokens(found: Detection, targets) -> Outcome:
+def replaced_tokens(detection: Detection, targets) -> Outcome:
     """Compute the loss, over all tokens, of whether each was replaced; a sample that equals the original was not."""
-    other = ops.cast(ops.not_equal(found.sampled, targets["labels"]), "float32")
-    replaced = at_positions(other, targets["positions"], ops.shape(found.logits)[1])
-    right = ops.cast(ops.equal(found.logits > 0, replaced > 0), "float32")
-    losses = ops.softplus(found.logits) - found.logits * replaced
+    other = ops.cast(ops.not_equal(detection.sampled, targets["labels"]), "float32")
+    replaced = at_positions(other, targets["positions"], ops.shape(detection.logits)[1])
+    right = ops.cast(ops.equal(detection.logits > 0, replaced > 0), "float32")
+    losses = ops.softplus(detection.logits) - detection.logits * replaced
     return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"), usual=1.0 - replaced)
 
 

@@ -94,10 +94,10 @@ class Muon(keras.optimizers.Muon):
         """Return a matrix with the singular vectors of x [m, n], and singular values near 1."""
         rounded = ops.cast(x, keras.config.dtype_policy().compute_dtype)
         if keras.backend.backend() == "torch":
-            found = orthogonal(rounded, steps, self.muon_a, self.muon_b, self.muon_c)
+            orthogonalised = orthogonal(rounded, steps, self.muon_a, self.muon_b, self.muon_c)
         else:
-            found = super().zeropower_via_newtonschulz5(rounded, steps)
-        return ops.cast(found, x.dtype)
+            orthogonalised = super().zeropower_via_newtonschulz5(rounded, steps)
+        return ops.cast(orthogonalised, x.dtype)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if keras.backend.backend() != "torch":
@@ -138,8 +138,8 @@ class Muon(keras.optimizers.Muon):
         torch._foreach_add_(momentums, gradients)
         ahead = torch._foreach_add(gradients, momentums, alpha=self.momentum) if self.nesterov else momentums
         for (_, variable), update in zip(rows, ahead, strict=True):
-            found = self.zeropower_via_newtonschulz5(update, self.ns_steps)
-            variable.value.sub_(self.lr_adjust(learning_rate * found))
+            orthogonalised = self.zeropower_via_newtonschulz5(update, self.ns_steps)
+            variable.value.sub_(self.lr_adjust(learning_rate * orthogonalised))
 
 
 def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "torch.Tensor":

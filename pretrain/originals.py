@@ -63,8 +63,8 @@ def tensor_of(variable: str, original: Original, source: object) -> Tensor | Non
     if last.endswith("_embeddings"):
         scope, part = variable, "weight"
     for pattern, name in original.scopes.items():
-        if part and (found := re.fullmatch(pattern, scope)):
-            return Tensor(folder, f"{found.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
+        if part and (match := re.fullmatch(pattern, scope)):
+            return Tensor(folder, f"{match.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
     raise ConfigError(f"{source} has the variable {variable}, which its original code does not write.")
 
 
@@ -144,12 +144,12 @@ def _scored(pieces: list) -> list[tuple[str, float]]:
     """
     normal = [piece.score for piece in pieces if piece.type == piece.NORMAL]
     best, never = max(normal), min(normal) - 100
-    found = []
+    scored = []
     for piece in pieces:
         score = piece.score
         if piece.type == piece.USER_DEFINED:
             score = len(piece.piece) * best - USER_DEFINED
         elif piece.type == piece.NORMAL and piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
             score = never
-        found.append((piece.piece, score))
-    return found
+        scored.append((piece.piece, score))
+    return scored

@@ -76,8 +76,8 @@ def apply_options(config: Config, options: Namespace) -> Config:
         for name, value in in_proportion.items():
             print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         given = {"steps": options.steps} | in_proportion | given
-    found = replace(config, **given)
-    return replace(found, vocab_size=found.vocab_size + found.extend_vocabulary)
+    changed = replace(config, **given)
+    return replace(changed, vocab_size=changed.vocab_size + changed.extend_vocabulary)
 
 
 def apply_assignments(config: Config, assignments: list[str]) -> Config:
@@ -87,9 +87,9 @@ def apply_assignments(config: Config, assignments: list[str]) -> Config:
 
 def scale_counts(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
     """Return the counts of updates that --steps changes in proportion: at least 1, except that 0 stays 0."""
-    found = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
-    in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in found.items()}
-    return {name: n for name, n in in_proportion.items() if n != found[name]}
+    counts = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
+    in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in counts.items()}
+    return {name: n for name, n in in_proportion.items() if n != counts[name]}
 
 
 def _save_grids(grids: list[str]) -> dict[str, int]:
@@ -107,7 +107,7 @@ def _save_grids(grids: list[str]) -> dict[str, int]:
 
 def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
     """Parse the flags that were given. Raises ConfigError for a flag of another family."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for flag in FLAGS:
         value = options[flag.name.removeprefix("--").replace("-", "_")]
         if value is None:
@@ -117,8 +117,8 @@ def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(
                 f"{flag.name} {value}: the family {config.family} has no such setting; {', '.join(having)} has it."
             )
-        found |= _parsed(config, [f"{name}={text}" for name, text in flag.values(value).items()])
-    return found
+        settings |= _parsed(config, [f"{name}={text}" for name, text in flag.values(value).items()])
+    return settings
 
 
 def _has(config: Config, flag: Flag) -> bool:
@@ -128,13 +128,13 @@ def _has(config: Config, flag: Flag) -> bool:
 def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
     """Parse NAME=VALUE settings by the types of the configuration's fields."""
     types = {field.name: field.type for field in fields(config)}
-    found = {}
+    settings = {}
     for assignment in assignments:
         name, equals, value = assignment.partition("=")
         if not equals or name not in types:
             raise ConfigError(unknown("setting", name, types, "Write it as --set NAME=VALUE."))
-        found[name] = _value(assignment, value, types[name])
-    return found
+        settings[name] = _value(assignment, value, types[name])
+    return settings
 
 
 def _value(assignment: str, value: str, kind: Any) -> Any:

@@ -56,12 +56,12 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seco
 
 def latest_state(run_path: Path) -> Path | None:
     """Return the last intact state, or None. Raises BrokenRun if all states are damaged."""
-    found = _states(run_path)
-    for _, path in reversed(found):
+    states = _states(run_path)
+    for _, path in reversed(states):
         if _is_whole(path):
             return path
         log.warning("%s is damaged and passed over.", path)
-    if found:
+    if states:
         folder = run_path / "state"
         raise BrokenRun(f"Every state in {folder} is damaged; remove that folder to train the run from its start.")
     return None
@@ -85,8 +85,8 @@ def step_of(state: Path) -> int:
 
 def seconds_of(state: Path) -> float:
     """Return the seconds of training before a state; 0 in states of versions that did not count them."""
-    with np.load(state) as found:
-        return float(found["seconds"]) if "seconds" in found else 0.0
+    with np.load(state) as archive:
+        return float(archive["seconds"]) if "seconds" in archive else 0.0
 
 
 def restore(model: PretrainingModel, path: Path) -> Progress:

@@ -43,13 +43,13 @@ def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> li
 
     Raises CorpusError for a path that does not exist or a folder without text files.
     """
-    found: dict[str, TextSource] = {}
+    sources: dict[str, TextSource] = {}
     for name in named:
         for source in _expand(str(name)):
-            found.setdefault(_key(source), source)
+            sources.setdefault(_key(source), source)
     for source in without:
-        found.pop(_key(source), None)
-    return list(found.values())
+        sources.pop(_key(source), None)
+    return list(sources.values())
 
 
 def _key(source: TextSource) -> str:

@@ -41,14 +41,14 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
     series = find_series(path)
     run: Run | None = None
     for step, prefix in sorted(series.items()):
-        if run and any(found.step == step for found in runs.checkpoints(run)):
+        if run and any(checkpoint.step == step for checkpoint in runs.checkpoints(run)):
             continue
         family, tensors = read_tensors(prefix)
         config = configuration(family, tensors, prefix)
         model = model_of(config, tensors, prefix)
         if run is None:
             run = _start_run(folder, config, tuple(series), find_vocabulary(prefix.parent, vocabulary), cased)
-            if any(found.step == step for found in runs.checkpoints(run)):
+            if any(checkpoint.step == step for checkpoint in runs.checkpoints(run)):
                 continue
         write_checkpoint(model, config, run.path, Progress(step, None, None))
         print(f"step {step}: {prefix}")
@@ -76,8 +76,8 @@ def find_series(path: Path) -> dict[int, Path]:
 
 def _step(prefix: Path) -> int:
     """Return the step in a checkpoint's name, else in its variable global_step."""
-    if found := re.search(r"-(\d{1,18})$", prefix.name):
-        return int(found[1])
+    if match := re.search(r"-(\d{1,18})$", prefix.name):
+        return int(match[1])
     reader = open_checkpoint(prefix)
     if reader.has_tensor("global_step"):
         return int(reader.get_tensor("global_step"))
@@ -153,8 +153,8 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
     counted, pattern = original.layers
 
     def size(name: str, axis: int = 0, folder: str = "") -> int:
-        for found, array in tensors[folder].items():
-            if found.endswith(name) and array.ndim > axis:
+        for match, array in tensors[folder].items():
+            if match.endswith(name) and array.ndim > axis:
                 return array.shape[axis]
         raise ConfigError(f"{prefix} has no {axis + 1}-dimensional {name}; it is no whole {family.name}.")
 
@@ -163,7 +163,7 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         "max_position_embeddings": size("position_embeddings.weight"),
         "hidden_size": size("query.weight"),
         "intermediate_size": size(f"{original.inner}.weight"),
-        counted: len({found[1] for name in main if (found := re.search(pattern, name))}),
+        counted: len({match[1] for name in main if (match := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
     }
     sizes |= _from_configuration(family, prefix, sizes)
@@ -173,7 +173,7 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         sizes["generator_size"] = size("query.weight", folder="generator") / sizes["hidden_size"]
     preset = next(iter(family.presets.values()))
     known = {field.name for field in fields(preset)}
-    changes = {name: found for name, found in sizes.items() if name in known}
+    changes = {name: match for name, match in sizes.items() if name in known}
     changes |= {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
     return replace(preset, **changes)
 
@@ -191,8 +191,8 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
             continue
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
-            found: dict[str, Any] = {name: int(read[name]) for name in original.only_configured}
-            found |= {name: float(read[name]) for name in shares if name in read}
+            settings: dict[str, Any] = {name: int(read[name]) for name in original.only_configured}
+            settings |= {name: float(read[name]) for name in shares if name in read}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family.name} ({reason!r}).") from None
         for name, size in sizes.items():
@@ -201,7 +201,7 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
                 raise ConfigError(f"{other}; put the configuration of this model next to it.")
         if read.get("hidden_act", GELU) != GELU:
             raise ConfigError(f"{path} has hidden_act {read['hidden_act']!r}; only models with '{GELU}' are imported.")
-        return found
+        return settings
     if original.head_size:
         return {}
     raise ConfigError(f"{prefix.parent / file} does not exist; it says how many heads there are.")

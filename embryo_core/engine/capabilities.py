@@ -62,8 +62,8 @@ def checkpoint_capabilities(checkpoint: Checkpoint) -> frozenset[str]:
         return frozenset()
     generator = runs.generator(checkpoint)
     encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
-    own = heads(checkpoint) | (heads(generator) if generator else frozenset())
-    return encoder | own | ({"words"} if own & {"masked_words", "next_words"} else frozenset())
+    capabilities = heads(checkpoint) | (heads(generator) if generator else frozenset())
+    return encoder | capabilities | ({"words"} if capabilities & {"masked_words", "next_words"} else frozenset())
 
 
 def may_support(checkpoint: Checkpoint, needs: Collection[str]) -> bool:

@@ -150,11 +150,11 @@ def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
     """
     names, size, pieces = sizes.layout.names, sizes.width, len(words)
-    own = names.get("decoder", "")  # empty for a family whose decoder is always tied
-    its_bias = own.removesuffix("weight") + "bias"
-    tied = sizes.tie_word_embeddings and own not in stored
-    decoder = words if tied else stored.take(own, sizes.vocab_size, size)[:pieces]
-    bias = its_bias if own and its_bias in stored else names["bias"]
+    decoder_name = names.get("decoder", "")  # empty for a family whose decoder is always tied
+    its_bias = decoder_name.removesuffix("weight") + "bias"
+    tied = sizes.tie_word_embeddings and decoder_name not in stored
+    decoder = words if tied else stored.take(decoder_name, sizes.vocab_size, size)[:pieces]
+    bias = its_bias if decoder_name and its_bias in stored else names["bias"]
     return Head(
         stored.linear(size, sizes.hidden_size, names["dense"]),
         sizes.layout.head_activation or activation_of(sizes),

@@ -139,10 +139,10 @@ def _encoder(sizes: runs.Architecture, tensors: Tensors) -> bytes:
 
 def _output(sizes: runs.Architecture, tensors: Tensors, words: str) -> tuple[str, str]:
     """Return the names of an encoder's output matrix and its bias, chosen as in fast_engine.py."""
-    own = sizes.layout.names.get("decoder", "")
-    its_bias = own.removesuffix("weight") + "bias"
-    bias = its_bias if own and its_bias in tensors else sizes.layout.names["bias"]
-    return (words if sizes.tie_word_embeddings and own not in tensors else own), bias
+    decoder_name = sizes.layout.names.get("decoder", "")
+    its_bias = decoder_name.removesuffix("weight") + "bias"
+    bias = its_bias if decoder_name and its_bias in tensors else sizes.layout.names["bias"]
+    return (words if sizes.tie_word_embeddings and decoder_name not in tensors else decoder_name), bias
 
 
 # === Decoders ===
@@ -176,9 +176,9 @@ def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
         inner = graph.linear(graph.norm(before if parallel else attended, of["norm"]), of["inner"], across)
         outer = graph.linear(graph.activate(inner, decoder_activation(config, layout)), of["outer"], across)
         states.append(graph.add("Add", outer, attended))
-    own = [f"{name}.weight" for name in layout.decoder]
+    decoder_names = [f"{name}.weight" for name in layout.decoder]
     tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
-    output = next((name for name in own if name in tensors), words if tied else own[0])
+    output = next((name for name in decoder_names if name in tensors), words if tied else decoder_names[0])
     return graph.finish(graph.norm(graph.chosen(states), base + names["final_norm"]), output)
 
 

@@ -63,11 +63,11 @@ def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object
     check_weights(path, within, sizes)
     names = _texts(path) if runs.is_pickled(path, within) else read_header(path, within)[0]
     layout = FAMILIES.get(sizes.model_type)
-    own = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
+    own_heads = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
     return frozenset(
         capability
         for capability, head in PATTERNS.items()
-        if any(head.match(name) or name.startswith(own.get(capability) or "\0") for name in names)
+        if any(head.match(name) or name.startswith(own_heads.get(capability) or "\0") for name in names)
     )
 
 

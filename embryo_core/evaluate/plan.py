@@ -48,10 +48,10 @@ class MetricPlan:
 
     def dataset(self) -> results.DatasetId:
         """Return the identity of the data, which distinguishes these results from those of other data."""
-        own = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
+        options = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
         if self.source.second:
-            own[f"{self.metric.second}_sha256"] = self.source.second.sha256
-        return {"data": self.source.path.name, "sha256": self.source.sha256, "limit": self.source.limit, **own}
+            options[f"{self.metric.second}_sha256"] = self.source.second.sha256
+        return {"data": self.source.path.name, "sha256": self.source.sha256, "limit": self.source.limit, **options}
 
 
 def plan_evaluation(
@@ -89,10 +89,10 @@ def plan_evaluation(
     needed = {name for plan in plans for name in plan.metric.sources}
     opened = {name: corpora.open_source(data[name], limit) for name in needed}
     for plan in plans:
-        own = {option.name: options.get(option.name, option.default) for option in plan.metric.options}
+        options_of_metric = {option.name: options.get(option.name, option.default) for option in plan.metric.options}
         second = opened[plan.metric.second] if plan.metric.second else None
         first = replace(opened[plan.metric.source], limit=limit if plan.metric.limited else None)
-        plan.source = replace(first, options=own, second=second)
+        plan.source = replace(first, options=options_of_metric, second=second)
         _check_existing_results(run, plan, done[plan.metric.name], overwrite)
     return plans, report
 
@@ -117,8 +117,10 @@ def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> li
             raise CorpusError(unknown("data", name, [f"{one}:NAME" for one in with_variants] if colon else sources))
         if colon:
             variants.append(with_variants[base].variant(variant))
-    own = {metric.name for metric in variants}
-    chosen = metrics.METRICS if names is None else metrics.get_metrics(name for name in names if name not in own)
+    variant_names = {metric.name for metric in variants}
+    chosen = (
+        metrics.METRICS if names is None else metrics.get_metrics(name for name in names if name not in variant_names)
+    )
     return [*chosen, *variants]
 
 

@@ -55,13 +55,13 @@ def acquisition(
     """
     shown = [run for run in runs if axis.supports(run)]
     seeds, single = designs(shown), compare.acquisitions(shown, metric, groups, rule)
-    names = {line: [run.name for run in own] for line, own in seeds.items()}
+    names = {line: [run.name for run in runs_of_line] for line, runs_of_line in seeds.items()}
     table = compare.average_acquisitions(single, names)
     table["group"] = table["group"].map(label)
     if table["onset"].isna().all():
         floor = "chance" if rule == "chance" else "0"
         raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
-    table["before"] = _evaluated_before(table, {line: own[0] for line, own in seeds.items()}, metric)
+    table["before"] = _evaluated_before(table, {line: runs_of_line[0] for line, runs_of_line in seeds.items()}, metric)
     lines = {line: axis.for_run(seeds[line][0], runs) for line in table["run"].unique()}
     drawn = [run for line in lines for run in seeds[line]]
     return make_figure(
@@ -72,7 +72,7 @@ def acquisition(
         table.assign(metric=[measured_as(seeds[line][0], metric) for line in table["run"]]),
         _caption(table, rule, describe_seeds({line: len(seeds[line]) for line in lines}, single, names), unit),
         metric,
-        missing=tuple(run.name for line, own in seeds.items() if line not in lines for run in own),
+        missing=tuple(run.name for line, runs_of_line in seeds.items() if line not in lines for run in runs_of_line),
     )
 
 
@@ -88,11 +88,11 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
 def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """Return `compare.agreements` of designs with each other and with the paper, and of seeds of one design."""
     shown = [run for run in runs if axis.supports(run)]
-    names = {line: [run.name for run in own] for line, own in designs(shown).items()}
+    names = {line: [run.name for run in runs_of_line] for line, runs_of_line in designs(shown).items()}
     single = compare.acquisitions(shown, metric, groups, rule)
-    between = compare.agreements(compare.average_acquisitions(single, names))
+    agreements = compare.agreements(compare.average_acquisitions(single, names))
     within = compare.seed_agreements(single, names.values())
-    return pd.concat([between, within], ignore_index=True) if len(within) else between
+    return pd.concat([agreements, within], ignore_index=True) if len(within) else agreements
 
 
 def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> str:
@@ -195,8 +195,8 @@ def _add_intervals(
     if rows.empty:
         return
     name = style.escape_text(rows["run"].iloc[0])
-    own = style.PALETTE[i % len(style.PALETTE)] if runs > 1 else style.GREY
-    colours = [style.GROUPS.get(group, own) for group in rows["group"]]
+    colour_of_run = style.PALETTE[i % len(style.PALETTE)] if runs > 1 else style.GREY
+    colours = [style.GROUPS.get(group, colour_of_run) for group in rows["group"]]
     for row, height, colour in zip(rows.itertuples(), heights, colours, strict=True):
         ends = [getattr(row, "before", row.earliest), row.onset if pd.isna(row.latest) else row.latest]
         line = {"color": style.with_opacity(colour, 0.45), "width": 3}

@@ -34,9 +34,9 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
 
     It compares other runs if this run's order is unknown; `agreements` come from `compare.agreements`.
     """
-    known = agreements.dropna(subset="rho")
-    own = known[known["first"] == run]
-    rows = known if own.empty else own
+    ranked = agreements.dropna(subset="rho")
+    with_run = ranked[ranked["first"] == run]
+    rows = ranked if with_run.empty else with_run
     with_runs = rows[rows["second"] != PAPER]
     rows = rows if with_runs.empty else with_runs
     if rows.empty:
@@ -123,24 +123,26 @@ def title_of(choices: Sequence[str]) -> str:
 def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figure:
     """Return the figure of accuracies of the designs that differ in these choices, minus those of the first run."""
     seeds = designs(runs)
-    own, first = next(iter(seeds.items()))
+    first_name, first = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]
     drawn = [*first, *(run for name in names for run in seeds[name])]
-    known = {name: [run.name for run in seeds[name]] for name in (own, *names)}
+    known = {name: [run.name for run in seeds[name]] for name in (first_name, *names)}
     rows = design_table(compare.designs(drawn), known).set_index("row")
-    changes = {name: "; ".join(f"{row}: {rows[own][row]} → {rows[name][row]}" for row in choices) for name in names}
+    changes = {
+        name: "; ".join(f"{row}: {rows[first_name][row]} → {rows[name][row]}" for row in choices) for name in names
+    }
     parts = [compare.differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
-    table = pd.concat(parts, ignore_index=True).assign(minus=own)
+    table = pd.concat(parts, ignore_index=True).assign(minus=first_name)
     if table["difference"].isna().all():
         raise FigureError("These runs share no measure at any step.")
     masked = {name: kinds for name in known if (kinds := rows[name][MASKED_PIECES]) != UNKNOWN}
     return make_figure(
         drawn,
         "-".join([runs[0].name, *choices]).replace(" ", "-"),
-        f"{title_of(choices)} (accuracy minus that of {own})",
+        f"{title_of(choices)} (accuracy minus that of {first_name})",
         plot_differences(table, {name: seeds[name][0].step_unit for name in names}),
         table,
-        describe_differences(choices, own, table, {name: len(seeds[name]) for name in known}, masked),
+        describe_differences(choices, first_name, table, {name: len(seeds[name]) for name in known}, masked),
     )
 
 
@@ -153,8 +155,10 @@ def describe_differences(
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
-    known = table.dropna(subset="difference")
-    lacking = known[(known["seeds_first"] < seeds[first]) | (known["seeds_second"] < known["run"].map(seeds))]
+    compared = table.dropna(subset="difference")
+    lacking = compared[
+        (compared["seeds_first"] < seeds[first]) | (compared["seeds_second"] < compared["run"].map(seeds))
+    ]
     fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in lacking.itertuples()]
     steps = table["step_second"].dropna().astype(int)
     at = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
@@ -188,8 +192,8 @@ def describe_differences(
 
 def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
     """Plot an interval for each row and run of `compare.differences`; `units` has the unit of each run's steps."""
-    known = table.dropna(subset="difference")
-    rows = known.assign(**POINTS * known[["difference", "low", "high"]].astype(float))
+    compared = table.dropna(subset="difference")
+    rows = compared.assign(**POINTS * compared[["difference", "low", "high"]].astype(float))
     texts = [_describe_difference(row, name_step(int(row.step_second), units[row.run])) for row in rows.itertuples()]
     rows = rows.assign(text=texts).rename(columns={"measure": "row", "difference": "value"})
     figure = plot_rows(rows, "difference, percentage points")

@@ -163,11 +163,11 @@ def _plot_category(
     panels: bool,
 ) -> Iterator[tuple[Line, go.Figure]]:
     """Yield each line that has this category, with its curve and band, broken at its gaps."""
-    there = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
-    texts = _hover_texts(there, curves, category)
+    rows_of_line = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
+    texts = _hover_texts(rows_of_line, curves, category)
     along = lines[0].axis.values(steps)
     size, label = curves.emphasis.get(category, 1.0), style.escape_text(curves.label(category))
-    for line, rows in there.items():
+    for line, rows in rows_of_line.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
         colour, symbol, opacity = _look(lines.index(line), lines, look, panels)
         name = label if len(lines) == 1 else f"{label}, {style.escape_text(line.name)}"
@@ -177,7 +177,7 @@ def _plot_category(
             band = "± standard error of seeds" if line.seeds > 1 else curves.band
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
         before = np.searchsorted(np.asarray(along), np.asarray(x), side="right") - 1
-        at = np.asarray(steps)[np.maximum(before, 0)].tolist()
+        step_before = np.asarray(steps)[np.maximum(before, 0)].tolist()
         smoothing.add_curve(
             figure,
             x,
@@ -187,7 +187,9 @@ def _plot_category(
             colour,
             line={"width": 2.2 * size},
             marker={"symbol": symbol, "size": size * marker},
-            customdata=np.array([[category, *point] for point in zip(at, texts[line], strict=True)], dtype=object),
+            customdata=np.array(
+                [[category, *point] for point in zip(step_before, texts[line], strict=True)], dtype=object
+            ),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
         line.axis.set_curves(figure)
@@ -226,12 +228,12 @@ def _plot_baselines(
 
     Baselines of a single run with many categories, or of a single step, are strokes at the right end.
     """
-    there = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
-    there = {line: rows for line, rows in there.items() if len(rows)}
-    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in there.values())])
-    shared = len(there) > 1 and np.ptp(levels) == 0
+    rows_of_line = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
+    rows_of_line = {line: rows for line, rows in rows_of_line.items() if len(rows)}
+    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in rows_of_line.values())])
+    shared = len(rows_of_line) > 1 and np.ptp(levels) == 0
     traces = []
-    for line, rows in there.items():
+    for line, rows in rows_of_line.items():
         stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
         shown = rows.iloc[-1:] if stroke else rows
         colour, _, opacity = (look[0], "", 1.0) if shared else _look(lines.index(line), lines, look, panels)
@@ -265,21 +267,26 @@ def _stroke(colour: str) -> dict[str, Any]:
 # === Hover texts ===
 
 
-def _hover_texts(there: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+def _hover_texts(rows_of_line: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
     """Return the text of each point: each run's value nearest to it on the axis, the point's own run in bold."""
     label = f"<b>{style.escape_text(curves.label(category))}</b>"
-    words = {line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()] for line, rows in there.items()}
-    if len(there) == 1:
-        return {line: [f"{label}<br>{text}" for text in own] for line, own in words.items()}
-    scaled = np.log if next(iter(there)).axis.scale == "log" else np.asarray
-    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in there.items()}
-    names = {line: style.escape_text(line.name) for line in there}
+    words = {
+        line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()]
+        for line, rows in rows_of_line.items()
+    }
+    if len(rows_of_line) == 1:
+        return {line: [f"{label}<br>{text}" for text in texts_of_line] for line, texts_of_line in words.items()}
+    scaled = np.log if next(iter(rows_of_line)).axis.scale == "log" else np.asarray
+    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in rows_of_line.items()}
+    names = {line: style.escape_text(line.name) for line in rows_of_line}
     texts = {}
-    for line in there:
-        near = {one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in there}
+    for line in rows_of_line:
+        nearest = {
+            one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in rows_of_line
+        }
         shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
         texts[line] = [
-            f"{label}<br>" + "<br>".join(f"{shown[one]}, {words[one][near[one][point]]}" for one in there)
+            f"{label}<br>" + "<br>".join(f"{shown[one]}, {words[one][nearest[one][point]]}" for one in rows_of_line)
             for point in range(len(positions[line]))
         ]
     return texts
@@ -287,12 +294,12 @@ def _hover_texts(there: Mapping[Line, pd.DataFrame], curves: Curves, category: s
 
 def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
     value, low, high = (f"{one:{curves.decimals}}".replace("%", " %") for one in (row.value, row.low, row.high))
-    between = "" if pd.isna(row.low) else f" ({low} to {high})"
+    interval = "" if pd.isna(row.low) else f" ({low} to {high})"
     unit = f" {curves.unit}" if curves.unit else ""
     n = "" if pd.isna(row.n) else f", n = {int(row.n):,}{unit}"
     if seeds := int(getattr(row, "seeds", 0)):
         n += f", mean of {quantity(seeds, 'seed')}"
-    return f"{axis.name_step(int(row.step))}: {value}{between}{n}"
+    return f"{axis.name_step(int(row.step))}: {value}{interval}{n}"
 
 
 # === Legend, axes, marks ===
@@ -318,7 +325,7 @@ def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
 def same_changes(lines: Sequence[Line]) -> bool:
     """Return whether training changed in the same way at the same places of the axis in all runs."""
     places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
-    return all(own == places[0] for own in places)
+    return all(places_of_line == places[0] for places_of_line in places)
 
 
 def _finish(

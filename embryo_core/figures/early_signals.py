@@ -44,8 +44,8 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
     table = compare.early_signals({run.name: _values(run) for run in runs}, measure)
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
-    own = axis.for_run(runs[0], runs)
-    plot = plot_curves([Line(measure, own, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
+    step_axis = axis.for_run(runs[0], runs)
+    plot = plot_curves([Line(measure, step_axis, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
     hidden = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_SHOWN:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)
     caption = Caption(
@@ -63,7 +63,7 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
         else "",
     )
     name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
-    said = _headline(table[table["task"] == measure], measure, own)
+    said = _headline(table[table["task"] == measure], measure, step_axis)
     return make_figure(runs, name, f"Early signals: {measure}", plot, table, caption, headline=said)
 
 
@@ -74,27 +74,27 @@ def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
     """
 
     def unclear(task: str) -> tuple[bool, float, float]:
-        own = table[table["task"] == task]
-        since = held_from(own["step"].to_numpy(), own["rho"], STRONG)
-        return task != measure, float("inf") if since is None else since, -own["rho"].mean()
+        rows_of_task = table[table["task"] == task]
+        since = held_from(rows_of_task["step"].to_numpy(), rows_of_task["rho"], STRONG)
+        return task != measure, float("inf") if since is None else since, -rows_of_task["rho"].mean()
 
     ordered = sorted(table["task"].unique(), key=unclear)
     again = table.pivot(index="task", columns="step", values="rho").loc[ordered].duplicated()
     return [*again.index[~again], *again.index[again]]
 
 
-def _headline(own: pd.DataFrame, measure: str, axis: StepAxis) -> str:
+def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
     """Return a sentence on when the order by a measure comes close to the final one; "" for a single step."""
-    step = held_from(own["step"].to_numpy(), own["rho"], STRONG)
-    if step is None or len(own) < 2:
+    step = held_from(rows["step"].to_numpy(), rows["rho"], STRONG)
+    if step is None or len(rows) < 2:
         return ""
-    if step == own["step"].iloc[-1]:
-        before = axis.step_in_unit(int(own["step"].iloc[-2]))
+    if step == rows["step"].iloc[-1]:
+        before = axis.step_in_unit(int(rows["step"].iloc[-2]))
         return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {STRONG}."
-    at = own.set_index("step").loc[step]
+    at_step = rows.set_index("step").loc[step]
     return (
-        f"From {axis.step_in_unit(step)} on, {measure} ranks the {at['n']:.0f} runs almost as at the end: rank "
-        f"correlation at least {STRONG}, {percent(at['agree'], 0)} of {at['pairs']:.0f} pairs in their final order."
+        f"From {axis.step_in_unit(step)} on, {measure} ranks the {at_step['n']:.0f} runs almost as at the end: rank "
+        f"correlation at least {STRONG}, {percent(at_step['agree'], 0)} of {at_step['pairs']:.0f} pairs in their final order."
     )
 
 

@@ -108,8 +108,8 @@ def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[flo
 def _categories(figure: go.Figure, axis: str) -> list[str]:
     """Return the names along a vertical axis, in the order of the traces; empty for an axis of numbers."""
     short = axis.replace("axis", "")
-    own = [trace.y for trace in figure.data if (trace.yaxis or "y") == short and trace.y is not None]
-    return list(dict.fromkeys(name for names in own for name in names if isinstance(name, str)))
+    values = [trace.y for trace in figure.data if (trace.yaxis or "y") == short and trace.y is not None]
+    return list(dict.fromkeys(name for names in values for name in names if isinstance(name, str)))
 
 
 def _break_title(file: dict[str, Any], width: float) -> int:

@@ -218,19 +218,19 @@ def plot_comparisons(table: pd.DataFrame) -> go.Figure:
 
 def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
     for side, (colour, symbol) in SIDES.items():
-        own = rows[rows["side"] == side]
-        if own.empty:
+        rows_of_side = rows[rows["side"] == side]
+        if rows_of_side.empty:
             continue
         plot.add_scatter(
-            x=own["value"],
-            y=own["comparison"].map(style.escape_text),
-            error_x=error_bar(own["value"], own["low"], own["high"], colour),
+            x=rows_of_side["value"],
+            y=rows_of_side["comparison"].map(style.escape_text),
+            error_x=error_bar(rows_of_side["value"], rows_of_side["low"], rows_of_side["high"], colour),
             mode="markers",
             marker={"color": colour, "symbol": symbol, "size": 9},
             name=side,
             legendgroup=side,
             showlegend=not any(trace.name == side for trace in plot.data),
-            customdata=own[["low", "high", "n"]],
+            customdata=rows_of_side[["low", "high", "n"]],
             hovertemplate="%{y}<br>%{x:.3~f} (%{customdata[0]:.3~f} to %{customdata[1]:.3~f}), "
             "n = %{customdata[2]:,}<extra></extra>",
             row=i,

@@ -117,9 +117,9 @@ def task_table(
     `now` is the score at a step, `best` the step of the highest score; the last two are the steps in `reached`.
     """
     rows = []
-    for task, own in scores.groupby("task", sort=False):
-        by_step = own.set_index("step")["value"]
-        last = own.iloc[-1]
+    for task, scores_of_task in scores.groupby("task", sort=False):
+        by_step = scores_of_task.set_index("step")["value"]
+        last = scores_of_task.iloc[-1]
         rows.append(
             {
                 "task": task_label(task),
@@ -129,7 +129,7 @@ def task_table(
                 "best": int(by_step.idxmax()),
                 "control": last["control"],
                 "n": int(last["n"]),
-                "seeds": int(own["seeds"].max()),
+                "seeds": int(scores_of_task["seeds"].max()),
                 **{share: _with_interval(one, axis) for share, one in zip(("95 %", "99 %"), reached.get(task, ()))},
             }
         )
@@ -179,8 +179,8 @@ def associations(scores: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
     fewer than four steps in common with it are left out.
     """
     rows = []
-    for task, own in scores.groupby("task", sort=False):
-        both = own[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
+    for task, scores_of_task in scores.groupby("task", sort=False):
+        both = scores_of_task[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
         if len(both) < MIN_ITEMS:
             continue
         agreement, most = rank_agreement(both["value"], both["value_masked"]), both["value"].value_counts().max()

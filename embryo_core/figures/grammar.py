@@ -80,8 +80,8 @@ def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFra
 def _rows_of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
     """Return the rows of a set and of its groups at one level."""
     groups = scores["group"].astype(str)
-    own = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
-    return scores.loc[own, ["group", "step", "value", "n"]].sort_values(["group", "step"], ignore_index=True)
+    is_of_set = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
+    return scores.loc[is_of_set, ["group", "step", "value", "n"]].sort_values(["group", "step"], ignore_index=True)
 
 
 def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
@@ -93,16 +93,19 @@ def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
     step). Rows without an onset come last, sorted by their last value. Raises ResultsError.
     """
     table = accuracy_table(run, pairs)
-    rows = [_shape(run, str(group), own) for group, own in table[table["group"] != pairs].groupby("group")]
+    rows = [
+        _shape(run, str(group), rows_of_group)
+        for group, rows_of_group in table[table["group"] != pairs].groupby("group")
+    ]
     shapes = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
     return shapes.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
 
 
-def _shape(run: Run, group: str, own: pd.DataFrame) -> dict[str, Any]:
-    """Return the row of one paradigm; `own` has its accuracies."""
+def _shape(run: Run, group: str, rows: pd.DataFrame) -> dict[str, Any]:
+    """Return the row of one paradigm; `rows` has its accuracies."""
     _, phenomenon, paradigm = group.split("/")
-    steps, values, last = own["step"].to_numpy(), own["value"].to_numpy(), own.iloc[-1]
-    onset = curves.onset(steps, values, own["n"], floor=CHANCE)
+    steps, values, last = rows["step"].to_numpy(), rows["value"].to_numpy(), rows.iloc[-1]
+    onset = curves.onset(steps, values, rows["n"], floor=CHANCE)
     pairs = results.read_pairs(run, group)
     difference = (pairs["good"] - pairs["bad"]).to_numpy()
     right = pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([pairs["pair"], pairs["step"]]).first()

@@ -71,8 +71,8 @@ def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
 
     def read(run: Run) -> pd.DataFrame:
         table = results.read_pairs(run, paradigm)
-        own = table[table["pair"] == number]
-        return own.assign(difference=own["good"] - own["bad"], none=0.0)
+        scores = table[table["pair"] == number]
+        return scores.assign(difference=scores["good"] - scores["bad"], none=0.0)
 
     def caption(table: pd.DataFrame) -> Caption:
         right = float((table["difference"] > 0).mean())
@@ -90,18 +90,18 @@ def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
 
 def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) -> Figure:
     """Return the figure of a pair's difference by word at a step, from the table of `pair_sentences.score_words`."""
-    own = table[table["step"] == step]
-    if own.empty:
+    at_step = table[table["step"] == step]
+    if at_step.empty:
         raise FigureError(f"The words of this pair were not scored at {name_step(step, run.step_unit)}.")
-    own = own.assign(difference=own["good_score"] - own["bad_score"])
-    most = own.loc[own["difference"].abs().idxmax()]
-    total = own["difference"].sum()
+    at_step = at_step.assign(difference=at_step["good_score"] - at_step["bad_score"])
+    most = at_step.loc[at_step["difference"].abs().idxmax()]
+    total = at_step["difference"].sum()
     return make_figure(
         [run],
         f"{run.name}-grammar-words",
         f"{group_label(paradigm)}, pair {number}: words at {name_step(step, run.step_unit)}",
-        _plot_words(own),
-        own,
+        _plot_words(at_step),
+        at_step,
         Caption(
             f"“{_named(most)}” differs most: {most['difference']:+.2f} nats of {total:+.2f} in the whole sentence.",
             "Each bar: the log probability of the good sentence's words at a place minus the bad one's. Words that "
@@ -117,8 +117,8 @@ def _named(row: Mapping[str, str]) -> str:
     return good if good == bad else f"{good or '–'} / {bad or '–'}"
 
 
-def _plot_words(own: pd.DataFrame) -> go.Figure:
-    rows = own.to_dict("records")
+def _plot_words(words: pd.DataFrame) -> go.Figure:
+    rows = words.to_dict("records")
     names = [style.escape_text(_named(row)) for row in rows]
     texts = [
         f"<b>{name}</b><br>good {row['good_score']:.2f}, bad {row['bad_score']:.2f}: {row['difference']:+.2f} nats"
@@ -126,13 +126,13 @@ def _plot_words(own: pd.DataFrame) -> go.Figure:
     ]
     figure = go.Figure(
         go.Bar(
-            x=own["place"],
-            y=own["difference"],
-            marker={"color": np.where(own["difference"] >= 0, style.BLUE, style.VERMILION)},
+            x=words["place"],
+            y=words["difference"],
+            marker={"color": np.where(words["difference"] >= 0, style.BLUE, style.VERMILION)},
             text=texts,
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         )
     )
     style.finish(figure, "good − bad (nats)", height=300, legend=False)
-    return style.set_axes(figure, "x", tickvals=own["place"].tolist(), ticktext=names)
+    return style.set_axes(figure, "x", tickvals=words["place"].tolist(), ticktext=names)

@@ -139,19 +139,19 @@ def _rows(run: Run, name: str) -> pd.DataFrame:
 def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
     """Return the page's headline: how a head's pattern changed from the first step to the last."""
     rows = _rows(run, what)
-    own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
-    if own.empty:
+    rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
+    if rows_of_head.empty:
         return ""
-    first, last, pattern = own.iloc[0], own.iloc[-1], PATTERNS[what]
+    first, last, pattern = rows_of_head.iloc[0], rows_of_head.iloc[-1], PATTERNS[what]
     name = pattern.label[:1].lower() + pattern.label[1:]
-    at = [axis.step_in_unit(int(step)) for step in (first["step"], last["step"])]
+    ends = [axis.step_in_unit(int(step)) for step in (first["step"], last["step"])]
     where = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
     if what not in WEIGHTS:
-        said = f"{where}, {name}: {pattern.write(last['value'])} at {at[1]}"
-        return f"{said}, {pattern.write(first['value'])} at {at[0]}." if len(own) > 1 else f"{said}."
+        said = f"{where}, {name}: {pattern.write(last['value'])} at {ends[1]}"
+        return f"{said}, {pattern.write(first['value'])} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
     to = f"the {name}" if name.endswith("token") else name.rpartition(": ")[2]
-    said = f"{where}: {percent(last['value'], 0)} of its attention goes to {to} at {at[1]}"
-    return f"{said}, {percent(first['value'], 0)} at {at[0]}." if len(own) > 1 else f"{said}."
+    said = f"{where}: {percent(last['value'], 0)} of its attention goes to {to} at {ends[1]}"
+    return f"{said}, {percent(first['value'], 0)} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
 
 
 # === Plots: layer by head ===
@@ -226,20 +226,20 @@ def plot_heads(
         of_layer = rows[rows["layer"] == layer]
         others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
         _add_others(figure, others, what, axis, f"layer {layer}", colour)
-    own = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
+    rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
     smoothing.add_curve(
         figure,
-        axis.values(own["step"]),
-        own,
+        axis.values(rows_of_head["step"]),
+        rows_of_head,
         "value",
         f"layer {chosen[0]}, head {chosen[1]}",
         CHOSEN,
         line={"width": 3.5},
         marker={"size": 7},
-        customdata=_described(own, what),
+        customdata=_described(rows_of_head, what),
         hovertemplate=_hover(axis),
     )
-    _mark_appearance(figure, own, change, base, axis)
+    _mark_appearance(figure, rows_of_head, change, base, axis)
     axis.draw(figure, sorted(set(rows["step"])))
     figure.update_yaxes(tickformat=PATTERNS[what].tickformat, rangemode="normal" if PATTERNS[what].falls else "tozero")
     return style.finish(figure, PATTERNS[what].axis, height=420)
@@ -271,16 +271,16 @@ def _described(rows: pd.DataFrame, what: str) -> list[list[Any]]:
 
 
 def _mark_appearance(
-    figure: go.Figure, own: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
+    figure: go.Figure, rows_of_head: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
     """Draw the level at which the pattern counts as present, and the step at which it appears in the chosen head."""
-    least = level(change, own["value"].iloc[0], base)
-    first = axis.step_in_unit(int(own["step"].iloc[0]))
+    threshold = level(change, rows_of_head["value"].iloc[0], base)
+    first = axis.step_in_unit(int(rows_of_head["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"
-    figure.add_hline(y=least, line=style.DASHED, annotation_text=name, annotation_position="top left")
-    since = appearance(own, change, base)
+    figure.add_hline(y=threshold, line=style.DASHED, annotation_text=name, annotation_position="top left")
+    since = appearance(rows_of_head, change, base)
     if since is not None:
-        value = own.loc[own["step"] == since, "value"]
+        value = rows_of_head.loc[rows_of_head["step"] == since, "value"]
         marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
         text = f"present since {axis.step_in_unit(int(since))}"
         figure.add_scatter(

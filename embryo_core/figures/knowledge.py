@@ -92,9 +92,9 @@ def default_relations(table: pd.DataFrame) -> list[str]:
     """Return the default relations: all together, and the six learned ones with the largest rise."""
     by_relation = list(table[table["relation"] != ALL].groupby("relation"))
     rises = {
-        name: own["value"].max() - own["value"].iloc[0]
-        for name, own in by_relation
-        if curves.classify_curve(own["value"], own["n"]) != NEVER
+        name: rows["value"].max() - rows["value"].iloc[0]
+        for name, rows in by_relation
+        if curves.classify_curve(rows["value"], rows["n"]) != NEVER
     }
     return [ALL, *sorted(rises, key=rises.__getitem__, reverse=True)[:6]]
 
@@ -208,7 +208,9 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
     """Return a comparison of the last precision at 1 with its baseline; `without` is the table over unnamed facts."""
-    ends = pd.concat([own[own["relation"] == ALL].sort_values("step").tail(1) for own in (table, without)])
+    ends = pd.concat(
+        [table_of[table_of["relation"] == ALL].sort_values("step").tail(1) for table_of in (table, without)]
+    )
     every, others = ends.iloc[0], ends.iloc[-1]
     at = name_step(int(every["step"]), run.step_unit)
     compared = (

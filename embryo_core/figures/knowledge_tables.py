@@ -64,7 +64,7 @@ def summarize_relations(
     table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
     table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
     table["without"] = without.groupby("relation")["value"].last()
-    table["history"] = pd.Series({name: curves.classify_curve(own["value"], own["n"]) for name, own in by_relation})
+    table["history"] = pd.Series({name: curves.classify_curve(rows["value"], rows["n"]) for name, rows in by_relation})
     counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)
     table = table.join(counts).fillna(dict.fromkeys(curves.HISTORIES, 0)).astype(dict.fromkeys(curves.HISTORIES, int))
     table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)

@@ -57,7 +57,8 @@ def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
 
     def caption(rows: pd.DataFrame) -> Caption:
         counts = ", ".join(
-            f"{count_range(own['n'])} ({KINDS[kind][0]})" for kind, own in rows.groupby("kind", sort=False)
+            f"{count_range(rows_of_kind['n'])} ({KINDS[kind][0]})"
+            for kind, rows_of_kind in rows.groupby("kind", sort=False)
         )
         return Caption(
             "The model's answers when the facts that it gets right at a step are asked in other ways.",

@@ -57,21 +57,21 @@ def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ..
     if owner is None:
         raise FigureError(f"None of {', '.join(run.name for run in runs)} has pieces beyond those that it began with.")
     tokenizer = load_tokenizer(owner)
-    tables = {run: own for run in runs if len(own := accuracy_table(run, metric, groups, tokenizer))}
+    tables = {run: table for run in runs if len(table := accuracy_table(run, metric, groups, tokenizer))}
     if not tables:
         raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
-    whole = {run: own[own["group"] == ALL].set_index("words")["value"] for run, own in tables.items()}
+    whole = {run: table[table["group"] == ALL].set_index("words")["value"] for run, table in tables.items()}
     right = [
-        f"{run.name} gets {percent(own[NEW])} right"
-        + (f" ({percent(own[OTHER])} of all others)" if OTHER in own else "")
-        for run, own in whole.items()
+        f"{run.name} gets {percent(table[NEW])} right"
+        + (f" ({percent(table[OTHER])} of all others)" if OTHER in table else "")
+        for run, table in whole.items()
     ]
-    frame = pd.concat([own.assign(run=run.name) for run, own in tables.items()], ignore_index=True)
+    frame = pd.concat([table.assign(run=run.name) for run, table in tables.items()], ignore_index=True)
     rows = frame.assign(row=frame["group"] + ", " + frame["words"])
     order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW, OTHER)]
     rows = rows.sort_values("row", key=lambda names: names.map(order.index), kind="stable")
     steps = ", ".join(
-        f"{run.name} at {name_step(int(own['step'].iloc[0]), run.step_unit)}" for run, own in tables.items()
+        f"{run.name} at {name_step(int(table['step'].iloc[0]), run.step_unit)}" for run, table in tables.items()
     )
     return make_figure(
         [*tables],

@@ -49,8 +49,8 @@ def plain(task: str) -> str:
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for others."""
     tasks = list(dict.fromkeys(tasks))
-    own = [task for task in tasks if task not in STYLES]
-    turn = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own)}
+    own_tasks = [task for task in tasks if task not in STYLES]
+    turn = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own_tasks)}
     return {task: STYLES.get(task) or turn[task] for task in tasks}
 
 

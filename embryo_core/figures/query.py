@@ -204,12 +204,12 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
     for i, (token, role) in enumerate(_in_order(curves, by_answer)):
         colour, dash = MARKED[role] if role else (shared.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
-        own, final = {name: values[rows] for name, values in numbers.items()}, is_final[rows[0]]
+        values_of_answer, final = {name: values[rows] for name, values in numbers.items()}, is_final[rows[0]]
         full = style.SYMBOLS[i % len(style.SYMBOLS)]
         symbols = [full if is_exact else f"{full}-open" for is_exact in exact[rows]]
         drawn = smoothing.curve(
             x[rows],
-            own,
+            values_of_answer,
             column,
             style.escape_text(f"{token} ({role})" if role else token),
             colour,
@@ -222,8 +222,8 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
             "rank %{customdata[3]}<extra></extra>",
         )
         traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
-        if final and len(set(own["step"])) > 1:  # one step does not show when the answer began to lead
-            traces += _stars(own, column, lead, axis, colour)
+        if final and len(set(values_of_answer["step"])) > 1:  # one step does not show when the answer began to lead
+            traces += _stars(values_of_answer, column, lead, axis, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
         look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
         traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})

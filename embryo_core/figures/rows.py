@@ -44,16 +44,16 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     names, heights, plot = list(dict.fromkeys(table["row"])), places(table), go.Figure()
     if "text" not in table:
         table = table.assign(text=[*map(_describe, table.itertuples())])
-    for i, (run, own) in enumerate(table.groupby("run", sort=False)):
+    for i, (run, rows) in enumerate(table.groupby("run", sort=False)):
         colour = style.PALETTE[i % len(style.PALETTE)]
         plot.add_scatter(
-            x=own["value"],
-            y=heights[own.index],
-            error_x=error_bar(own["value"], own["low"], own["high"], colour),
+            x=rows["value"],
+            y=heights[rows.index],
+            error_x=error_bar(rows["value"], rows["low"], rows["high"], colour),
             mode="markers",
             name=style.escape_text(str(run)),
             marker={"size": 10, "symbol": style.run_look(i)[0], "color": colour},
-            text=own["text"],
+            text=rows["text"],
             hovertemplate="%{text}<extra></extra>",
         )
     plot.add_vline(x=0, line=style.DASHED)

@@ -87,5 +87,5 @@ def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
             if trace[name] is not None:
                 trace[name] = np.insert(np.asarray(trace[name], object), cuts, value, axis=0)
         for name in OF_MARKERS:
-            if isinstance(own := trace.marker[name], list | tuple | np.ndarray):
-                trace.marker[name] = np.insert(np.asarray(own), cuts, [own[place] for place in cuts])
+            if isinstance(values := trace.marker[name], list | tuple | np.ndarray):
+                trace.marker[name] = np.insert(np.asarray(values), cuts, [values[place] for place in cuts])

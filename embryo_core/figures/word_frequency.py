@@ -61,14 +61,14 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
     if distance_table(run).empty:
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
 
-    own = axis.for_run(run, runs)
+    step_axis = axis.for_run(run, runs)
 
     def caption(table: pd.DataFrame) -> Caption:
         whole = table[table["group"] == ALL].reset_index(drop=True)
         nearest, half = whole.loc[whole["value"].idxmin()], whole[whole["below"] >= 0.5]
-        then = f"from {own.step_in_unit(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
+        then = f"from {step_axis.step_in_unit(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
         return Caption(
-            f"Words are nearest to their frequency at {own.step_in_unit(int(nearest['step']))}, by "
+            f"Words are nearest to their frequency at {step_axis.step_in_unit(int(nearest['step']))}, by "
             f"{nearest['value']:.1f} bits on average; {then}, context makes half of them significantly less surprising "
             f"({percent(whole['below'].iloc[-1], 0)} at the end).",
             f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "

@@ -75,18 +75,18 @@ def age_table(run: Run) -> pd.DataFrame:
     rows = table.iloc[ends - 1][["word", "category", "n", "pieces", "age", "concreteness", "chance"]]
     rows = rows.rename(columns={"age": "children"}).reset_index(drop=True)
     rows = rows.assign(first=surprisal[starts], lowest=np.minimum.reduceat(surprisal, starts))
-    known = np.unique(steps)
-    whole = ends - starts == len(known)
-    whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
+    evaluated = np.unique(steps)
+    is_whole = ends - starts == len(evaluated)
+    is_whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
     each = table["occurrences"].tolist()
     curves_of = [  # per word, the surprisals [S, n] of its occurrences at every step
         np.frombuffer(b"".join(each[start:end]), "<f2").astype(float).reshape(end - start, -1)
-        for start, end in zip(starts[whole], ends[whole], strict=True)
+        for start, end in zip(starts[is_whole], ends[is_whole], strict=True)
     ]
-    found = find_ages(known.tolist(), curves_of, rows["chance"].to_numpy()[whole])
-    estimates = {"age": found.step, "earliest": found.earliest, "latest": found.latest}
-    estimates |= {name: getattr(found.fits, name) for name in FITTED}
-    rows = rows.join(pd.DataFrame({**estimates, "why": found.reasons}, np.flatnonzero(whole)))
+    ages = find_ages(evaluated.tolist(), curves_of, rows["chance"].to_numpy()[is_whole])
+    estimates = {"age": ages.step, "earliest": ages.earliest, "latest": ages.latest}
+    estimates |= {name: getattr(ages.fits, name) for name in FITTED}
+    rows = rows.join(pd.DataFrame({**estimates, "why": ages.reasons}, np.flatnonzero(is_whole)))
     rows["why"] = rows["why"].fillna(PARTLY)
     rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
     counts = _counts(run)
@@ -262,7 +262,7 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
         )
 
     name, title = f"word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
-    figure = curves_figure(runs, axis, lambda own: curve_table(own, word), BITS, name, title, caption, METRIC)
+    figure = curves_figure(runs, axis, lambda one_run: curve_table(one_run, word), BITS, name, title, caption, METRIC)
     if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
         return _with_fit(figure, run, axis, word)
     return figure
@@ -270,8 +270,8 @@ def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
 
 def _row(run: Run, word: str) -> pd.Series:
     table = age_table(run)
-    own = table[table["word"] == word]
-    return own.iloc[0] if len(own) else pd.Series(dict.fromkeys(table.columns))
+    rows = table[table["word"] == word]
+    return rows.iloc[0] if len(rows) else pd.Series(dict.fromkeys(table.columns))
 
 
 def describe_estimate(row: Any, axis: StepAxis) -> str:
@@ -292,13 +292,13 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 
 def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
     """Add the sigmoid, the age and the surprisals without context to a word's curve, in plot and table."""
-    row, own = _row(run, word), axis.for_run(run)
+    row, step_axis = _row(run, word), axis.for_run(run)
     line_name = figure.table["run"].iloc[0]
     of_run = figure.table["run"] == line_name
     steps = figure.table.loc[of_run, "step"].astype(int)
     table = figure.table.copy()
     quiet: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
-    ends = own.values([steps.min(), steps.max()])
+    ends = step_axis.values([steps.min(), steps.max()])
     for name, (label, _, look) in EXPECTED.items():
         if pd.notna(row[name]):
             line = {"color": style.GREY, "width": 1.5, "dash": look.replace("dash-dotted", "dashdot")}
@@ -309,18 +309,18 @@ def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
         after = steps[steps > 0]
         fitted = Sigmoids(*(np.array([row[name]], float) for name in FITTED)).at(after.tolist())[0]
         line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
-        figure.plot.add_scatter(x=own.values(after.tolist()), y=fitted, name="sigmoid", line=line, **quiet)
+        figure.plot.add_scatter(x=step_axis.values(after.tolist()), y=fitted, name="sigmoid", line=line, **quiet)
         figure.plot.add_scatter(
-            x=own.values([age]),
+            x=step_axis.values([age]),
             y=[half],
             name="age",
             mode="markers",
             marker={"symbol": "star", "size": 14, "color": style.VERMILION},
-            hovertemplate=f"age: {describe_estimate(row, own)}<extra></extra>",
+            hovertemplate=f"age: {describe_estimate(row, step_axis)}<extra></extra>",
         )
         table.loc[after.index, "sigmoid"] = fitted
         star: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": half}
         if axis.unit != "step":
-            star[axis.unit] = own.counts([age])[0]
+            star[axis.unit] = step_axis.counts([age])[0]
         table = pd.concat([table, pd.DataFrame([star])], ignore_index=True)
     return replace(figure, table=table)

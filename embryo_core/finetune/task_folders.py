@@ -80,8 +80,8 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
     known = runs.remembered_folders() if noted else {}
     candidates = [Path(known[sha256]) for sha256 in sorted(noted & known.keys())]
     if is_task_name(task):  # untrusted results may contain any name, even a path
-        own = Path("glue", task) if task in GLUE else Path(task)
-        candidates = [*(root / "corpora" / own for root in roots), *candidates]
+        subfolder = Path("glue", task) if task in GLUE else Path(task)
+        candidates = [*(root / "corpora" / subfolder for root in roots), *candidates]
     for folder in candidates:
         if noted and folder.is_dir() and _has_hash(task, folder, noted):
             return folder

@@ -71,8 +71,8 @@ class AttentionMetric(Metric):
 
         lengths = np.array([len(sentence.ids) for sentence in sentences])
         for batch, sums in batches.compute_in_order(lengths, model.parallel_passes, attend, model.max_batch_tokens):
-            for observer, own in zip(observers, sums, strict=True):
-                observer.add(batch, own)
+            for observer, sums_of_observer in zip(observers, sums, strict=True):
+                observer.add(batch, sums_of_observer)
         return [observer.findings() for observer in observers]
 
 

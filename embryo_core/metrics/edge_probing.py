@@ -115,18 +115,18 @@ def _folders(path: Path) -> dict[str, Path]:
     """Return the folders of those of the four tasks that exist, in their order. Raises CorpusError."""
     if not path.is_dir():
         raise CorpusError(f"{path} is no folder; give one that holds folders named {', '.join(TASKS)}.")
-    found = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
-    for name in found:
+    folders = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
+    for name in folders:
         if name not in TASKS:
             raise CorpusError(
                 f"{path} has the folder '{name}', which is none of {', '.join(TASKS)}; move it elsewhere and give it "
                 f"as a task of your own: --probe {name}=FOLDER"
             )
-    if not found:
+    if not folders:
         raise CorpusError(
             f"{path} has no folder named {', '.join(TASKS)}; if it is one task itself: --probe NAME={path}"
         )
-    return {name: path / name for name in TASKS if name in found}
+    return {name: path / name for name in TASKS if name in folders}
 
 
 def _note(data: ProbingData, source: Source, limits: Limits) -> str:

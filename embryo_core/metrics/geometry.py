@@ -89,12 +89,13 @@ class Geometry(Metric):
     def compute(self, model: "Model", data: WordSample) -> Findings:
         findings, below = Findings(), None
         for layer, states in enumerate(word_states(model, data).astype(np.float64)):
-            found = measure(states)
-            own = geometry.gram(states)
-            if own is not None and below is not None:
-                found["cka_below"] = geometry.cka(own, below), len(states)
-            below = own
-            findings.scores += [Score(f"geometry_{name}", value, n, layer=layer) for name, (value, n) in found.items()]
+            measures = measure(states)
+            products = geometry.gram(states)
+            if products is not None and below is not None:
+                measures["cka_below"] = geometry.cka(products, below), len(states)
+            below = products
+            for name, (value, n) in measures.items():
+                findings.scores.append(Score(f"geometry_{name}", value, n, layer=layer))
             compared = geometry.gram(states[:COMPARED])
             if compared is not None:
                 findings.grams.append(StateProducts(layer, len(compared), geometry.pack(compared)))
@@ -103,16 +104,16 @@ class Geometry(Metric):
 
 def word_states(model: "Model", data: WordSample) -> np.ndarray:
     """Return the states [layers + 1, n, D] of the sampled words, float32."""
-    found = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
+    at_words = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
 
     def read(batch: np.ndarray, ids: np.ndarray) -> None:
         states = model.hidden_states(ids, np.ones_like(ids))  # [layers + 1, b, L, D]
         for row, sentence in enumerate(batch):
             for word in np.flatnonzero(data.sentence == sentence):
-                found[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)
+                at_words[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)
 
     batches.compute(model, data.sentences, read)
-    return found
+    return at_words
 
 
 def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
@@ -124,6 +125,6 @@ def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
         "participation": geometry.participation(spectrum),
         "anisotropy": float(mean_cosine(states)),
     }
-    found = {name: (value, n) for name, value in whole.items() if value is not None}
+    measures = {name: (value, n) for name, value in whole.items() if value is not None}
     dimension = geometry.two_nn(states)
-    return found if dimension is None else found | {"dimension": dimension}
+    return measures if dimension is None else measures | {"dimension": dimension}

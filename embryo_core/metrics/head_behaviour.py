@@ -106,10 +106,10 @@ class Sums:
 def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
     """Return the share of words whose head is at the most frequent offset; ties go to the nearest."""
     offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
-    known, counts = np.unique(offsets, return_counts=True)
-    best = min(range(len(known)), key=lambda i: (-counts[i], abs(known[i]), known[i]))
+    distinct, counts = np.unique(offsets, return_counts=True)
+    best = min(range(len(distinct)), key=lambda i: (-counts[i], abs(distinct[i]), distinct[i]))
     n = len(offsets)
-    return [Score("head_behaviour_fixed_offset", counts[best] / n, n, f"{known[best]:+d}")]
+    return [Score("head_behaviour_fixed_offset", counts[best] / n, n, f"{distinct[best]:+d}")]
 
 
 def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:

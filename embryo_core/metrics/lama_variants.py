@@ -62,9 +62,9 @@ class LamaVariants(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> FactVariants:
         assert source.second
-        known = read_variants(source.path)
+        variants = read_variants(source.path)
         facts = encode(first_of_each_relation(read_lama(source.second.path), source.limit), tokenizer, limits)
-        rows = [(i, *row) for i, fact in enumerate(facts.asked) for row in _variants(fact, known)]
+        rows = [(i, *row) for i, fact in enumerate(facts.asked) for row in _variants(fact, variants)]
         questions = encode([fact for *_, fact in rows], tokenizer, limits)
         if not questions.asked:
             raise CorpusError(
@@ -73,7 +73,7 @@ class LamaVariants(Metric):
             )
         of, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
         vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
-        summary = _summarize(facts, questions, kinds, known)
+        summary = _summarize(facts, questions, kinds, variants)
         return FactVariants(facts, questions, np.array(of), [*kinds], [*texts], vocabulary, summary)
 
     def compute(self, model: "Model", data: FactVariants) -> Findings:
@@ -92,19 +92,19 @@ class LamaVariants(Metric):
         return Findings(scores=[*_scores(outcomes), *share_scores(answers)], variants=answers)
 
 
-def _variants(fact: Fact, known: Variants) -> list[tuple[str, str, Fact]]:
+def _variants(fact: Fact, listed: Variants) -> list[tuple[str, str, Fact]]:
     """Return kind, text and question of each variant of a fact, without templates that equal its own."""
-    asked = [(PARAPHRASED, template) for template in known.paraphrases.get(fact.relation, ())]
-    if fact.relation in known.negated:
-        asked.append((NEGATED, known.negated[fact.relation]))
-    found = [(kind, text, replace(fact, template=text)) for kind, text in asked if text != fact.template]
-    for kind, word in known.primes.get((fact.relation, fact.subject, fact.object), {}).items():
+    asked = [(PARAPHRASED, template) for template in listed.paraphrases.get(fact.relation, ())]
+    if fact.relation in listed.negated:
+        asked.append((NEGATED, listed.negated[fact.relation]))
+    variants = [(kind, text, replace(fact, template=text)) for kind, text in asked if text != fact.template]
+    for kind, word in listed.primes.get((fact.relation, fact.subject, fact.object), {}).items():
         if word != fact.object:
-            found.append((kind, word, replace(fact, template=f"{word}? {fact.template}")))
-    return found
+            variants.append((kind, word, replace(fact, template=f"{word}? {fact.template}")))
+    return variants
 
 
-def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], known: Variants) -> dict[str, Any]:
+def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], variants: Variants) -> dict[str, Any]:
     """Return the number of variants of each kind, and the note for captions."""
     counts = Counter(kinds)
     named = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
@@ -116,7 +116,7 @@ def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], k
     }
     reasons = [f"{quantity(count, 'question')} {why}" for why, count in left.items() if count]
     templates = {fact.relation: fact.template for fact in facts.asked}
-    if unchanged := sum(known.negated.get(relation) == template for relation, template in templates.items()):
+    if unchanged := sum(variants.negated.get(relation) == template for relation, template in templates.items()):
         reasons.append(f"the negation of {quantity(unchanged, 'relation')}, which equals the template")
     note += f"; left out: {', '.join(reasons)}" if reasons else ""
     return {"facts": len(facts.asked), "variants": dict(counts), "note": note}
@@ -140,6 +140,6 @@ def share_scores(answers: list[VariantAnswer]) -> list[Score]:
 
 def _scores(outcomes: dict[tuple[str, str], list[bool]]) -> list[Score]:
     return [
-        Score(f"lama_variants_{kind}".rstrip("_"), float(np.mean(own)), len(own), group)
-        for (kind, group), own in outcomes.items()
+        Score(f"lama_variants_{kind}".rstrip("_"), float(np.mean(outcomes_of_group)), len(outcomes_of_group), group)
+        for (kind, group), outcomes_of_group in outcomes.items()
     ]

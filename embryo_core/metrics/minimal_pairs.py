@@ -95,13 +95,13 @@ class MinimalPairs(Metric):
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
         pieces = score_sentences(model, data.sentences, data.whole_words)
         # rounded as stored, so that ties are the same in the table
-        scores = np.array([own.sum() for own in pieces]).astype(np.float32)
+        scores = np.array([scores_of_pieces.sum() for scores_of_pieces in pieces]).astype(np.float32)
         good, bad = scores[data.good], scores[data.bad]
-        found = [
+        pair_scores = [
             PairScore(pair.paradigm, pair.number, *both)
             for pair, *both in zip(data.pairs, good.tolist(), bad.tolist(), strict=True)
         ]
-        return Findings(scores=list(accuracies(self.name, found)), pairs=found)
+        return Findings(scores=list(accuracies(self.name, pair_scores)), pairs=pair_scores)
 
 
 def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "Tokenizer", positions: int) -> str:
@@ -141,7 +141,7 @@ def accuracies(name: str, scored: Iterable[PairScore]) -> Iterator[Score]:
         parts = one.paradigm.split("/")
         for depth in range(1, len(parts) + 1):
             outcomes.setdefault("/".join(parts[:depth]), []).append(right)
-    for group, own in outcomes.items():
-        yield Score(name, float(np.mean(own)), len(own), group)
-        if ties := own.count(0.5):
-            yield Score(f"{name}_ties", ties / len(own), len(own), group)
+    for group, outcomes_of_group in outcomes.items():
+        yield Score(name, float(np.mean(outcomes_of_group)), len(outcomes_of_group), group)
+        if ties := outcomes_of_group.count(0.5):
+            yield Score(f"{name}_ties", ties / len(outcomes_of_group), len(outcomes_of_group), group)

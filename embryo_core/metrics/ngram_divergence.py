@@ -39,12 +39,12 @@ class Bigrams:
         Smoothing follows Witten and Bell (1991): after a piece with c occurrences and t different followers, these
         share c / (c + t) of the probability by their counts; the rest follows the unigram distribution.
         """
-        own = slice(self.starts[piece], self.starts[piece + 1])
-        different, total = own.stop - own.start, self.counts[own].sum()
+        followers = slice(self.starts[piece], self.starts[piece + 1])
+        different, total = followers.stop - followers.start, self.counts[followers].sum()
         if not different:
             return self.unigram
         following = self.unigram * different
-        following[self.followers[own]] += self.counts[own]
+        following[self.followers[followers]] += self.counts[followers]
         return following / (total + different)
 
 
@@ -97,7 +97,7 @@ class NgramDivergence(Metric):
 
     def compute(self, model: "Model", data: HeldoutText) -> Findings:
         first = np.searchsorted(data.line, np.arange(len(data.lines) + 1))  # first of each line's predicted positions
-        found = np.zeros((len(data.line), 2))
+        divergences_of = np.zeros((len(data.line), 2))
 
         def measure(batch: np.ndarray, ids: np.ndarray) -> None:
             of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
@@ -109,10 +109,10 @@ class NgramDivergence(Metric):
                 ids[rows, columns] = model.tokenizer.mask_id
                 logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)
             for i, own, piece in zip(of, logits, before.tolist(), strict=True):
-                found[i] = divergences(own, data.bigrams, piece)
+                divergences_of[i] = divergences(own, data.bigrams, piece)
 
         batches.compute(model, data.lines, measure)
-        return Findings(scores=_scores(self.name, found))
+        return Findings(scores=_scores(self.name, divergences_of))
 
 
 def predicted(length: int, number: int) -> range:
@@ -149,12 +149,12 @@ def divergences(logits: np.ndarray, bigrams: Bigrams, before: int) -> tuple[floa
     return unigram, bigram
 
 
-def _scores(name: str, found: np.ndarray) -> list[Score]:
+def _scores(name: str, divergences: np.ndarray) -> list[Score]:
     """Return the mean and standard error of both divergences."""
-    n = len(found)
-    errors = found.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
+    n = len(divergences)
+    errors = divergences.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
     scores = []
-    for group, values, error in zip((UNIGRAM, BIGRAM), found.T, errors, strict=True):
+    for group, values, error in zip((UNIGRAM, BIGRAM), divergences.T, errors, strict=True):
         scores.append(Score(name, float(values.mean()), n, group))
         scores.append(Score(f"{name}_error", float(error), n, group))
     return scores

@@ -36,10 +36,10 @@ def find_data(run: Run, roots: Iterable[Path]) -> Path | None:
     It is searched for in and below `corpora/pairs` of these roots, and where this user evaluated on it.
     """
     noted = str(results.read_sources(run).get(NAME, {}).get("sha256"))
-    known = runs.remembered_folders().get(noted)
+    remembered = runs.remembered_folders().get(noted)
     folders = [root / "corpora" / SOURCE for root in roots]
     inside = [path for folder in folders for path in (folder, *sorted(folder.glob("*")))]
-    return next((path for path in [*map(Path, filter(None, [known])), *inside] if _has_hash(path, noted)), None)
+    return next((path for path in [*map(Path, filter(None, [remembered])), *inside] if _has_hash(path, noted)), None)
 
 
 def _has_hash(path: Path, noted: str) -> bool:
@@ -54,10 +54,10 @@ def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
 
     Sets have the names of the results, even if the folder was renamed. Raises CorpusError and ResultsError.
     """
-    found: dict[str, list[MinimalPair]] = {}
+    pairs: dict[str, list[MinimalPair]] = {}
     for pair in read_pairs(path, results.read_foreign, str(results.read_sources(run).get(NAME, {}).get("data", ""))):
-        found.setdefault(pair.paradigm, []).append(pair)
-    return found
+        pairs.setdefault(pair.paradigm, []).append(pair)
+    return pairs
 
 
 # === Words ===
@@ -82,9 +82,9 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
             raise QueryError(f"A sentence has {longest} pieces; the model reads {model.max_positions}.")
         return score_sentences(model, encoded, whole_words)
 
-    found, _ = sweep_run(run, lambda models: [score(model) for model in models], steps)
+    by_step, _ = sweep_run(run, lambda models: [score(model) for model in models], steps)
     rows = []
-    for step, pieces in found.items():
+    for step, pieces in by_step.items():
         sums = [np.bincount(one.words, own, len(one.words)) for one, own in zip(encoded, pieces, strict=True)]
         for place, (texts, spans) in enumerate(places):
             own = [float(total[first:last].sum()) for total, (first, last) in zip(sums, spans, strict=True)]
@@ -103,8 +103,8 @@ def _words(tokenizer: "Tokenizer", text: str) -> list[str]:
     (pieces,), (encoding,) = tokenizer.encode_texts([text]), tokenizer.encode_sentences([text])
     words = []
     for word in np.unique(encoding.word_of_piece):
-        own = pieces.characters[encoding.word_of_piece == word]
-        words.append(text[own[0, 0] : own[-1, 1]].strip())
+        pieces_of_word = pieces.characters[encoding.word_of_piece == word]
+        words.append(text[pieces_of_word[0, 0] : pieces_of_word[-1, 1]].strip())
     return words
 
 

@@ -37,8 +37,8 @@ def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_
     if whole_words:
         end = np.concatenate([np.searchsorted(one.words, one.words, side="right") for one in sentences])
     sentence = np.repeat(np.arange(len(sentences)), counts)
-    found = score_pieces(model, [one.ids for one in sentences], sentence, place, end)
-    return np.split(found, np.cumsum(counts)[:-1])
+    scores = score_pieces(model, [one.ids for one in sentences], sentence, place, end)
+    return np.split(scores, np.cumsum(counts)[:-1])
 
 
 def score_pieces(
@@ -57,7 +57,7 @@ def score_pieces(
 def _score_masked(
     model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    found = np.zeros(len(place))
+    scores = np.zeros(len(place))
     first = len(model.tokenizer.begin)
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
@@ -65,16 +65,16 @@ def _score_masked(
         hidden = (places >= columns[:, None]) & (places < first + end[batch, None])
         seen = np.where(hidden, model.tokenizer.mask_id, ids)
         logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
-        found[batch] = _log_probabilities(logits, ids[rows, columns])
+        scores[batch] = _log_probabilities(logits, ids[rows, columns])
 
     batches.compute(model, sentences, score, sentence)
-    return found
+    return scores
 
 
 def _score_from_left(
     model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray
 ) -> np.ndarray:
-    found = np.zeros(len(place))
+    scores = np.zeros(len(place))
     columns = len(model.tokenizer.begin) + place
     first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # first of the pieces of each sentence
 
@@ -83,14 +83,14 @@ def _score_from_left(
         of = of[columns[of] > 0]  # nothing predicts the first token of a text
         rows = np.searchsorted(batch, sentence[of])  # a batch is in the order of the sentences
         logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
-        found[of] = _log_probabilities(logits, ids[rows, columns[of]])
+        scores[of] = _log_probabilities(logits, ids[rows, columns[of]])
 
     batches.compute(model, sentences, score, tokens=min(model.max_batch_tokens, MAX_LOGITS // model.vocabulary_size))
-    return found
+    return scores
 
 
 def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
     """Return the log probability [n] of one piece for each row of logits [n, V]."""
     top = logits.max(axis=1, keepdims=True)
-    own = np.take_along_axis(logits, pieces[:, None], axis=1) - top
-    return own[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))
+    scores = np.take_along_axis(logits, pieces[:, None], axis=1) - top
+    return scores[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))

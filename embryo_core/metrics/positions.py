@@ -70,15 +70,15 @@ def _deviations(model: "Model") -> list[Score]:
 
 def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Score]:
     """Return the mean cosine of each layer."""
-    found = np.zeros((model.num_layers + 1, len(data.sentences)))
+    means = np.zeros((model.num_layers + 1, len(data.sentences)))
 
     def measure(batch: np.ndarray, ids: np.ndarray) -> None:
         inside = data.sentences[batch[0]].inside
-        found[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
+        means[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
 
     batches.compute(model, [sentence.ids for sentence in data.sentences], measure)
     return [
-        Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(found)
+        Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(means)
     ]
 
 

@@ -46,29 +46,31 @@ class ReplacedTokenAccuracy(WordMetric):
         pieces = data.end - data.start
         offsets = np.cumsum([0, *pieces])
         chances = np.random.default_rng(SEED).random(offsets[-1])  # a random number for each piece of each word
-        found = np.zeros(len(pieces), bool)
+        replaced = np.zeros(len(pieces), bool)
 
         def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             rows = np.repeat(np.arange(len(batch)), pieces[batch])
             columns = np.concatenate([np.arange(data.start[i], data.end[i]) for i in batch])
             drawn = np.concatenate([chances[offsets[i] : offsets[i + 1]] for i in batch])
-            own = ids[rows, columns]
+            pieces_of_batch = ids[rows, columns]
             ids[rows, columns] = model.tokenizer.mask_id
             attention_mask = np.ones_like(ids)
-            ids[rows, columns] = sample_others(model.mlm_logits(ids, attention_mask, rows, columns), own, drawn)
+            ids[rows, columns] = sample_others(
+                model.mlm_logits(ids, attention_mask, rows, columns), pieces_of_batch, drawn
+            )
             original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
-            found[batch] = np.bincount(rows[original], minlength=len(batch)) == 0
+            replaced[batch] = np.bincount(rows[original], minlength=len(batch)) == 0
 
         batches.compute(model, data.sentences, judge_batch, data.sentence)
-        return found
+        return replaced
 
 
-def sample_others(logits: np.ndarray, own: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """Sample pieces [n] from the softmax of logits [n, V] without the `own` pieces [n].
+def sample_others(logits: np.ndarray, originals: np.ndarray, chances: np.ndarray) -> np.ndarray:
+    """Sample pieces [n] from the softmax of logits [n, V] without the `originals` pieces [n].
 
     The piece is the one at which the cumulative probability passes `chances` [n], uniform in [0, 1).
     """
     weights = np.exp(logits.astype(float) - logits.max(axis=1, keepdims=True))
-    weights[np.arange(len(own)), own] = 0.0
+    weights[np.arange(len(originals)), originals] = 0.0
     cumulative = weights.cumsum(axis=1)
     return (cumulative <= (chances * cumulative[:, -1])[:, None]).sum(axis=1)

@@ -230,12 +230,12 @@ def _targets(sentence: Sentence) -> Iterator[tuple[int, int, str, str]]:
 
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:
     """Return the members of each non-empty group and frequency band. Raises CorpusError for other tags."""
-    if not (known := groups_of_tags(tags)):
+    if not (groups := groups_of_tags(tags)):
         raise CorpusError(
             "The treebank's tags are neither Penn's nor universal parts of speech (received "
             f"{', '.join(sorted(set(tags))[:5])}); give one with tags such as NN, VBD and IN, or NOUN, VERB and ADP."
         )
-    by_tag = {group: np.isin(tags, members) for group, members in known.items()}
+    by_tag = {group: np.isin(tags, members) for group, members in groups.items()}
     by_band = {name: np.array([band == name for band in bands]) for name in BANDS}
     return {group: members for group, members in {**by_tag, **by_band}.items() if members.any()}
 

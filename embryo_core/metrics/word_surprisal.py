@@ -72,7 +72,8 @@ class WordSurprisal(Metric):
         assert source.second is not None
         words, text = word_list.read_word_list(source.path), source.second.path
         sentences = word_list.read_sentences(text)
-        drawn = {word: _shuffled(word, found) for word, found in word_list.find_occurrences(words, sentences).items()}
+        occurrences = word_list.find_occurrences(words, sentences)
+        drawn = {word: _shuffled(word, places) for word, places in occurrences.items()}
         wanted = sorted({number for places in drawn.values() for number, *_ in places})
         pieces = batches.encode_texts(tokenizer, [sentences[number] for number in wanted])
         encoded = dict(zip(wanted, pieces, strict=True))
@@ -83,11 +84,11 @@ class WordSurprisal(Metric):
             for place in places:
                 if len(kept[word]) == source.options["occurrences"]:
                     break
-                found = _locate(sentences[place[0]], encoded[place[0]], place, tokenizer, limits)
-                if isinstance(found, str):
-                    why[found] += 1
+                located = _locate(sentences[place[0]], encoded[place[0]], place, tokenizer, limits)
+                if isinstance(located, str):
+                    why[located] += 1
                 else:
-                    kept[word].append((place[0], *found, *place[1:]))
+                    kept[word].append((place[0], *located, *place[1:]))
             skipped += why
             if not kept[word]:
                 reasons[word] = why.most_common(1)[0][0] if why else ABSENT
@@ -116,21 +117,23 @@ class WordSurprisal(Metric):
         bits = -np.add.reduceat(scores, starts) / np.log(2)
         ends = np.cumsum(data.counts)
         chance = np.log2(model.vocabulary_size)
-        found = []
-        for word, own, pieces_of in zip(
+        measured = []
+        for word, surprisals, pieces in zip(
             data.words, np.split(bits, ends[:-1]), np.split(lengths, ends[:-1]), strict=True
         ):
-            mean = float(pieces_of.mean())
-            each = own.astype("<f2").tobytes()
-            known = (word.category, word.age, word.concreteness)
-            found.append(WordSurprise(word.word, len(own), float(own.mean()), mean * chance, each, mean, *known))
-        return Findings(scores=list(_means(self.name, found)), surprisals=found)
+            n, mean, mean_pieces = len(surprisals), float(surprisals.mean()), float(pieces.mean())
+            occurrences = surprisals.astype("<f2").tobytes()
+            properties = (word.category, word.age, word.concreteness)
+            measured.append(
+                WordSurprise(word.word, n, mean, mean_pieces * chance, occurrences, mean_pieces, *properties)
+            )
+        return Findings(scores=list(_means(self.name, measured)), surprisals=measured)
 
 
-def _shuffled(word: str, found: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
+def _shuffled(word: str, occurrences: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
     """Return occurrences in a random order that depends only on the word and their number."""
     rng = np.random.default_rng([SEED, crc32(word.encode())])
-    return [found[i] for i in rng.permutation(len(found))]
+    return [occurrences[i] for i in rng.permutation(len(occurrences))]
 
 
 def _locate(
@@ -156,10 +159,15 @@ def _locate(
 def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, dict[str, float]]:
     """Return each word's surprisal (bits) by counts of the text: by frequency, and the mean after the previous word."""
     counts = WordBigrams(sentences)
-    bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in own] for word, own in kept.items()}
+    bits = {
+        word: [counts.bits(sentences[i], start, end) for i, *_, start, end in bits_of_word]
+        for word, bits_of_word in kept.items()
+    }
     return {
-        "unigrams": {word: round(counts.single_bits(word), 3) for word, own in bits.items() if own},
-        "bigrams": {word: round(float(np.mean(own)), 3) for word, own in bits.items() if own},
+        "unigrams": {word: round(counts.single_bits(word), 3) for word, bits_of_word in bits.items() if bits_of_word},
+        "bigrams": {
+            word: round(float(np.mean(bits_of_word)), 3) for word, bits_of_word in bits.items() if bits_of_word
+        },
     }
 
 
@@ -199,14 +207,14 @@ def _describe(reasons: Counter[str], noun: str = "word") -> str:
     return ", ".join(f"{quantity(count, noun)} {why}" for why, count in sorted(reasons.items()))
 
 
-def _means(name: str, found: Sequence[WordSurprise]) -> Iterator[Score]:
+def _means(name: str, surprises: Sequence[WordSurprise]) -> Iterator[Score]:
     """Yield the mean over all words, and over those of each category."""
     groups: dict[str, list[float]] = {}
-    for one in found:
+    for one in surprises:
         for group in {ALL, one.category or ALL}:
             groups.setdefault(group, []).append(one.surprisal)
-    for group, own in sorted(groups.items()):
-        yield Score(name, float(np.mean(own)), len(own), group)
+    for group, surprises_of_group in sorted(groups.items()):
+        yield Score(name, float(np.mean(surprises_of_group)), len(surprises_of_group), group)
 
 
 # === Bigrams of words ===

@@ -106,10 +106,10 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
             going_on += 1
             continue
         ids = tokenizer.encode_start(prompt) if limits.decoder else tokenizer.encode_text(fact.question)
-        found = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
+        positions = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
         too_long += piece is not None and len(ids) > limits.positions
-        if piece is not None and len(ids) <= limits.positions and len(found) == 1:
-            rows.append((fact, ids, found[0], piece, place))
+        if piece is not None and len(ids) <= limits.positions and len(positions) == 1:
+            rows.append((fact, ids, positions[0], piece, place))
     asked, questions, at, objects, places = ([row[i] for row in rows] for i in range(5))
     return Questions(asked, questions, np.array(at), np.array(objects), places, going_on, too_long)
 
@@ -120,9 +120,11 @@ def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]
     replies: dict[int, Reply] = {}
 
     def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:
-        own = chosen[batch]
-        logits = predict(ids, np.ones_like(ids), np.arange(len(own)), questions.at[own])  # [b, V]
-        replies.update(zip(batch.tolist(), _replies(logits, questions.objects[own]), strict=True))
+        questions_of_batch = chosen[batch]
+        logits = predict(
+            ids, np.ones_like(ids), np.arange(len(questions_of_batch)), questions.at[questions_of_batch]
+        )  # [b, V]
+        replies.update(zip(batch.tolist(), _replies(logits, questions.objects[questions_of_batch]), strict=True))
 
     batches.compute(model, questions.ids, ask_batch, chosen)
     return [replies[i] for i in range(len(chosen))]
@@ -141,13 +143,13 @@ def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[Reply]:
 
     Rank 1 is the best piece; ties go to the piece that comes first in the vocabulary.
     """
-    own = np.take_along_axis(logits, objects[:, None], axis=1)  # [b, 1]
-    equals_before = (logits == own) & (np.arange(logits.shape[1]) < objects[:, None])
-    ranks = 1 + (logits > own).sum(axis=1) + equals_before.sum(axis=1)
+    object_logits = np.take_along_axis(logits, objects[:, None], axis=1)  # [b, 1]
+    equals_before = (logits == object_logits) & (np.arange(logits.shape[1]) < objects[:, None])
+    ranks = 1 + (logits > object_logits).sum(axis=1) + equals_before.sum(axis=1)
     best = logits.argmax(axis=1)
     top = np.take_along_axis(logits, best[:, None], axis=1)
     total = np.exp(logits - top).sum(axis=1, dtype=np.float64)  # probability of the best piece is 1 / total
-    probabilities = np.exp((own - top)[:, 0].astype(np.float64)) / total
+    probabilities = np.exp((object_logits - top)[:, 0].astype(np.float64)) / total
     return zip(ranks.tolist(), probabilities.tolist(), best.tolist(), (1 / total).tolist(), strict=True)
 
 

@@ -85,8 +85,8 @@ class Answers:
         columns = self.columns
         chosen = (columns["step"] == step) & (columns["mask"] == mask) & columns["listed"]
         chosen &= columns["layer"] == (NO_LAYER if layer is None else layer)
-        found = (columns[name][chosen].tolist() for name in ("token", "probability", "rank", "exact"))
-        return [Prediction(*row) for row in zip(*found, strict=True)]
+        columns_of = (columns[name][chosen].tolist() for name in ("token", "probability", "rank", "exact"))
+        return [Prediction(*row) for row in zip(*columns_of, strict=True)]
 
     def history(self, mask: int = 1) -> pd.DataFrame:
         """Return the rows of answers with a row at every step: those that ever led, and the best at the last step."""
@@ -134,9 +134,9 @@ def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
     """Return the columns for a tracked word; `scores` are its probabilities and ranks by step."""
     steps = sorted(scores)
     probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)
-    found = {"step": steps, "rank": ranks, "probability": probabilities, "exact": exact}
+    columns = {"step": steps, "rank": ranks, "probability": probabilities, "exact": exact}
     token = np.array(question.tracked.token, object)
-    return _complete(found | {"mask": question.tracked.mask, "token": token, "listed": False, "leads": False})
+    return _complete(columns | {"mask": question.tracked.mask, "token": token, "listed": False, "leads": False})
 
 
 def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> Columns:
@@ -252,5 +252,5 @@ def tabulate_layers(
 def _complete(columns: dict[str, Any]) -> Columns:
     """Return the columns in the order of the table; repeat single values, and add the default NO_LAYER."""
     rows = len(columns["step"])
-    found = {name: np.asarray(columns.get(name, NO_LAYER)) for name in COLUMNS}
-    return {name: values if values.ndim else np.full(rows, values) for name, values in found.items()}
+    complete = {name: np.asarray(columns.get(name, NO_LAYER)) for name in COLUMNS}
+    return {name: values if values.ndim else np.full(rows, values) for name, values in complete.items()}

@@ -124,10 +124,10 @@ def _parsed(run: Run, question: Question | str, sizes: Architecture) -> Question
 
 def _sizes(run: Run, steps: int | None) -> tuple[Architecture, int]:
     """Return the sizes of a run's models, and the number of models to ask (None: all). Raises CheckpointError."""
-    found = runs.loadable(run)
-    for checkpoint in reversed(found):
+    loadable = runs.loadable(run)
+    for checkpoint in reversed(loadable):
         try:
-            return runs.read_config(checkpoint, Architecture), len(found) if steps is None else steps
+            return runs.read_config(checkpoint, Architecture), len(loadable) if steps is None else steps
         except BrokenCheckpoint as error:
             reason = error
     raise reason

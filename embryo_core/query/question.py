@@ -81,9 +81,9 @@ class Question:
 
     def spell(self, words: np.ndarray) -> str:
         """Return pieces [n] that continue the text as running text, which begins with "##" inside a word."""
-        found = printable(self.tokenizer.decode(words.tolist()).strip(" "))
+        text = printable(self.tokenizer.decode(words.tolist()).strip(" "))
         first = readable(self.tokenizer, words[:1])[0]
-        return "##" + found if first.startswith("##") and not found.startswith("##") else found
+        return "##" + text if first.startswith("##") and not text.startswith("##") else text
 
     def check_length(self, max_positions: int) -> None:
         """Raise QueryError if the question is longer than the positions of a model."""
@@ -199,8 +199,8 @@ def read_question(text: str, tokenizer: "Tokenizer", capabilities: Collection[st
     ids = tokenizer.encode_text(text)
     places = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
     if len(places) != count_masks(text):
-        own = tokenizer.mask
-        raise QueryError(f"The text has {own}, as this tokenizer writes its mask; write [MASK] for every mask.")
+        mask = tokenizer.mask
+        raise QueryError(f"The text has {mask}, as this tokenizer writes its mask; write [MASK] for every mask.")
     return Question(text, tokenizer, ids, places)
 
 

@@ -21,11 +21,11 @@ def spell_rank(rank: int, exact: bool) -> str:
 def commands(run: str, step: int, text: str, word: str, mask: int) -> list[str]:
     """Return the commands that ask a text at one step and at all, and (for one mask) track a word and read layers."""
     which = ["--mask", str(mask)] if mask > 1 else []
-    found = [["--step", str(step)], ["--step", "all"]]
+    choices = [["--step", str(step)], ["--step", "all"]]
     if mask != TOGETHER:
-        found += [["--step", "all", f"--track={word}", *which]] if word else []
-        found += [["--step", "all", "--lens", *which]]
-    return [command(run, text, *options) for options in found]
+        choices += [["--step", "all", f"--track={word}", *which]] if word else []
+        choices += [["--step", "all", "--lens", *which]]
+    return [command(run, text, *options) for options in choices]
 
 
 def command(run: str, text: str, *options: str) -> str:
@@ -39,37 +39,37 @@ def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
     For a text that is continued, report the greedy continuation, then the best next pieces. All reports raise as `ask`
     does.
     """
-    found = ask(run, text, [step], k)
-    blocks = [f"{run.name}, {name_step(step, run.step_unit)}, {found.question.kind}: {found.question.text}"]
-    if found.question.continues:
-        (greedy,) = found.best(step, TOGETHER)
+    answers = ask(run, text, [step], k)
+    blocks = [f"{run.name}, {name_step(step, run.step_unit)}, {answers.question.kind}: {answers.question.text}"]
+    if answers.question.continues:
+        (greedy,) = answers.best(step, TOGETHER)
         blocks.append(f"Greedy continuation, probability {greedy.probability:.3g}\n{greedy.token}")
-    if found.masks > 1:
-        blocks.append("All masks together\n" + _ranking(found.best(step, TOGETHER)))
-    for mask in range(1, found.masks + 1):
-        title = f"[MASK] {mask}, given the best answer before it\n" if found.masks > 1 else ""
-        blocks.append(title + _ranking(found.best(step, mask)))
+    if answers.masks > 1:
+        blocks.append("All masks together\n" + _ranking(answers.best(step, TOGETHER)))
+    for mask in range(1, answers.masks + 1):
+        title = f"[MASK] {mask}, given the best answer before it\n" if answers.masks > 1 else ""
+        blocks.append(title + _ranking(answers.best(step, mask)))
     return "\n\n".join(blocks)
 
 
 def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
     """Report the best answer at every checkpoint, or at given steps, and when the final one took the lead."""
-    found = ask(run, text, steps)
-    head = f"{run.name}, {quantity(len(found.steps), 'checkpoint')}, {found.question.kind}: {found.question.text}"
-    blocks = [head, *found.skipped]
-    if found.question.continues:
-        blocks.append("Greedy continuation\n" + _continuations(run, found))
-    if found.masks > 1:
-        blocks.append("All masks together\n" + _history(run, found, TOGETHER))
-    for mask in range(1, found.masks + 1):
-        blocks.append((f"[MASK] {mask}\n" if found.masks > 1 else "") + _history(run, found, mask))
+    answers = ask(run, text, steps)
+    head = f"{run.name}, {quantity(len(answers.steps), 'checkpoint')}, {answers.question.kind}: {answers.question.text}"
+    blocks = [head, *answers.skipped]
+    if answers.question.continues:
+        blocks.append("Greedy continuation\n" + _continuations(run, answers))
+    if answers.masks > 1:
+        blocks.append("All masks together\n" + _history(run, answers, TOGETHER))
+    for mask in range(1, answers.masks + 1):
+        blocks.append((f"[MASK] {mask}\n" if answers.masks > 1 else "") + _history(run, answers, mask))
     return "\n\n".join(blocks)
 
 
 def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
     """Report the probability and rank of a word at every checkpoint, or at given steps."""
     question = parse(run, text).track(word, mask)
-    found, pieces = ask(run, question, steps), question.tracked.pieces
+    answers, pieces = ask(run, question, steps), question.tracked.pieces
     head = [f"{run.name}, {question.tracked.text!r} {_place(question, mask)}: {question.text}"]
     if len(pieces) > 1:
         how = "each after those before it" if question.continues else "filled left to right, other masks in place"
@@ -79,8 +79,8 @@ def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[i
             "rank among the answers of as many pieces; ≥: at least."
         )
     rows = [(step_unit_name(run.step_unit), "probability", "rank")]
-    rows += [(f"{one.step:,}", f"{one.probability:.3g}", _rank(one)) for one in found.table.itertuples()]
-    return "\n\n".join([*head, *found.skipped, _table(rows)])
+    rows += [(f"{one.step:,}", f"{one.probability:.3g}", _rank(one)) for one in answers.table.itertuples()]
+    return "\n\n".join([*head, *answers.skipped, _table(rows)])
 
 
 def report_layers(
@@ -92,19 +92,19 @@ def report_layers(
     steps: Iterable[int] | None = None,
 ) -> str:
     """Report the answers of each layer: the k best at one step, or the best one at every checkpoint or given steps."""
-    found = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
-    where = quantity(len(found.steps), "checkpoint") if step is None else name_step(step, run.step_unit)
-    head = f"{run.name}, {where}, layers {_place(found.question, mask)}: {found.question.text}"
-    cells = [f"{token} {share:.1%}" for token, share in found.table[["token", "probability"]].itertuples(index=False)]
-    count, layers = len(cells) // len(found.steps), range(int(found.table["layer"].max()) + 1)
+    answers = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
+    where = quantity(len(answers.steps), "checkpoint") if step is None else name_step(step, run.step_unit)
+    head = f"{run.name}, {where}, layers {_place(answers.question, mask)}: {answers.question.text}"
+    cells = [f"{token} {share:.1%}" for token, share in answers.table[["token", "probability"]].itertuples(index=False)]
+    count, layers = len(cells) // len(answers.steps), range(int(answers.table["layer"].max()) + 1)
     if step is None:
         rows = [(step_unit_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in layers))]
-        rows += [(f"{one:,}", *cells[i * count : (i + 1) * count]) for i, one in enumerate(found.steps)]
+        rows += [(f"{one:,}", *cells[i * count : (i + 1) * count]) for i, one in enumerate(answers.steps)]
     else:
         count //= len(layers)
         rows = [("layer", *map(str, range(1, count + 1)))]
         rows += [(str(layer), *cells[layer * count : (layer + 1) * count]) for layer in layers]
-    return "\n\n".join([head, *found.skipped, _table(rows, texts=range(1, len(rows[0])))])
+    return "\n\n".join([head, *answers.skipped, _table(rows, texts=range(1, len(rows[0])))])
 
 
 # === Parts ===
@@ -114,9 +114,9 @@ def _place(question: Question, mask: int) -> str:
     return "after the text" if question.continues else f"at [MASK] {mask}"
 
 
-def _continuations(run: Run, found: Answers) -> str:
+def _continuations(run: Run, answers: Answers) -> str:
     """Return a line for each step."""
-    rows = found.history(TOGETHER)
+    rows = answers.history(TOGETHER)
     lines = [(step_unit_name(run.step_unit), "probability", "continuation")]
     lines += [(f"{row.step:,}", f"{row.probability:.3g}", row.token) for row in rows.itertuples()]
     return _table(lines, texts=[2])
@@ -139,13 +139,13 @@ def _ranking(predictions: Sequence[Prediction]) -> str:
     return _table(rows + [(_rank(one), f"{one.probability:.4%}", one.token) for one in predictions], texts=[2])
 
 
-def _history(run: Run, found: Answers, mask: int) -> str:
-    lead, history = found.lead(mask), found.history(mask)
+def _history(run: Run, answers: Answers, mask: int) -> str:
+    lead, history = answers.lead(mask), answers.history(mask)
     leaders, final = history[history["leads"]], history[history["token"] == lead.token]
-    since = "again at" if lead.for_good == found.steps[-1] else "for good from"
+    since = "again at" if lead.for_good == answers.steps[-1] else "for good from"
     return _lines(run, leaders, final) + (
         f"\n{lead.token!r} first leads at {name_step(lead.first, run.step_unit)}"
-        + (f", {since} {name_step(lead.for_good, run.step_unit)}." if lead.first < found.steps[-1] else ", the last.")
+        + (f", {since} {name_step(lead.for_good, run.step_unit)}." if lead.first < answers.steps[-1] else ", the last.")
     )
 
 

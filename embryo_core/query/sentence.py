@@ -58,10 +58,10 @@ def attend_over_steps(
         ids = read_sentence(text, model.tokenizer, model.max_positions)
         return _weights(model, ids)[layer - 1, head - 1].copy()  # copied: a view would keep all heads in memory
 
-    found, skipped = sweep_run(run, lambda models: [one_head(model) for model in models], steps)
+    weights_at, skipped = sweep_run(run, lambda models: [one_head(model) for model in models], steps)
     tokenizer = load_tokenizer(run)
     pieces = readable(tokenizer, tokenizer.encode_text(normalise_masks(text)))
-    return SentenceHistory(tuple(pieces), np.array([*found]), np.stack([*found.values()]), skipped)
+    return SentenceHistory(tuple(pieces), np.array([*weights_at]), np.stack([*weights_at.values()]), skipped)
 
 
 def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.ndarray:

@@ -113,10 +113,10 @@ def sweep(
                 answer(models)
                 models = []
 
-    own, *others = [checkpoints[i::threads] for i in range(min(threads, len(checkpoints)))]
+    first_share, *others = [checkpoints[i::threads] for i in range(min(threads, len(checkpoints)))]
     working = [_pool(threads).submit(copy_context().run, visit, share) for share in others]
     try:
-        visit(own)
+        visit(first_share)
         _join(working)
     finally:
         ended.set()

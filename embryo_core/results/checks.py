@@ -70,8 +70,8 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
     for name in rows.column_names:
         if rows[name].null_count and name not in table.optional:
             raise ValueError(f"{name} has no value in {rows[name].null_count} rows")
-        own = bounds.get(f"{table.name}.{name}") or bounds.get(name) or (-FLOAT, FLOAT)
-        if (odd := _out_of_bounds(rows[name], *own)) is not None:
+        limits = bounds.get(f"{table.name}.{name}") or bounds.get(name) or (-FLOAT, FLOAT)
+        if (odd := _out_of_bounds(rows[name], *limits)) is not None:
             raise ValueError(f"{name} {odd} is out of bounds")
         if (most := AT_MOST.get(name)) in rows.column_names and pc.any(pc.greater(rows[name], rows[most])).as_py():
             raise ValueError(f"{name} is more than {most}")
@@ -82,17 +82,17 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
     return pa.Table.from_arrays(rows.columns, schema=schema.with_metadata(noted))
 
 
-def _out_of_bounds(column: pa.ChunkedArray, least: float, most: float) -> Any:
+def _out_of_bounds(column: pa.ChunkedArray, lowest: float, highest: float) -> Any:
     """Return a value that is out of bounds or not finite (for a text its number of bytes); None if there is none."""
-    found = []
+    extremes = []
     if pa.types.is_large_binary(column.type):
         return None
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-        column, least, most = pc.binary_length(column), 0, MAX_TEXT
+        column, lowest, highest = pc.binary_length(column), 0, MAX_TEXT
     elif pa.types.is_floating(column.type):
-        found = column.filter(pc.invert(pc.is_finite(column))).slice(0, 1).to_pylist()
-    found += [each for each in pc.min_max(column).as_py().values() if each is not None]
-    return next((each for each in found if not least <= each <= most), None)
+        extremes = column.filter(pc.invert(pc.is_finite(column))).slice(0, 1).to_pylist()
+    extremes += [each for each in pc.min_max(column).as_py().values() if each is not None]
+    return next((each for each in extremes if not lowest <= each <= highest), None)
 
 
 def check_keys(table: Table, rows: pa.Table) -> None:

@@ -78,12 +78,12 @@ def _developed(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array
 
 def _compute(run: Run) -> pa.Table:
     """Compute the summary relation by relation, since all answers together may not fit into memory."""
-    found = [_relation_ranks(run, relation) for relation in read_values(run, CLOZE, "relation")]
-    steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in found)]))
-    right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in found)]
-    whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in found)
-    words = pa.concat_tables([SCHEMA.empty_table().select(WORDS), *(words for words, _ in found)])
-    return _summary(words, steps, np.concatenate(right), whole)
+    tables = [_relation_ranks(run, relation) for relation in read_values(run, CLOZE, "relation")]
+    steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in tables)]))
+    right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in tables)]
+    is_whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in tables)
+    words = pa.concat_tables([SCHEMA.empty_table().select(WORDS), *(words for words, _ in tables)])
+    return _summary(words, steps, np.concatenate(right), is_whole)
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
@@ -95,19 +95,19 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
     for (_, step), answers in pending.items():
         if not answers.select(["relation", "fact"]).combine_chunks().equals(facts):
             return None
-        at = int(np.searchsorted(steps, step))
-        if at == len(steps) or steps[at] != step:
-            steps, right = np.insert(steps, at, step), np.insert(right, at, False, axis=1)
-        right[:, at] = answers["rank"].to_numpy() == 1
-    return _summary(summary.select(WORDS), steps, right, whole=True)
+        place = int(np.searchsorted(steps, step))
+        if place == len(steps) or steps[place] != step:
+            steps, right = np.insert(steps, place, step), np.insert(right, place, False, axis=1)
+        right[:, place] = answers["rank"].to_numpy() == 1
+    return _summary(summary.select(WORDS), steps, right, is_whole=True)
 
 
-def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, whole: bool) -> pa.Table:
+def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, is_whole: bool) -> pa.Table:
     """Return the summary of facts, by the steps [S] at which each was answered right, bool [F, S]."""
     history, first = _developed(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
     columns = {name: words[name] for name in WORDS} | {"history": history, "first": first, "right": packed}
-    return pa.table(columns, SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if whole else "no"}))
+    return pa.table(columns, SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if is_whole else "no"}))
 
 
 def _relation_ranks(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:

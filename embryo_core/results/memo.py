@@ -73,8 +73,8 @@ def _walk(folder: str | Path, depth: int) -> Iterator[Hashable]:
     """Yield path, inode, size and times of everything in a folder, and in the folders of pending evaluations."""
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            found = entry.stat()
-            yield entry.path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+            status = entry.stat()
+            yield entry.path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
             if entry.is_dir() and (depth or entry.name == "parts") and depth < 3:
                 yield from _walk(entry.path, depth + 1)
     except FileNotFoundError:

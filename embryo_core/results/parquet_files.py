@@ -71,10 +71,10 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
     try:
         if not os.path.lexists(path):
             raise ValueError("it is missing")
-        _, found = trust.locate(path, run.results, ResultsError, MAX_BYTES)
+        _, now = trust.locate(path, run.results, ResultsError, MAX_BYTES)
         if (trust.digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
             file = trust.open_inside(path, run.results, ResultsError, MAX_BYTES)
-            if (state := trust.state_from(os.fstat(file.fileno()))) == trust.state_from(found):
+            if (state := trust.state_from(os.fstat(file.fileno()))) == trust.state_from(now):
                 return VerifiedFile(state, pa.PythonFile(file, "r"))
             file.close()
             raise FileNotFoundError(path)  # replaced after it was hashed
@@ -114,8 +114,8 @@ class OpenTable:
             named = [name for name in self.table.schema.names if name in str(where) and name not in columns]
             names = attention_codec.stored_names([*columns, *named], self.footer.schema.names)
         types = {one.name: one.type for one in (*self.table.schema, *attention_codec.stored_schema(self.table.schema))}
-        found = read_groups(self.file, self.footer, groups, names, types)
-        rows = pa.concat_tables(rows.filter(where) for rows in found)
+        table = read_groups(self.file, self.footer, groups, names, types)
+        rows = pa.concat_tables(rows.filter(where) for rows in table)
         rows = attention_codec.decode(rows) if self.table is ATTENTION else rows
         return checks.check_rows(self.table, rows if columns is None else rows.select(columns), self.bounds, columns)
 
@@ -130,8 +130,8 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
     with read_errors(run, path), ExitStack() as opened:
         if file := _verify(run, path):
             opened.enter_context(file.opened)
-            found = _examine(file, table, checks.max_step_rows(table, bounds))
-        yield OpenTable(table, bounds, file.opened, *found) if file else None
+            examined = _examine(file, table, checks.max_step_rows(table, bounds))
+        yield OpenTable(table, bounds, file.opened, *examined) if file else None
 
 
 @contextmanager
@@ -144,9 +144,9 @@ def read_errors(run: Run, path: Path) -> Iterator[None]:
     except UNREADABLE as reason:
         why = first_line(reason)
         command = next((table.command for table in TABLES if table.name == path.stem), "evaluate")
-        what = "it with its .sha256" if path.exists() else "its .sha256"
+        files = "it with its .sha256" if path.exists() else "its .sha256"
         raise ResultsError(
-            f"{path} cannot be read ({why}); delete {what} and run: "
+            f"{path} cannot be read ({why}); delete {files} and run: "
             f"python -m embryo_core {command} {run.name} --overwrite"
         ) from None
 
@@ -251,10 +251,10 @@ def _checksum_file(path: Path) -> Path:
 
 def _listed(path: Path, within: Path) -> trust.Checksums:
     """Return the content of the checksum file; without one, nothing for an existing file, else "no file"."""
-    found = trust.read_checksums(_checksum_file(path), within, ResultsError)
-    if found is None:
+    checksums = trust.read_checksums(_checksum_file(path), within, ResultsError)
+    if checksums is None:
         return frozenset() if os.path.lexists(path) else frozenset({(NOTHING, path.name)})
-    return found
+    return checksums
 
 
 # === Files of other tools, such as tasks on the Hugging Face Hub ===
@@ -264,13 +264,13 @@ def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
     """Return the columns of a table in several files, as lists of Python values. Raise CorpusError."""
     columns: dict[str, list[Any]] = {}
     for path in paths:
-        found = _read_foreign_file(path)
-        if columns and found.keys() != columns.keys():
+        tables = _read_foreign_file(path)
+        if columns and tables.keys() != columns.keys():
             raise CorpusError(
-                f"{path} has the columns {', '.join(found)}, and {paths[0]} has {', '.join(columns)}; "
+                f"{path} has the columns {', '.join(tables)}, and {paths[0]} has {', '.join(columns)}; "
                 "give parts of one table."
             )
-        for name, values in found.items():
+        for name, values in tables.items():
             columns.setdefault(name, []).extend(values)
     return columns
 
@@ -285,13 +285,13 @@ def _read_foreign_file(path: Path) -> dict[str, list[Any]]:
         if not path.is_file() or path.stat().st_size > MAX_FOREIGN_BYTES:
             raise ValueError(f"it is no file of at most {MAX_FOREIGN_BYTES:,} bytes")
         with pa.OSFile(str(path)) as file:
-            footer, found, size = pq.read_metadata(file), [], 0
+            footer, chunks, size = pq.read_metadata(file), [], 0
             checks.check_size(footer, MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES)
             for rows in read_groups(file, footer, range(footer.num_row_groups)):
-                found.append(rows)
+                chunks.append(rows)
                 size += rows.nbytes
                 if size > MAX_FOREIGN_BYTES:
                     raise ValueError(f"it has more than {MAX_FOREIGN_BYTES:,} bytes")
-            return pa.concat_tables(found).to_pydict()
+            return pa.concat_tables(chunks).to_pydict()
     except UNREADABLE as reason:
         raise CorpusError(f"{path} cannot be read as a parquet file ({first_line(reason)}); fetch it again.") from None

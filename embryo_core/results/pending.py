@@ -24,13 +24,13 @@ MAX_STEP = 2**63 - 1
 
 def list_pending(run: Run) -> Pending:
     """Return the folders of pending evaluations by (metric, step), sorted. Raise ResultsError, also for a link."""
-    found = {}
+    folders = {}
     for metric in own_entries(run.results / "parts", ResultsError):
         for entry in own_entries(Path(metric.path), ResultsError):
             match = STEP.fullmatch(entry.name)
             if match and int(match[1]) <= MAX_STEP and entry.is_dir():
-                found[metric.name, int(match[1])] = Path(entry.path)
-    return dict(sorted(found.items()))
+                folders[metric.name, int(match[1])] = Path(entry.path)
+    return dict(sorted(folders.items()))
 
 
 @contextmanager

@@ -40,15 +40,15 @@ def read_position_weights(run: Run, layer: int, head: int, normalised: bool = Fa
 
 
 def _compute(run: Run) -> pa.Table:
-    found = (_summarize_step(read_table(run, ATTENTION, step=step)) for step in read_values(run, ATTENTION, "step"))
-    return pa.concat_tables([SCHEMA.empty_table(), *found])
+    summaries = (_summarize_step(read_table(run, ATTENTION, step=step)) for step in read_values(run, ATTENTION, "step"))
+    return pa.concat_tables([SCHEMA.empty_table(), *summaries])
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table:
     """Return the summary with the maps of further steps, which replace existing ones of the same step."""
     steps = pa.array([step for _, step in pending], pa.int64())
-    found = [summary.filter(~pc.field("step").isin(steps)), *map(_summarize_step, pending.values())]
-    return sort_rows(ATTENTION, pa.concat_tables(found))
+    summaries = [summary.filter(~pc.field("step").isin(steps)), *map(_summarize_step, pending.values())]
+    return sort_rows(ATTENTION, pa.concat_tables(summaries))
 
 
 def _summarize_step(maps: pa.Table) -> pa.Table:

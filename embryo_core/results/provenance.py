@@ -53,11 +53,11 @@ def incomparable_evaluations(names: Iterable[str], sources: Mapping[str, Mapping
     for name in sorted(names, key=lambda name: (len(name), name)):
         noted = sources.get(name, {})
         by_task.setdefault(name.rpartition(":")[0], {})[name] = tuple(noted.get(key) for key in OPTIONS)
-    found = []
+    incomparable = []
     for options in by_task.values():
         first = next((one for one in options.values() if any(one)), NO_OPTIONS)
-        found += [name for name, one in options.items() if one != first]
-    return found
+        incomparable += [name for name, one in options.items() if one != first]
+    return incomparable
 
 
 def _describe(noted: Mapping[str, Any], dataset: DatasetId) -> str:

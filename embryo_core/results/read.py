@@ -235,15 +235,15 @@ def read_attention_steps(
     """Return steps [S], weights [S, layers, heads, L, L] and sentences, for one or all heads, at some or all steps."""
     rows = read_table(run, tables.ATTENTION, _equals("head", head), _step_condition(steps))
     weights, sentences = _maps(run, rows)
-    found = np.unique(rows["step"].to_numpy())
+    stored_steps = np.unique(rows["step"].to_numpy())
     layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))
-    if len(weights) != layers * heads * len(found):
-        at = f"step {found[0]}" if len(found) == 1 else f"{len(found)} steps"
+    if len(weights) != layers * heads * len(stored_steps):
+        at = f"step {stored_steps[0]}" if len(stored_steps) == 1 else f"{len(stored_steps)} steps"
         raise _unusable(
             run, f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads"
         )
     # rows are sorted by step, layer, head
-    return found, weights.reshape(len(found), layers, heads, *weights.shape[1:]), sentences
+    return stored_steps, weights.reshape(len(stored_steps), layers, heads, *weights.shape[1:]), sentences
 
 
 def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
@@ -259,8 +259,8 @@ def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
     return weights, pc.min(rows["sentences"]).as_py() or 0
 
 
-def _unusable(run: Run, what: str) -> ResultsError:
-    return ResultsError(f"{what}; run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite")
+def _unusable(run: Run, maps: str) -> ResultsError:
+    return ResultsError(f"{maps}; run: python -m embryo_core evaluate {run.name} --metrics attention --overwrite")
 
 
 # === Example questions ===
@@ -285,10 +285,10 @@ def _equals(column: str, value: str | int | None) -> pc.Expression:
 def _metric_condition(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
     """Return the condition that a score is of these metrics, as bounds, which allow row groups to be skipped."""
     wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
-    found = reduce(or_, (_equals("metric", name) for name in wanted), NOTHING)
+    condition = reduce(or_, (_equals("metric", name) for name in wanted), NOTHING)
     if not prefix:
-        return found
-    return found & (pc.field("metric") >= prefix) & (pc.field("metric") < prefix + chr(sys.maxunicode))
+        return condition
+    return condition & (pc.field("metric") >= prefix) & (pc.field("metric") < prefix + chr(sys.maxunicode))
 
 
 def _step_condition(steps: Iterable[int] | None) -> set[int] | None:

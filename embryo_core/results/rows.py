@@ -101,13 +101,13 @@ def _load_pending(
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Yield the rows of each pending evaluation with any. Raise FileNotFoundError if one disappeared meanwhile."""
     for (metric, step), folder in pending.items():
-        path, found = folder / f"{table.name}.parquet", None
+        path, rows = folder / f"{table.name}.parquet", None
         if is_stored(path):
             with open_table(run, path, table) as stored:
                 if stored and stored.done != {metric: [step]}:
                     raise ValueError("it is of another evaluation")
-                found = stored.read(columns, where) if stored else None
-        if found is not None:
-            yield (metric, step), found
+                rows = stored.read(columns, where) if stored else None
+        if rows is not None:
+            yield (metric, step), rows
         elif is_stored(path) or not folder.is_dir():
             raise FileNotFoundError(folder)

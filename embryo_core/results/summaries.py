@@ -62,16 +62,16 @@ class Summary:
 
 def read_summary(run: Run, summary: Summary) -> pa.Table:
     """Return the summary of all results, pending ones included. Raise ResultsError."""
-    found = read_stored(run, summary)
-    return summary.compute(run) if found is None else found
+    summary_table = read_stored(run, summary)
+    return summary.compute(run) if summary_table is None else summary_table
 
 
 def read_stored(run: Run, summary: Summary) -> pa.Table | None:
     """Return the stored summary with pending rows; None if it is not stored, or if these cannot be added."""
     # read before the file, which contains rows that are compacted meanwhile
     pending = read_pending(run, summary.table, [*summary.columns])
-    found = _read_file(run, summary)
-    return summary.add(found, pending) if pending and found is not None else found
+    stored_table = _read_file(run, summary)
+    return summary.add(stored_table, pending) if pending and stored_table is not None else stored_table
 
 
 def write_summary(run: Run, summary: Summary) -> None:
@@ -134,11 +134,11 @@ def _count_words(run: Run) -> pa.Table:
     steps = steps_of_file(run, WORDS)
     for metric, step in list_pending(run):
         steps.setdefault(metric, []).append(step)
-    found = [
-        read_table(run, WORDS, pc.field("evaluation") == metric, max(own), [*WORD_COUNTS.columns, "step"])
-        for metric, own in sorted(steps.items())
+    counts = [
+        read_table(run, WORDS, pc.field("evaluation") == metric, max(steps_of_metric), [*WORD_COUNTS.columns, "step"])
+        for metric, steps_of_metric in sorted(steps.items())
     ]
-    return pa.concat_tables([WORD_COUNTS.schema.empty_table(), *(rows.select(WORD_COUNTS.columns) for rows in found)])
+    return pa.concat_tables([WORD_COUNTS.schema.empty_table(), *(rows.select(WORD_COUNTS.columns) for rows in counts)])
 
 
 COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
@@ -157,8 +157,10 @@ def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[
     summary = IN_SPANS if spans else IN_ANSWERS
     rows = read_stored(run, summary)
     if rows is not None:
-        own = rows.filter((pc.field("task") == task) & (pc.field("metric") == metric)).to_pylist()
-        by_share = {row["share"]: None if row["step"] is None else Reached(*(row[end] for end in ENDS)) for row in own}
+        matching = rows.filter((pc.field("task") == task) & (pc.field("metric") == metric)).to_pylist()
+        by_share = {
+            row["share"]: None if row["step"] is None else Reached(*(row[end] for end in ENDS)) for row in matching
+        }
         if by_share.keys() == set(SHARES):
             return [by_share[share] for share in SHARES]
     return _reached_of(summary.table, run, task, metric)  # raises the reason if the summary lacks a task
@@ -169,15 +171,15 @@ def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached 
 
 
 def _compute_reached(table: Table, own: Table, run: Run) -> pa.Table:
-    found = []
+    rows = []
     for task in read_values(run, table, "task"):
         scored = set(read_task_scores(run, task)["metric"])
         for metric in (name for name in REACHED_METRICS[table.name] if name in scored):
             with suppress(ResultsError):
                 for share, each in zip(SHARES, _reached_of(table, run, task, metric), strict=True):
                     ends = {end: getattr(each, end, None) for end in ENDS}
-                    found.append({"task": task, "metric": metric, "share": share, **ends})
-    return pa.Table.from_pylist(found, own.schema)
+                    rows.append({"task": task, "metric": metric, "share": share, **ends})
+    return pa.Table.from_pylist(rows, own.schema)
 
 
 def _reached_summary(name: str, table: Table) -> Summary:

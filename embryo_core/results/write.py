@@ -109,8 +109,8 @@ def _are_few(run: Run, waiting: pending.Pending) -> bool:
     Answers to facts never count as few, unless they can be added to their summary.
     """
     for metric, count in Counter(metric for metric, _ in waiting).items():
-        own = [folder for (name, _), folder in waiting.items() if name == metric]
-        tables = [table for table in TABLES if any(is_stored(folder / f"{table.name}.parquet") for folder in own)]
+        folders = [folder for (name, _), folder in waiting.items() if name == metric]
+        tables = [table for table in TABLES if any(is_stored(folder / f"{table.name}.parquet") for folder in folders)]
         steps = max(len(steps_of_file(run, table).get(metric, ())) for table in tables)
         if steps <= STEPS_PER_PENDING * count or (CLOZE in tables and not takes_pending(run)):
             return False
@@ -153,16 +153,16 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
         if overwrite:
             _forget(run, metric)
     noted = read_sources(run)
-    if summary is not None and noted.get(metric) != (own := {**dataset, **summary}):
-        write_json(run.results / "sources.json", dict(sorted({**noted, metric: own}.items())))
+    if summary is not None and noted.get(metric) != (entry := {**dataset, **summary}):
+        write_json(run.results / "sources.json", dict(sorted({**noted, metric: entry}.items())))
 
 
 def _forget(run: Run, metric: str) -> None:
     """Remove a metric's results; the record of their data goes first, so that no interrupted removal looks complete."""
-    own = [folder for (name, _), folder in pending.list_pending(run).items() if name == metric]
-    pending.check_removable(own)
+    folders = [folder for (name, _), folder in pending.list_pending(run).items() if name == metric]
+    pending.check_removable(folders)
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
-    for folder in own:
+    for folder in folders:
         pending.remove_pending(folder)
     for table in TABLES:
         if is_stored(run.results / f"{table.name}.parquet") and metric in (
@@ -179,20 +179,20 @@ def _forget(run: Run, metric: str) -> None:
 def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tuple[Table, pa.Table]]:
     """Return the rows of each table with any. Raise ResultsError as `write` does."""
     evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
-    found = []
+    checked = []
     for table in TABLES:
         if own := getattr(findings, table.name):
             try:
                 rows = _rows(table, metric, checkpoint.step, own)
-                found.append((table, check_rows(table, rows, bounds_of(checkpoint.run))))
+                checked.append((table, check_rows(table, rows, bounds_of(checkpoint.run))))
                 check_keys(table, rows)
             except (ValueError, TypeError, pa.ArrowException) as reason:
                 raise ResultsError(
                     f"{evaluated} gave {table.name} that are no results ({reason}); nothing was written."
                 ) from None
-    if not found:
+    if not checked:
         raise ResultsError(f"{evaluated} gave no rows, and nothing was written; check its data.")
-    return found
+    return checked
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:

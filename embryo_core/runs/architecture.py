@@ -75,14 +75,14 @@ class Architecture(Others, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
         for name, (_, others) in OTHER_NAMES.items():
-            found = next(filter(None, (getattr(self, each) for each in (name, *others.split()))), 0)
+            value = next(filter(None, (getattr(self, each) for each in (name, *others.split()))), 0)
             if name == "intermediate_size" and self.model_type not in FAMILIES:
-                found = found or 4 * self.hidden_size
+                value = value or 4 * self.hidden_size
             if name == "max_position_embeddings" and self.model_type in WITHOUT_POSITIONS:
-                found = found or ASSUMED_POSITIONS
-            if not (found or name in optional):
+                value = value or ASSUMED_POSITIONS
+            if not (value or name in optional):
                 raise ValueError(f"Object missing required field `{name}`")
-            force_setattr(self, name, found)
+            force_setattr(self, name, value)
         if self.num_attention_heads and not self.head_dim and self.hidden_size % self.num_attention_heads:
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:

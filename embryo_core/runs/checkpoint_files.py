@@ -78,10 +78,10 @@ def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
     """Return the files of a checkpoint's weights, and the folder that each must be in. Raise BrokenCheckpoint."""
     if checkpoint.pointer:
         files = checkpoint.pointer.files
-        found = [follow(checkpoint.run, file, checkpoint.path / "manifest.json") for file in files]
+        followed_files = [follow(checkpoint.run, file, checkpoint.path / "manifest.json") for file in files]
         return [
             (path, hub_store(path, file.repository) if file.repository else within)
-            for file, (path, within) in zip(files, found, strict=True)
+            for file, (path, within) in zip(files, followed_files, strict=True)
         ]
     names = [name for name in WEIGHTS if os.path.lexists(checkpoint.path / name)] or [SAFETENSORS]
     return [(checkpoint.path / names[0], checkpoint.run.path)]
@@ -97,8 +97,8 @@ def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
     for path, within in files.items():
         check_weights(path, within, sizes)
     if (total := sum(path.stat().st_size for path in files)) > max_weights_bytes(sizes):
-        what = f"has {total:,} bytes with the other parts, more than config.json has room for"
-        raise refusal(next(iter(files)), what, BrokenCheckpoint)
+        problem = f"has {total:,} bytes with the other parts, more than config.json has room for"
+        raise refusal(next(iter(files)), problem, BrokenCheckpoint)
 
 
 def check_weights(path: Path, within: Path, sizes: Architecture) -> None:

@@ -67,8 +67,8 @@ def find_run(name: str | Path) -> Path:
         raise UnknownRun(
             f"The folder {name} is no run: it has no run.json. List the runs with: python -m embryo_core runs"
         )
-    known = [run.name for run in list_runs()]
-    raise UnknownRun(unknown("run", str(name), known, "List them with: python -m embryo_core runs"))
+    names = [run.name for run in list_runs()]
+    raise UnknownRun(unknown("run", str(name), names, "List them with: python -m embryo_core runs"))
 
 
 def read_run(path: Path) -> Run:
@@ -105,15 +105,15 @@ def changes(run: Run) -> tuple[Change, ...]:
     """Return the changes during a pretraining and the one that it continues: text, sequence length, learning rate."""
     settings = convert(run.config, Settings)
     first, earlier = (run.origin.step, run.origin.changes) if run.origin else (0, ())
-    own = []
+    later_changes = []
     # otherwise the first run's changes include this one
     if run.origin and all(change.step != first for change in earlier):
-        own.append(Change(first, f"corpus: {_name_sources(run)}"))
+        later_changes.append(Change(first, f"corpus: {_name_sources(run)}"))
     if 0 < settings.short_steps < settings.steps:
-        own.append(Change(first + settings.short_steps, f"sequences of {settings.sequence_length} tokens"))
+        later_changes.append(Change(first + settings.short_steps, f"sequences of {settings.sequence_length} tokens"))
     if 0 < settings.constant_steps < settings.steps:
-        own.append(Change(first + settings.constant_steps, "learning rate falls"))
-    return (*earlier, *sorted(own, key=lambda change: change.step))
+        later_changes.append(Change(first + settings.constant_steps, "learning rate falls"))
+    return (*earlier, *sorted(later_changes, key=lambda change: change.step))
 
 
 def _name_sources(run: Run) -> str:
@@ -127,7 +127,7 @@ def _name_sources(run: Run) -> str:
 @read_once
 def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
     """Return each folder with a run.json, sorted by name, with its run or the error; leave unfinished ones out."""
-    found: list[tuple[Path, Run | BrokenRun]] = []
+    listed: list[tuple[Path, Run | BrokenRun]] = []
     for root in folders:
         try:
             names = sorted(name for name in os.listdir(root / "runs") if not name.endswith(UNFINISHED))
@@ -136,11 +136,11 @@ def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
         for path in (root / "runs" / name for name in names):
             try:
                 os.lstat(path / "run.json")
-                found.append((path, check_trusted(read_run(path))))
+                listed.append((path, check_trusted(read_run(path))))
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as reason:  # such as a folder without permission, or a circular link
-                found.append((path, refusal(path, reason, BrokenRun)))
+                listed.append((path, refusal(path, reason, BrokenRun)))
             except BrokenRun as error:
-                found.append((path, error))
-    return found
+                listed.append((path, error))
+    return listed

@@ -74,14 +74,14 @@ def _spread(lines: list[bytes]) -> list[bytes]:
 
 def last_logged(run: Run) -> dict[str, int]:
     """Return the last step of each `split` in log.jsonl; faster than `read_log`. Raise BrokenRun."""
-    found: dict[str, int] = {}
+    last_steps: dict[str, int] = {}
     for line in read_lines(run.path / "log.jsonl"):
         try:
             place = PLACE.decode(line)
         except (ValueError, RecursionError):
             continue
-        found[place.split] = max(place.step, found.get(place.split, 0))
-    return found
+        last_steps[place.split] = max(place.step, last_steps.get(place.split, 0))
+    return last_steps
 
 
 def damaged_lines(run: Run) -> int:

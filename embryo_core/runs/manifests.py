@@ -32,22 +32,24 @@ _scanned: dict[tuple[Run, tuple, State], list[Found]] = {}
 
 def checkpoints(run: Run) -> list[Checkpoint]:
     """Return the checkpoints of a run in the order of steps, without those whose manifest cannot be read (`broken`)."""
-    return sorted((found for _, found in _scan(run) if isinstance(found, Checkpoint)), key=lambda found: found.step)
+    readable = (checkpoint for _, checkpoint in _scan(run) if isinstance(checkpoint, Checkpoint))
+    return sorted(readable, key=lambda checkpoint: checkpoint.step)
 
 
 @read_once
 def checkpoints_digest(run: Run) -> str:
     """Return a hash that changes when a checkpoint is added, removed or rewritten."""
-    return blake2b(repr([(str(found.path), found.written) for found in checkpoints(run)]).encode()).hexdigest()
+    written = [(str(checkpoint.path), checkpoint.written) for checkpoint in checkpoints(run)]
+    return blake2b(repr(written).encode()).hexdigest()
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
     """Return the checkpoint folders whose manifest cannot be read, with reasons; only the first of many."""
-    found = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
-    if (more := len(found) - MAX_LISTED) > 0:
+    reasons = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
+    if (more := len(reasons) - MAX_LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
-        return [*found[:MAX_LISTED], (run.path / "checkpoints", rest)]
-    return found
+        return [*reasons[:MAX_LISTED], (run.path / "checkpoints", rest)]
+    return reasons
 
 
 def checkpoint(run: Run, step: int) -> Checkpoint:
@@ -55,20 +57,20 @@ def checkpoint(run: Run, step: int) -> Checkpoint:
     return _pick(run, checkpoints(run), step)
 
 
-def _pick(run: Run, found: list[Checkpoint], step: int) -> Checkpoint:
-    for candidate in found:
+def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
+    for candidate in checkpoints:
         if candidate.step == step:
             return candidate
     unread = {path.name: reason for path, reason in broken(run)}
     if reason := unread.get(f"step{step}"):
         raise BrokenCheckpoint(reason)
-    if unread and not found:
+    if unread and not checkpoints:
         raise UnknownStep(f"Run '{run.name}' has no checkpoint that can be read: {next(iter(unread.values()))}")
-    if not found:
+    if not checkpoints:
         raise UnknownStep(f"Run '{run.name}' has no checkpoint yet; continue it with python -m pretrain.")
-    nearest = min(found, key=lambda c: abs(c.step - step)).step
-    known = ", ".join(str(c.step) for c in found)
-    raise UnknownStep(f"Run '{run.name}' has no checkpoint at step {step}; the nearest is {nearest}. Known: {known}.")
+    nearest = min(checkpoints, key=lambda c: abs(c.step - step)).step
+    steps = ", ".join(str(c.step) for c in checkpoints)
+    raise UnknownStep(f"Run '{run.name}' has no checkpoint at step {step}; the nearest is {nearest}. Known: {steps}.")
 
 
 def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
@@ -77,19 +79,19 @@ def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     Raise UnknownStep, also for a run without checkpoints, and MissingWeights if a given step, or every step, has lost
     its weights.
     """
-    known = checkpoints(run)
-    if not known:
-        _pick(run, known, 0)  # raises UnknownStep with the command that makes checkpoints
+    existing = checkpoints(run)
+    if not existing:
+        _pick(run, existing, 0)  # raises UnknownStep with the command that makes checkpoints
     if steps is not None:
-        chosen = [_pick(run, known, step) for step in sorted(set(steps))]
+        chosen = [_pick(run, existing, step) for step in sorted(set(steps))]
         if lost := next((one for one in chosen if not one.has_weights), None):
             raise without_weights(lost)
         return chosen
-    if not any(one.has_weights for one in known):
+    if not any(one.has_weights for one in existing):
         raise MissingWeights(
             f"Run '{run.name}' has results and no weights to compute with; copy its weights back, or name another run."
         )
-    return [one for one in known if one.has_weights]
+    return [one for one in existing if one.has_weights]
 
 
 def steps_without_weights(run: Run) -> set[int]:
@@ -97,24 +99,24 @@ def steps_without_weights(run: Run) -> set[int]:
     return {one.step for one in checkpoints(run) if not one.has_weights}
 
 
-def left_out(found: Iterable[Checkpoint]) -> list[str]:
+def left_out(checkpoints: Iterable[Checkpoint]) -> list[str]:
     """Return a list with a sentence on the requested checkpoints without weights; empty if all have them."""
-    found = [*found]
-    without = {one.step: one.run.step_unit for one in found if not one.has_weights}
+    checkpoints = [*checkpoints]
+    without = {one.step: one.run.step_unit for one in checkpoints if not one.has_weights}
     if not without:
         return []
-    if kept := len(found) - len(without):
-        return [f"{kept:,} of {quantity(len(found), 'checkpoint')} kept their weights."]
+    if kept := len(checkpoints) - len(without):
+        return [f"{kept:,} of {quantity(len(checkpoints), 'checkpoint')} kept their weights."]
     return [f"No weights were kept at {list_steps(sorted(without), next(iter(without.values())))}."]
 
 
 def without_weights(checkpoint: Checkpoint) -> MissingWeights:
     """Return the error for a checkpoint that has lost its weights; it names the nearest step that has them."""
-    known = [found.step for found in checkpoints(checkpoint.run) if found.has_weights]
-    nearest = f"the nearest step with weights is {min(known, key=lambda step: abs(step - checkpoint.step))}"
+    steps = [other.step for other in checkpoints(checkpoint.run) if other.has_weights]
+    nearest = f"the nearest step with weights is {min(steps, key=lambda step: abs(step - checkpoint.step))}"
     return MissingWeights(
         f"Step {checkpoint.step} of run '{checkpoint.run.name}' has results and no weights to compute with; "
-        f"{nearest if known else 'no other step has weights'}."
+        f"{nearest if steps else 'no other step has weights'}."
     )
 
 
@@ -147,17 +149,17 @@ def _scan(run: Run) -> list[Found]:
         with suppress(BrokenCheckpoint):
             states[name] = state_of(f"{folder}/{name}/manifest.json", BrokenCheckpoint)
     key = run, tuple(states.items()), list_state(ADDED)
-    if (found := _scanned.get(key)) is None:
-        found = [*_read_folders(run, states)]
+    if (scanned := _scanned.get(key)) is None:
+        scanned = [*_read_folders(run, states)]
         # errors are not cached, since they may be temporary
-        if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in found):
+        if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in scanned):
             if len(_scanned) >= MAX_SCANS:
                 _scanned.clear()
-            _scanned[key] = found
+            _scanned[key] = scanned
     if len(names) <= MAX_CHECKPOINTS:
-        return found
-    what = f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read"
-    return [*found, (folder, refusal(folder, what, BrokenCheckpoint))]
+        return scanned
+    problem = f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read"
+    return [*scanned, (folder, refusal(folder, problem, BrokenCheckpoint))]
 
 
 def _read_folders(run: Run, names: Iterable[str]) -> Iterator[Found]:

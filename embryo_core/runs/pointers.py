@@ -59,8 +59,8 @@ def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
 def remember_folder(sha256: str, folder: Path) -> None:
     """Record the folder of data with this hash in the user's settings; do nothing if these cannot be written."""
     with suppress(OSError, UnicodeEncodeError), locked(settings_folder()):
-        known = remembered_folders() | {sha256: os.path.realpath(folder)}
-        write_json(settings_folder() / TASKS, dict([*known.items()][-MAX_FOLDERS:]))
+        folders = remembered_folders() | {sha256: os.path.realpath(folder)}
+        write_json(settings_folder() / TASKS, dict([*folders.items()][-MAX_FOLDERS:]))
 
 
 def remembered_folders() -> dict[str, str]:

@@ -34,11 +34,11 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     (those nearest to K steps per doubling). The last checkpoint with weights is always kept: without it the run could
     be neither queried nor continued. Raise UnknownStep, MissingWeights.
     """
-    with_weights = [found.step for found in loadable(run)]
+    with_weights = [checkpoint.step for checkpoint in loadable(run)]
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
-    going = [found for found in checkpoints(run) if found.step not in kept]
-    sizes = [sum(path.stat().st_size for path in _weights(found)) for found in going]
-    return [(found, size) for found, size in zip(going, sizes, strict=True) if size]
+    going = [checkpoint for checkpoint in checkpoints(run) if checkpoint.step not in kept]
+    sizes = [sum(path.stat().st_size for path in _weights(checkpoint)) for checkpoint in going]
+    return [(checkpoint, size) for checkpoint, size in zip(going, sizes, strict=True) if size]
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
@@ -47,23 +47,24 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
         if not kind:
-            kept.update(found.step for found in loadable(run, [int(count)]))
+            kept.update(checkpoint.step for checkpoint in loadable(run, [int(count)]))
             continue
         grid = range(0, max(steps) + 1, int(count)) if kind == "every" else log_grid(max(steps), int(count))
         kept |= {_nearest(steps, wanted, kind) for wanted in grid}
     return kept
 
 
-def remove_weights(found: Checkpoint) -> None:
+def remove_weights(checkpoint: Checkpoint) -> None:
     """Remove a checkpoint's weights, including those of a generator inside. Raise BrokenCheckpoint for a link.
 
     Manifests are written first, so that an interrupted removal can be repeated.
     """
-    manifests, weights = [found.path / "manifest.json", *found.path.glob("*/manifest.json")], _weights(found)
+    weights = _weights(checkpoint)
+    manifests = [checkpoint.path / "manifest.json", *checkpoint.path.glob("*/manifest.json")]
     for path in (*manifests, *weights):
-        own_folder(path, found.run.path, BrokenCheckpoint)
+        own_folder(path, checkpoint.run.path, BrokenCheckpoint)
     for path in manifests:
-        manifest = read_json(path, found.run.path, dict[str, Any], BrokenCheckpoint)
+        manifest = read_json(path, checkpoint.run.path, dict[str, Any], BrokenCheckpoint)
         if removed := {name: manifest["sha256"].pop(name) for name in WEIGHTS if name in manifest["sha256"]}:
             write_json(path, manifest | {"removed": removed})
     for file in weights:
@@ -77,5 +78,5 @@ def _nearest(steps: Collection[int], wanted: int, kind: str) -> int:
     return min(steps, key=lambda step: abs(log2(max(step, 0.5) / wanted)))
 
 
-def _weights(found: Checkpoint) -> list[Path]:
-    return [path for name in WEIGHTS for path in found.path.rglob(name) if path.is_file()]
+def _weights(checkpoint: Checkpoint) -> list[Path]:
+    return [path for name in WEIGHTS for path in checkpoint.path.rglob(name) if path.is_file()]

@@ -21,7 +21,7 @@ MAX_RECENT = 1024  # cached reads for later snapshots
 @dataclass
 class _Snapshot:
     seconds: float
-    found: dict[Key, Any] = field(default_factory=dict)
+    values: dict[Key, Any] = field(default_factory=dict)
 
 
 _current: ContextVar[_Snapshot | None] = ContextVar("current", default=None)
@@ -56,9 +56,9 @@ def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
         if within is None:
             return read(source)
         key = read, source.path if isinstance(source, Run) else source
-        if key not in within.found:
-            within.found[key] = _read_again(key, source, within.seconds)
-        return within.found[key]
+        if key not in within.values:
+            within.values[key] = _read_again(key, source, within.seconds)
+        return within.values[key]
 
     return kept
 
@@ -66,11 +66,11 @@ def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
 def _read_again(key: Key, source: Run | tuple[Path, ...], seconds: float) -> Any:
     """Return a result that is at most `seconds` old, or read again."""
     now = monotonic()
-    if seconds and (known := _recent.get(key)) and now - known[0] <= seconds:
-        return known[1]
-    found = key[0](source)
+    if seconds and (recent := _recent.get(key)) and now - recent[0] <= seconds:
+        return recent[1]
+    value = key[0](source)
     if seconds:
         if len(_recent) >= MAX_RECENT:
             _recent.clear()
-        _recent[key] = now, found
-    return found
+        _recent[key] = now, value
+    return value

@@ -70,16 +70,16 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     limit = LIMITS.get(path.name, OTHER_LIMIT) if limit is None else limit
     try:
         actual = Path(os.path.realpath(path, strict=True))
-        found = os.stat(actual)
+        status = os.stat(actual)
     except OSError as reason:
         raise refusal(path, reason, error) from None
     if not actual.is_relative_to(os.path.realpath(within)):
         raise refusal(path, f"is a link that leads out of {within}", error)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise refusal(path, "is not a regular file", error)
-    if found.st_size > limit:
-        raise refusal(path, f"has {found.st_size:,} bytes, and at most {limit:,} are read", error)
-    return actual, found
+    if status.st_size > limit:
+        raise refusal(path, f"has {status.st_size:,} bytes, and at most {limit:,} are read", error)
+    return actual, status
 
 
 def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> BinaryIO:
@@ -136,9 +136,9 @@ def state_of(path: Path | str, error: type[EmbryoError]) -> State:
 
 def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
     """Return the SHA-256 of a file of a run, cached until its inode, time or size changes. Raise `error`."""
-    actual, found = locate(path, within, error, limit)
+    actual, state = locate(path, within, error, limit)
     try:
-        return _digest(actual, state_from(found))
+        return _digest(actual, state_from(state))
     except OSError as reason:
         raise refusal(path, reason, error) from None
 
@@ -148,9 +148,9 @@ def _digest(path: Path, _state: State) -> str:
     return sha256(path)
 
 
-def state_from(found: os.stat_result) -> State:
+def state_from(status: os.stat_result) -> State:
     """Return the state of a file from its `os.stat` result."""
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_dev, found.st_ino, found.st_size
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_dev, status.st_ino, status.st_size
 
 
 # === Checksum files: a SHA-256 and the name of a file per line, in the format of `sha256sum` ===
@@ -172,10 +172,10 @@ def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checks
         if os.path.lexists(path):
             raise
         return None
-    found = [CHECKSUM_LINE.fullmatch(line) for line in lines]
-    if not all(found):
+    matches = [CHECKSUM_LINE.fullmatch(line) for line in lines]
+    if not all(matches):
         raise refusal(path, "is no list of checksums", error)
-    return frozenset((match[1].decode(), match[2].decode()) for match in found if match)
+    return frozenset((match[1].decode(), match[2].decode()) for match in matches if match)
 
 
 # === Writing ===
@@ -184,10 +184,10 @@ def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checks
 def is_link(path: Path | str) -> bool:
     """Return whether a path is a symbolic link or a Windows junction."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISLNK(found.st_mode) or getattr(found, "st_reparse_tag", 0) == JUNCTION
+    return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == JUNCTION
 
 
 def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
@@ -218,12 +218,12 @@ def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
 # === Messages ===
 
 
-def refusal(path: Path | str, what: str | OSError, error: type[Refusal]) -> Refusal:
+def refusal(path: Path | str, problem: str | OSError, error: type[Refusal]) -> Refusal:
     """Return the error for a file or folder of a run: one sentence with its path, the fault, and the remedy."""
-    if isinstance(what, OSError):
-        missing = isinstance(what, FileNotFoundError | NotADirectoryError)
-        what = "does not exist" if missing else f"cannot be read: {what.strerror}"
-    return error(f"{path} {what}; {REMEDIES[error]}.")
+    if isinstance(problem, OSError):
+        missing = isinstance(problem, FileNotFoundError | NotADirectoryError)
+        problem = "does not exist" if missing else f"cannot be read: {problem.strerror}"
+    return error(f"{path} {problem}; {REMEDIES[error]}.")
 
 
 def _refuse_link(path: Path | str, error: type[Refusal]) -> Refusal:

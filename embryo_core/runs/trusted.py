@@ -43,9 +43,9 @@ def check_trusted(run: Run) -> Run:
         return run
     # checked before hashing, which a run that is not listed does not need
     expected = read_list(TRUSTED, Trusted).get(run.name, {})
-    own = _hashes(run.path.parents[1], _states(run)) if expected else {}
-    if own != expected or not expected:
-        differing = min((name for name, _ in own.items() ^ expected.items()), default="")
+    hashes = _hashes(run.path.parents[1], _states(run)) if expected else {}
+    if hashes != expected or not expected:
+        differing = min((name for name, _ in hashes.items() ^ expected.items()), default="")
         why = f"{differing} is not the listed file" if expected else "it is not in the list of trusted runs"
         raise BrokenRun(
             f"Run '{run.name}' is not shown: {why}; if you trust the run, list it with: "
@@ -57,7 +57,7 @@ def check_trusted(run: Run) -> Run:
 @read_once
 def _states(run: Run) -> States:
     """Return path and state of each file of a run and of its results. Raise BrokenRun for a link."""
-    return tuple(sorted(found for folder in (run.path, run.results) for found in _walk(folder)))
+    return tuple(sorted(file for folder in (run.path, run.results) for file in _walk(folder)))
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, State]]:

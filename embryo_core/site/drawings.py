@@ -91,12 +91,12 @@ def heads(run: Run) -> tuple[int, int]:
 def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
     """Return the small maps of all heads. Raises ResultsError."""
     run = runs[0]
-    steps, known = _steps(run, GRID_STEPS)
-    found, weights, _ = results.read_attention_steps(run, steps)
-    more = _describe_steps(len(steps), known)
+    steps, total = _steps(run, GRID_STEPS)
+    shown_steps, weights, _ = results.read_attention_steps(run, steps)
+    more = _describe_steps(len(steps), total)
     block = -(-weights.shape[-1] // head_maps.GRID_SIZE)
     caption = attention.describe_all_heads(run, len(steps), block, False, False, more)
-    payload = head_maps.grid_payload(run.name, head_maps.grid(found, weights), unit=run.step_unit)
+    payload = head_maps.grid_payload(run.name, head_maps.grid(shown_steps, weights), unit=run.step_unit)
     note = attention.print_all_heads(data_note(run, METRIC), "linear", False)
     return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
 
@@ -104,26 +104,26 @@ def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
 def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
     """Return a head's averaged maps, with one byte per weight. Raises ResultsError."""
     run = runs[0]
-    steps, known = _steps(run, HEAD_STEPS)
+    steps, total = _steps(run, HEAD_STEPS)
     maps = results.read_attention(run, layer, head, steps)
     source = results.read_sources(run).get(METRIC, {})
     history = averaged(run, layer, head, maps, source)
     name = f"{run.name}-attention-layer{layer}-head{head}"
     caption = attention.describe_head(run, history, source.get("sentences_per_position", []), True, len(steps))
     coded = "Weights are kept within 1.4 % of what was measured."
-    caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), known), coded))
+    caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), total), coded))
     payload = head_maps.history_payload(history, "linear", name, compact=True)
     return Drawing(HEAD_HISTORY, payload, name, f"Layer {layer}, head {head}", caption, run, history.note)
 
 
 def _steps(run: Run, most: int) -> tuple[list[int], int]:
     """Return at most `most` of the steps with maps, and their total number."""
-    known = sorted(results.steps_done(run, METRIC))
-    return log_spaced(known, most), len(known)
+    stored = sorted(results.steps_done(run, METRIC))
+    return log_spaced(stored, most), len(stored)
 
 
-def _describe_steps(shown: int, known: int) -> str:
-    return "" if shown == known else f"{shown} of {known:,} steps have their maps here, spread over the logarithm."
+def _describe_steps(shown: int, total: int) -> str:
+    return "" if shown == total else f"{shown} of {total:,} steps have their maps here, spread over the logarithm."
 
 
 # === What the browser draws ===

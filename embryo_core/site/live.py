@@ -35,17 +35,17 @@ def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[
     Returns for each run by name the "folder" of its files in the site, or "why" it cannot be asked. Raises SiteError if
     no run can be asked, or if third-party JavaScript is missing.
     """
-    found: dict[str, dict[str, str]] = {}
+    graphs: dict[str, dict[str, str]] = {}
     for i, run in enumerate(runs, 1):
         try:
             _write_run(run, folder / "live" / str(i), count)
-            found[run.name] = {"folder": f"live/{i}"}
+            graphs[run.name] = {"folder": f"live/{i}"}
         except EmbryoError as reason:
-            found[run.name] = {"why": str(reason)}
-    if not any("folder" in one for one in found.values()):
-        raise SiteError(" ".join(one["why"] for one in found.values()))
+            graphs[run.name] = {"why": str(reason)}
+    if not any("folder" in one for one in graphs.values()):
+        raise SiteError(" ".join(one["why"] for one in graphs.values()))
     add_packages(LIVE, folder / "assets" / "live")
-    return found
+    return graphs
 
 
 def _write_run(run: Run, folder: Path, count: int) -> None:
@@ -53,25 +53,25 @@ def _write_run(run: Run, folder: Path, count: int) -> None:
     loadable = {checkpoint.step: checkpoint for checkpoint in run_files.loadable(run)}
     steps = log_spaced([*loadable], count) if count > 1 else [*loadable][-1:]
     tokenizer = load_tokenizer(run)
-    graphs, left_out = {}, []
+    graphs, omissions = {}, []
     for step in steps:
         try:
             graphs[step] = _graph(loadable[step], tokenizer.vocabulary_size)
         except EmbryoError as reason:
-            left_out.append(str(reason))
+            omissions.append(str(reason))
     if not graphs:
-        raise SiteError(left_out[0])
+        raise SiteError(omissions[0])
     graph, _ = graphs[max(graphs)]
-    known = [step for step, (other, _) in graphs.items() if other == graph]
-    left_out += [f"Step {step} has tensors of other shapes than the last." for step in graphs if step not in known]
+    alike = [step for step, (other, _) in graphs.items() if other == graph]
+    omissions += [f"Step {step} has tensors of other shapes than the last." for step in graphs if step not in alike]
     folder.mkdir(parents=True)
     (folder / GRAPH).write_bytes(graph)
-    for step in known:
+    for step in alike:
         shutil.copyfile(graphs[step][1], folder / f"step{step}.safetensors")
     shutil.copyfile(run.tokenizer / TOKENIZER, folder / TOKENIZER)
     fetched = sum(path.stat().st_size for path in folder.iterdir()) + RUNTIME_BYTES
-    about = _about(run, loadable[known[-1]], tokenizer, known)
-    about |= {"left_out": left_out, "megabytes": round(fetched / 1e6)}
+    about = _about(run, loadable[alike[-1]], tokenizer, alike)
+    about |= {"left_out": omissions, "megabytes": round(fetched / 1e6)}
     (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
 

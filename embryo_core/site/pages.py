@@ -234,7 +234,7 @@ def _geometry(runs: Runs) -> SitePage:
 
 def _attention(runs: Runs) -> SitePage:
     frame = patterns.read_behaviour(runs[0])
-    what, layer, head = patterns.clearest_head(frame)
+    pattern_name, layer, head = patterns.clearest_head(frame)
     layers, heads = drawings.heads(runs[0])
     first = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda one: one != (layer, head))
     named = {f"Layer {one}, head {other}": {"layer": one, "head": other} for one, other in first}
@@ -247,7 +247,7 @@ def _attention(runs: Runs) -> SitePage:
         return SitePage("", maps)
     measured = set(frame["what"])
     choices = {}
-    for name in sorted((one for one in patterns.PATTERNS if one in measured), key=lambda one: one != what):
+    for name in sorted((one for one in patterns.PATTERNS if one in measured), key=lambda one: one != pattern_name):
         best = patterns.strongest(frame, (name,))
         pattern = patterns.PATTERNS[name]
         choices[pattern.label] = {
@@ -256,7 +256,7 @@ def _attention(runs: Runs) -> SitePage:
             "chosen": best[1:] if best else (layer, head),
         }
     return SitePage(
-        head_behaviour.headline(runs[0], what, (layer, head), Axis().for_run(runs[0])),
+        head_behaviour.headline(runs[0], pattern_name, (layer, head), Axis().for_run(runs[0])),
         [
             *maps,
             Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
@@ -314,7 +314,7 @@ def _query(runs: Runs) -> SitePage:
 
 
 def _compare(runs: Runs) -> SitePage:
-    seeds = {name: [run.name for run in own] for name, own in designs(runs).items()}
+    seeds = {name: [run.name for run in runs_of_design] for name, runs_of_design in designs(runs).items()}
     table = compare.design_table(comparing.designs(runs), seeds)
     design = FixedTable("Design", table, compare.describe_designs(len(runs) > 1))
     if len(runs) < 2:

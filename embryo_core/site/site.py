@@ -160,9 +160,9 @@ def _program() -> str:
 
 def _fingerprint(run: Run) -> str:
     paths = [*run.results.rglob("*"), *(run.path / name for name in ("run.json", "log.jsonl", run_files.AUDIT))]
-    own = [f"{path.name} {sha256(path)}" for path in sorted(paths) if path.is_file()]
+    lines = [f"{path.name} {sha256(path)}" for path in sorted(paths) if path.is_file()]
     steps = [(checkpoint.step, checkpoint.has_weights) for checkpoint in run_files.checkpoints(run)]
-    return json.dumps([run.name, own, steps])
+    return json.dumps([run.name, lines, steps])
 
 
 # === Data ===
@@ -187,8 +187,8 @@ def _write_view(view: RunSelection, folder: Path) -> None:
 
 def _stops(run: Run, metric: str) -> list[int]:
     """Return the steps at which a metric has data; empty without a metric."""
-    found = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
-    return sorted(set().union(*found) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
+    stops = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
+    return sorted(set().union(*stops) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
 def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
@@ -200,14 +200,14 @@ def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder:
         return None if part.table.empty else _write_table(part, path, folder)
     choices = []
     most = None if len(view.runs) == 1 else MAX_BESIDE
-    for i, (name, found) in enumerate(islice(figures(part, view.runs), most)):
-        if isinstance(found, str):
-            choices.append({"label": name, "title": name or part.name.capitalize(), "why": found, "headline": ""})
+    for i, (name, figure) in enumerate(islice(figures(part, view.runs), most)):
+        if isinstance(figure, str):
+            choices.append({"label": name, "title": name or part.name.capitalize(), "why": figure, "headline": ""})
             continue
         key = f"{path}-{part.name}-{i}"
-        data = drawing_data(found) if isinstance(found, Drawing) else figure_data(found)
+        data = drawing_data(figure) if isinstance(figure, Drawing) else figure_data(figure)
         _write(folder / "data" / f"{key}.js", script(key, data))
-        about = _about(found if isinstance(found, Drawing) else found["log"])
+        about = _about(figure if isinstance(figure, Drawing) else figure["log"])
         choices.append({"label": name, "file": key, **about})
     return {"name": part.name, "what": part.what, "each": part.each, "choices": choices} if choices else None
 

@@ -38,24 +38,24 @@ class FixedTable:
 def every_word(run: Run) -> FixedTable:
     """Return the words of the list with their ages, as on the Words page."""
     ages = words.age_table(run)
-    found = words.listed(ages)
-    return FixedTable("Every word", found, words.describe_words(ages, found), alone=True)
+    table = words.listed(ages)
+    return FixedTable("Every word", table, words.describe_words(ages, table), alone=True)
 
 
 def words_at_last(run: Run, metric: str) -> FixedTable:
     """Return the words of all categories at the last evaluated step, as on the Tokens page; empty without any."""
     step = _last_step(run, metric)
     title = f"Words behind {tokens.title_of(metric).lower()}"
-    found = results.read_words(run, metric, step=step)
-    if found.empty:
-        return FixedTable(title, found, Caption(""), alone=True)
-    found = (
-        tokens.merge_case(found, tokens.is_cased(run)).groupby(["word", "tag"], as_index=False)[["n", "correct"]].sum()
+    words = results.read_words(run, metric, step=step)
+    if words.empty:
+        return FixedTable(title, words, Caption(""), alone=True)
+    words = (
+        tokens.merge_case(words, tokens.is_cased(run)).groupby(["word", "tag"], as_index=False)[["n", "correct"]].sum()
     )
-    found = found.assign(tag=found["tag"].map(tags.with_tag_name), accuracy=found["correct"] / found["n"])
-    found = found.sort_values(["n", "word"], ascending=[False, True])
-    caption = tokens.describe_words(found, found)
-    return FixedTable(f"{title} at {name_step(step, run.step_unit)}", found, Caption(caption.summary), alone=True)
+    words = words.assign(tag=words["tag"].map(tags.with_tag_name), accuracy=words["correct"] / words["n"])
+    words = words.sort_values(["n", "word"], ascending=[False, True])
+    caption = tokens.describe_words(words, words)
+    return FixedTable(f"{title} at {name_step(step, run.step_unit)}", words, Caption(caption.summary), alone=True)
 
 
 def every_fact(run: Run) -> FixedTable:
@@ -80,8 +80,8 @@ def every_pair(run: Run, pairs: str) -> FixedTable:
     scores = results.read_pairs(run)
     step = int(scores["step"].max()) if len(scores) else 0
     paradigms = [one for one in scores["paradigm"].unique() if one.startswith(f"{pairs}/")]
-    found = [grammar_pairs.pairs_at(run, one, step).assign(paradigm=group_label(one)) for one in paradigms]
-    table = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    of_paradigm = [grammar_pairs.pairs_at(run, one, step).assign(paradigm=group_label(one)) for one in paradigms]
+    table = pd.concat(of_paradigm, ignore_index=True) if of_paradigm else pd.DataFrame()
     if len(table):
         table = table[["paradigm", "pair", "difference", "good_score", "bad_score", "right", "history"]]
     caption = Caption(f"Scores at {name_step(step, run.step_unit)} in nats; results hold no sentences.")

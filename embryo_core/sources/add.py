@@ -136,12 +136,12 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
         series = SourceSeries([])
         for step, place in (match.groups() for match in listed):
             counts, on_hub = Counts(step=int(step)), place.startswith(HUB)
-            found = (
+            checkpoint = (
                 hub.checkpoint_at(place.removeprefix(HUB), counts)
                 if on_hub
                 else folders.checkpoint_at(Path(place).expanduser(), counts)
             )
-            series.found.append(found)
+            series.found.append(checkpoint)
         return series
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")
@@ -203,38 +203,38 @@ def _write_checkpoints(
     return added, [trouble for trouble in outcomes if trouble]
 
 
-def _write_checkpoint(found: SourceCheckpoint, folder: Path, copy: bool) -> None:
+def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> None:
     """Write config.json and the manifest, and the weights if they are copied. Raises BrokenCheckpoint."""
-    family = runs.read_json(found.config, found.within, runs.ModelClass, BrokenCheckpoint).model_type
+    family = runs.read_json(source.config, source.within, runs.ModelClass, BrokenCheckpoint).model_type
     if not is_read(family):
         raise BrokenCheckpoint(
-            f"{found.config} has the model_type '{family}', which is not read; Embryo reads masked language models and "
-            "decoders of text that transformers loads."
+            f"{source.config} has the model_type '{family}', which is not read; Embryo reads masked language models "
+            "and decoders of text that transformers loads."
         )
-    sizes = runs.read_json(found.config, found.within, runs.Architecture, BrokenCheckpoint)  # checks the limits
+    sizes = runs.read_json(source.config, source.within, runs.Architecture, BrokenCheckpoint)  # checks the limits
     folder.mkdir(parents=True)
-    (folder / "config.json").write_bytes(runs.read_bytes(found.config, found.within, BrokenCheckpoint))
-    counts, pointers = found.counts, found.pointer.files
-    at_hand = copy or not found.pointer.repository
+    (folder / "config.json").write_bytes(runs.read_bytes(source.config, source.within, BrokenCheckpoint))
+    counts, pointers = source.counts, source.pointer.files
+    at_hand = copy or not source.pointer.repository
     files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
     check_parts({file: file.parent for file in files}, sizes)  # a truncated file must not replace an earlier copy
-    if found.index and files:
-        check_shards(found.index, files)
-    if copy and found.index:
-        join(found.index, files, folder / SAFETENSORS)
+    if source.index and files:
+        check_shards(source.index, files)
+    if copy and source.index:
+        join(source.index, files, folder / SAFETENSORS)
     elif copy:
         shutil.copyfile(files[0], folder / (PICKLED if runs.is_pickled(files[0], files[0].parent) else SAFETENSORS))
     more: dict[str, Any] = {}
     if not copy:
-        listed = found.hashes or [None] * len(pointers)
+        listed = source.hashes or [None] * len(pointers)
         hashes = [sha256 or runs.sha256(_local(one)) for sha256, one in zip(listed, pointers, strict=True)]
-        more["weights"] = asdict(found.pointer) | {
+        more["weights"] = asdict(source.pointer) | {
             "sha256": hashes[0],
-            "parts": dict(zip(found.pointer.parts, hashes[1:], strict=True)),
+            "parts": dict(zip(source.pointer.parts, hashes[1:], strict=True)),
         }
     # a Trainer counts tokens only on request
-    tokens = counts.tokens or trainer.state_of(found).num_input_tokens_seen or None
-    runs.write_manifest(folder, found.step, counts.sequences, tokens, **more)
+    tokens = counts.tokens or trainer.state_of(source).num_input_tokens_seen or None
+    runs.write_manifest(folder, source.step, counts.sequences, tokens, **more)
 
 
 def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
@@ -279,7 +279,7 @@ def _draft(
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
     settings = {name: config[name] for name in SIZES if config.get(name) is not None}
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
-        named = [found[-1] for one in (*source, name) if (found := SEED.findall(one))]
+        named = [seeds[-1] for one in (*source, name) if (seeds := SEED.findall(one))]
         seed = int(named[0]) if named else config.get("seed")
     if type(seed) is int:
         settings["seed"] = seed

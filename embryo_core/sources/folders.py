@@ -50,9 +50,9 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
 
 def checkpoint_at(path: Path, counts: Counts) -> SourceCheckpoint:
     """Return the checkpoint in a folder, or that of a weight file with its config.json. Raises RunError."""
-    found = _at(path, counts)
+    checkpoint = _at(path, counts)
     inside = (path if path.is_dir() else path.parent) / GENERATOR
-    return replace(found, generator=_at(inside, counts)) if (inside / "config.json").is_file() else found
+    return replace(checkpoint, generator=_at(inside, counts)) if (inside / "config.json").is_file() else checkpoint
 
 
 def _at(path: Path, counts: Counts) -> SourceCheckpoint:

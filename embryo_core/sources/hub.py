@@ -63,19 +63,19 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     top = _place(name, refs)
     numbered = {} if "@" in name or top.folder else match_names(refs, patterns)
     if numbered:
-        found = {replace(top, name=f"{top.name}@{one}", commit=refs[one]): counts for one, counts in numbered.items()}
+        places = {replace(top, name=f"{top.name}@{one}", commit=refs[one]): counts for one, counts in numbered.items()}
         rest = () if patterns else left_alone(refs, numbered)
-        return _with_main(_series(found, rest), top)
+        return _with_main(_series(places, rest), top)
     if not top.commit:
         raise _not_found(name, "revision", "")
-    whole = files(top.repository, top.commit)
-    folders = _folders(_below(whole, top.folder))
+    all_files = files(top.repository, top.commit)
+    folders = _folders(_below(all_files, top.folder))
     if below := match_folders(folders, patterns):
-        found = {replace(top, name=f"{top.name}/{one}", folder=f"{top.folder}{one}/"): c for one, c in below.items()}
-        return _with_main(_series(found, () if patterns else left_alone(folders, below), whole), top)
-    if found := _commits(top, patterns):
-        return _with_main(_series(found), top)
-    raise _not_found(name, "revision, folder or commit", other_format(whole))
+        places = {replace(top, name=f"{top.name}/{one}", folder=f"{top.folder}{one}/"): c for one, c in below.items()}
+        return _with_main(_series(places, () if patterns else left_alone(folders, below), all_files), top)
+    if places := _commits(top, patterns):
+        return _with_main(_series(places), top)
+    raise _not_found(name, "revision, folder or commit", other_format(all_files))
 
 
 def checkpoint_at(name: str, counts: Counts) -> SourceCheckpoint:
@@ -125,8 +125,8 @@ def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
 def _folders(names: Iterable[str]) -> list[str]:
     """Return the folders with a configuration or weights, generators left out."""
     wanted = {"config.json", *WEIGHTS, *INDEXES}
-    found = {folder for folder, _, file in (name.rpartition("/") for name in names) if folder and file in wanted}
-    return sorted(folder for folder in found if folder.rpartition("/")[2] != GENERATOR)
+    folders = {folder for folder, _, file in (name.rpartition("/") for name in names) if folder and file in wanted}
+    return sorted(folder for folder in folders if folder.rpartition("/")[2] != GENERATOR)
 
 
 def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]:
@@ -150,8 +150,8 @@ def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]
 # === Checkpoints ===
 
 
-def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Files | None = None) -> SourceSeries:
-    """Return the checkpoints at these places; `whole` has the files of the repository if all are in one commit.
+def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files: Files | None = None) -> SourceSeries:
+    """Return the checkpoints at these places; `all_files` has the files of the repository if all are in one commit.
 
     Raises RunError or MissingWeights if the Hub does not answer, which must not leave gaps in a series.
     """
@@ -160,15 +160,15 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), whole: Fi
     def look(one: tuple[HubFolder, Counts]) -> SourceCheckpoint | str:
         place, counts = one
         try:
-            return _checkpoint(place, counts, place.files() if whole is None else _below(whole, place.folder))
+            return _checkpoint(place, counts, place.files() if all_files is None else _below(all_files, place.folder))
         except BrokenCheckpoint as reason:
             return str(reason)
 
-    for counts, found in zip(places.values(), _side_by_side(look, [*places.items()]), strict=True):
-        if isinstance(found, SourceCheckpoint):
-            series.found.append(found)
+    for counts, answer in zip(places.values(), _side_by_side(look, [*places.items()]), strict=True):
+        if isinstance(answer, SourceCheckpoint):
+            series.found.append(answer)
         else:
-            series.incomplete[counts.first[0]] = found
+            series.incomplete[counts.first[0]] = answer
     return series
 
 
@@ -186,8 +186,8 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
 
 def _checkpoint(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
     """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if there is none."""
-    found, inside = _model(place, counts, names), f"{GENERATOR}/"
-    return replace(found, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else found
+    model, inside = _model(place, counts, names), f"{GENERATOR}/"
+    return replace(model, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else model
 
 
 def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> SourceCheckpoint:

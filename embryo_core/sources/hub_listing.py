@@ -49,8 +49,8 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
     A cache has no titles and no order: its commits are those that no other revision points to.
     """
     if not offline():
-        found = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
-        return [(commit.commit_id, commit.title) for commit in found]
+        commits = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
+        return [(commit.commit_id, commit.title) for commit in commits]
     cached = {path.name for path in (hub_folder(repository) / "snapshots").iterdir()}
     return [(commit, "") for commit in sorted(cached - ({*revisions(repository).values()} - {head}))]
 
@@ -58,8 +58,8 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
 def files(repository: str, commit: str) -> Files:
     """Return the files at a commit, with the SHA-256 of those for which it is known. Raises RunError."""
     if not offline():
-        found = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
-        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in found.siblings or ()}
+        info = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
+        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in info.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
     # A blob is named after the Hub's hash, and may link to another blob.
     blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in folder.rglob("*") if not path.is_dir()}

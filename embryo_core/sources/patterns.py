@@ -69,10 +69,10 @@ class NamePattern:
 
     def match(self, name: str) -> Counts | None:
         """Return the counts in a name; None unless the whole name matches, with integers within the limit."""
-        found = self._regex.fullmatch(name)
-        if found is None:
+        matched = self._regex.fullmatch(name)
+        if matched is None:
             return None
-        values = zip(self._fields, found.groups(), strict=True)
+        values = zip(self._fields, matched.groups(), strict=True)
         counts = {field: Decimal(number) * unit + start for (field, start, unit), number in values}
         if any(count % 1 or count > MAX_COUNT for count in counts.values()):
             return None
@@ -83,9 +83,9 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
     """Return the counts of each matching name, by the first of these patterns or the known one with most matches."""
     names = list(names)
     if patterns:
-        known = [NamePattern(text) for text in patterns]
-        found = {name: next(filter(None, (pattern.match(name) for pattern in known)), None) for name in names}
-        return {name: counts for name, counts in found.items() if counts}
+        compiled = [NamePattern(text) for text in patterns]
+        matches = {name: next(filter(None, (pattern.match(name) for pattern in compiled)), None) for name in names}
+        return {name: counts for name, counts in matches.items() if counts}
     tried = [{n: counts for n in names if (counts := NamePattern(text).match(n))} for text in KNOWN]
     return max(tried, key=len)
 
@@ -101,7 +101,8 @@ def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
         names = {path.rpartition("/")[2]: path for path in paths if path.rpartition("/")[0] == parent}
         matched.append({names[name]: counts for name, counts in match_names(names, []).items()})
     most = max(map(len, matched), default=0)
-    best = [(parent, found) for parent, found in zip(parents, matched, strict=True) if found and len(found) == most]
+    pairs = zip(parents, matched, strict=True)
+    best = [(parent, matches) for parent, matches in pairs if matches and len(matches) == most]
     if len(best) > 1:
         raise RunError(
             f"There are {most} checkpoints in {best[0][0]} and in {best[1][0]}; name one: OWNER/NAME/FOLDER."
@@ -113,8 +114,8 @@ def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
     """Return the counts of each commit title that matches a pattern, or by default contains a step."""
     if patterns:
         return match_names(titles, patterns)
-    found = {title: TITLE.search(title) for title in titles}
-    return {title: Counts(step=int(one[1]) * (1000 if one[2] else 1)) for title, one in found.items() if one}
+    matches = {title: TITLE.search(title) for title in titles}
+    return {title: Counts(step=int(one[1]) * (1000 if one[2] else 1)) for title, one in matches.items() if one}
 
 
 def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:

@@ -47,7 +47,7 @@ def _tensors_of(index: Path, shards: Sequence[Path]) -> list[tuple[Path, list[st
     """Return the names of the tensors of each shard, according to an index."""
     shard_of = _shard_of(index)
     paths = dict(zip(sorted({*shard_of.values()}), shards, strict=True))
-    return [(path, [tensor for tensor, own in shard_of.items() if own == name]) for name, path in paths.items()]
+    return [(path, [tensor for tensor, shard in shard_of.items() if shard == name]) for name, path in paths.items()]
 
 
 def _shard_of(index: Path) -> Mapping[str, str]:

@@ -58,18 +58,18 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
     notes.
     """
     best = Path(state.best_model_checkpoint or "").name if state else ""
-    known = {*series.incomplete, *(one.step for one in series.found)}
-    compared = series.found  # all checkpoints if the Hub lists hashes, else the last one and the best
+    steps = {*series.incomplete, *(one.step for one in series.found)}
+    others = series.found  # all checkpoints if the Hub lists hashes, else the last one and the best
     if not last.pointer.repository:
         final = max((one.step for one in series.found), default=-1)
-        compared = [one for one in compared if one.step == final or (best and one.folder and one.folder.name == best)]
-    if any(_same(last, one) for one in compared):
+        others = [one for one in others if one.step == final or (best and one.folder and one.folder.name == best)]
+    if any(_same(last, one) for one in others):
         return series
     step = state.global_step if state else 0
-    if {one.counts.first[1] for one in series.found} == {StepUnit.UPDATES} and step > max(known) and not best:
+    if {one.counts.first[1] for one in series.found} == {StepUnit.UPDATES} and step > max(steps) and not best:
         return replace(series, found=[*series.found, replace(last, counts=Counts(step=step))])
-    at = f"it may be {name_step(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
-    note = f"{last.name} itself has a model without a step in its name, and {at}; to add it, give a list of STEP:PATH."
+    why = f"it may be {name_step(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
+    note = f"{last.name} itself has a model without a step in its name, and {why}; to add it, give a list of STEP:PATH."
     return replace(series, notes=[*series.notes, note])
 
 
@@ -79,7 +79,7 @@ def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
     if one.pointer.repository or other.pointer.repository:
         return None not in one.hashes and one.hashes == other.hashes
     files = [[Path(file.file) for file in each.pointer.files] for each in (one, other)]
-    return all([*map(what, files[0])] == [*map(what, files[1])] for what in (os.path.getsize, sha256))
+    return all([*map(compare, files[0])] == [*map(compare, files[1])] for compare in (os.path.getsize, sha256))
 
 
 # === The steps at which a foreign run saved ===
@@ -91,16 +91,16 @@ def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
     Below the grid's first distance, powers of two are another grid, as in many series. `every` is the distance that the
     training recorded; its grid also needs two thirds of its steps, and the last step may be off it.
     """
-    found = sorted(steps)
-    grids = [_grid([step for step in found if step % every == 0], every)] if every else []
-    times = Counter(later - earlier for earlier, later in pairwise(found)).most_common(TRIED)
-    grids += [_grid(found, distance) for distance, count in times if count > 1]
+    available = sorted(steps)
+    grids = [_grid([step for step in available if step % every == 0], every)] if every else []
+    times = Counter(later - earlier for earlier, later in pairwise(available)).most_common(TRIED)
+    grids += [_grid(available, distance) for distance, count in times if count > 1]
     even = max(grids, key=len, default=range(0))
     distance = even.step if even else None
-    low = [step for step in found if step > 0 and (distance is None or step < distance)]
+    low = [step for step in available if step > 0 and (distance is None or step < distance)]
     powers = len(low) >= FEWEST_POWERS and all(step & (step - 1) == 0 for step in low)
     doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()
-    return tuple(sorted({*found, *even, *doublings}))
+    return tuple(sorted({*available, *even, *doublings}))
 
 
 def _grid(steps: Sequence[int], distance: int) -> range:

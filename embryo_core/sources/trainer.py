@@ -46,7 +46,7 @@ def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[
     for noted in state.log_history:
         step = _number(noted.get("step"))
         for split, names in (("train", TRAIN), ("heldout", HELDOUT)):
-            row = {name: _number(noted[own]) for own, name in names.items() if own in noted}
+            row = {name: _number(noted[key]) for key, name in names.items() if key in noted}
             if not row or step is None or step % 1:
                 continue
             if "loss" in row and alone:
@@ -58,14 +58,14 @@ def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[
 
 def odd_numbers(state: TrainerState) -> str:
     """Return a sentence on numbers of the log that are not finite, or strings; "" if there are none."""
-    values = [noted[own] for noted in state.log_history for own in (*TRAIN, *HELDOUT) if own in noted]
+    values = [noted[key] for noted in state.log_history for key in (*TRAIN, *HELDOUT) if key in noted]
     gaps = sum(_number(value) is None for value in values)
     texts = sum(isinstance(value, str) and _number(value) is not None for value in values)
     kinds = (gaps, "not finite, and gaps of the curves"), (texts, "text, and read as numbers")
-    found = " and ".join(
-        f"{quantity(count, 'number')} that {'is' if count == 1 else 'are'} {what}" for count, what in kinds if count
+    described = " and ".join(
+        f"{quantity(count, 'number')} that {'is' if count == 1 else 'are'} {kind}" for count, kind in kinds if count
     )
-    return f"The trainer_state.json has {found}." if found else ""
+    return f"The trainer_state.json has {described}." if described else ""
 
 
 def _number(value: Any) -> float | None:
@@ -77,16 +77,16 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def saved_every(found: SourceCheckpoint) -> int:
+def saved_every(checkpoint: SourceCheckpoint) -> int:
     """Return the updates between two checkpoints of a Trainer; 0 if unknown."""
-    state = state_of(found)
-    return int(state.save_steps) if found.counts.step == state.global_step else 0
+    state = state_of(checkpoint)
+    return int(state.save_steps) if checkpoint.counts.step == state.global_step else 0
 
 
-def state_of(found: SourceCheckpoint) -> TrainerState:
+def state_of(checkpoint: SourceCheckpoint) -> TrainerState:
     """Return the state that a Trainer wrote; an empty one if it is missing or cannot be read."""
     try:
-        return (read_state(found.folder) if found.folder else None) or TrainerState()
+        return (read_state(checkpoint.folder) if checkpoint.folder else None) or TrainerState()
     except BrokenTrainerState:  # `write_log` reports it
         return TrainerState()
 

@@ -84,7 +84,7 @@ def _steps(part: Raw) -> list[dict[str, Any]]:
     """Return the steps of a part. Raise ValueError if they are too large or too many."""
     if len(bytes(part)) > MAX_PART_BYTES:
         raise ValueError(f"a part of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
-    steps = [found for found in _objects(json.decode(part)) if "type" in found]
+    steps = [step for step in _objects(json.decode(part)) if "type" in step]
     if len(steps) > MAX_STEPS:
         raise ValueError(f"{len(steps)} steps are more than the {MAX_STEPS} allowed")
     return steps
@@ -115,9 +115,9 @@ def _objects(part: Any) -> Iterator[dict[str, Any]]:
 
 def check_vocabulary(checkpoint: Checkpoint, pieces: int) -> None:
     """Raise TokenizerMismatch if the model's vocabulary is smaller than the tokenizer's `pieces`."""
-    found = runs.read_config(checkpoint, runs.Architecture).vocab_size
-    if found < pieces:
+    rows = runs.read_config(checkpoint, runs.Architecture).vocab_size
+    if rows < pieces:
         raise TokenizerMismatch(
-            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {found}; "
+            f"The tokenizer of run '{checkpoint.run.name}' has {pieces} pieces, but {checkpoint.path} has {rows}; "
             "restore the tokenizer of its pretraining."
         )

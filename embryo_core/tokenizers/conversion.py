@@ -68,33 +68,33 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
             raise _unreadable(folder, f"{type(theirs).__name__}, which cannot be saved as a tokenizer.json")
         if len(theirs) <= len(set(theirs.all_special_ids)):  # transformers invents one when the file is missing
             raise _unreadable(folder, "no pieces but the special tokens")
-        own = _own(path, theirs) if path.is_file() else _with_characters(made, folder)
-        own.no_truncation()
-        own.no_padding()
+        ours = _own(path, theirs) if path.is_file() else _with_characters(made, folder)
+        ours.no_truncation()
+        ours.no_padding()
         if not decoder:
-            _frame(own, theirs)
-        around, inner = (own.encode(SAMPLE, add_special_tokens=special).ids for special in (True, False))
+            _frame(ours, theirs)
+        framed, unframed = (ours.encode(SAMPLE, add_special_tokens=special).ids for special in (True, False))
     except (KeyboardInterrupt, SystemExit, BrokenTokenizer):
         raise
     except BaseException as reason:  # noqa: BLE001, the library raises plain exceptions, and its Rust code panics
         raise _unreadable(folder, _why(reason)) from None
-    if fault := _fault(own, around, inner, decoder, theirs.mask_token):
+    if fault := _fault(ours, framed, unframed, decoder, theirs.mask_token):
         raise BrokenRun(f"The tokenizer in {folder} {fault}.")
-    start = _start(around, inner)
-    tokens = around[:start], around[start + len(inner) :]
-    first, last = (str(own.id_to_token(ids[0])) if ids else None for ids in tokens)
+    start = _start(framed, unframed)
+    tokens = framed[:start], framed[start + len(unframed) :]
+    first, last = (str(ours.id_to_token(ids[0])) if ids else None for ids in tokens)
     special = SpecialTokens(theirs.mask_token, first, last, theirs.pad_token, theirs.unk_token)
-    return Converted(own.to_str(pretty=False), special, _difference(own, theirs) if path.is_file() else "")
+    return Converted(ours.to_str(pretty=False), special, _difference(ours, theirs) if path.is_file() else "")
 
 
 def _own(path: Path, theirs: Any) -> Tokenizer:
     """Return the tokenizer of a tokenizer.json, with the special and added tokens of the files next to it."""
-    own = Tokenizer.from_file(str(path))
-    known = {token.content for token in own.get_added_tokens_decoder().values()}
+    ours = Tokenizer.from_file(str(path))
+    special_tokens = {token.content for token in ours.get_added_tokens_decoder().values()}
     for _, token in sorted(theirs.added_tokens_decoder.items()):
-        if token.content not in known:
-            (own.add_special_tokens if token.special else own.add_tokens)([token])
-    return own
+        if token.content not in special_tokens:
+            (ours.add_special_tokens if token.special else ours.add_tokens)([token])
+    return ours
 
 
 def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
@@ -108,14 +108,14 @@ def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
     return made
 
 
-def _frame(own: Tokenizer, theirs: Any) -> None:
+def _frame(ours: Tokenizer, theirs: Any) -> None:
     """Put the special tokens around a text and around a pair if the file does not."""
     first, last = theirs.cls_token or theirs.bos_token, theirs.sep_token or theirs.eos_token
-    if own.num_special_tokens_to_add(False) or first is None or last is None:
+    if ours.num_special_tokens_to_add(False) or first is None or last is None:
         return
-    single, ids = f"{first} $A {last}", [(token, own.token_to_id(token)) for token in (first, last)]
+    single, ids = f"{first} $A {last}", [(token, ours.token_to_id(token)) for token in (first, last)]
     template = TemplateProcessing(single, f"{single} $B:1 {last}:1", ids)
-    own.post_processor = Processors([own.post_processor, template]) if own.post_processor else template
+    ours.post_processor = Processors([ours.post_processor, template]) if ours.post_processor else template
 
 
 def _difference(own: Tokenizer, theirs: Any) -> str:
@@ -139,12 +139,12 @@ def _cut(theirs: Any, text: str) -> list[str]:
         return []
 
 
-def _start(around: list[int], inner: list[int]) -> int:
-    """Return the position of `inner` in the ids `around`; -1 if they do not contain it."""
-    return next((i for i in range(len(around)) if around[i : i + len(inner)] == inner), -1)
+def _start(framed: list[int], unframed: list[int]) -> int:
+    """Return the position of `unframed` in the ids `framed`; -1 if they do not contain it."""
+    return next((i for i in range(len(framed)) if framed[i : i + len(unframed)] == unframed), -1)
 
 
-def _fault(tokenizer: Tokenizer, around: list[int], inner: list[int], decoder: bool, mask: str | None) -> str | None:
+def _fault(tokenizer: Tokenizer, framed: list[int], unframed: list[int], decoder: bool, mask: str | None) -> str | None:
     """Return the reason why a tokenizer cannot be used, given the sample's ids without and with special tokens."""
     highest, size = max(tokenizer.get_vocab().values()), tokenizer.get_vocab_size()
     if highest >= size:
@@ -154,20 +154,20 @@ def _fault(tokenizer: Tokenizer, around: list[int], inner: list[int], decoder: b
         )
     if mask is None and not decoder:
         return "has no mask token; name the one of the pretraining with --tokenizer"
-    start = _start(around, inner)
-    least = 0 if decoder else 1
-    if all(least <= count <= 1 for count in (start, len(around) - len(inner) - start)):
+    start = _start(framed, unframed)
+    minimum = 0 if decoder else 1
+    if all(minimum <= count <= 1 for count in (start, len(framed) - len(unframed) - start)):
         return None
-    tokens, kind = [tokenizer.id_to_token(one) for one in around], "decoders" if decoder else "models"
+    tokens, kind = [tokenizer.id_to_token(one) for one in framed], "decoders" if decoder else "models"
     count = "at most one" if decoder else "one"
     return f"makes {tokens} of '{SAMPLE}'; of {kind}, Embryo reads those with {count} token before a text and after it"
 
 
 def _unreadable(folder: Path, why: str) -> EmbryoError:
     """Return the error for a tokenizer that transformers cannot read."""
-    there = ", ".join(name for name in TOKENIZER_FILES if (folder / name).is_file())
-    found = f"in {there}" if there else f"as none of {', '.join(TOKENIZER_FILES)} is there"
-    return refusal(folder, f"has no tokenizer that transformers reads {found} ({why})", BrokenTokenizer)
+    files = ", ".join(name for name in TOKENIZER_FILES if (folder / name).is_file())
+    where = f"in {files}" if files else f"as none of {', '.join(TOKENIZER_FILES)} is there"
+    return refusal(folder, f"has no tokenizer that transformers reads {where} ({why})", BrokenTokenizer)
 
 
 def _why(reason: BaseException) -> str:

@@ -114,13 +114,13 @@ class Tokenizer:
         """
         gaps = [" " if blank else "" for blank in blanks or [True] * len(words)]
         ends = np.cumsum([len(word) + len(gap) for word, gap in zip(words, gaps, strict=True)]) - [*map(len, gaps)]
-        found = self._tokenizer.encode("".join(map("".join, zip(words, gaps))).rstrip(" "), add_special_tokens=False)
-        starts, stops = np.maximum.accumulate(np.array(found.offsets, np.int64).reshape(-1, 2)).T
+        encoding = self._tokenizer.encode("".join(map("".join, zip(words, gaps))).rstrip(" "), add_special_tokens=False)
+        starts, stops = np.maximum.accumulate(np.array(encoding.offsets, np.int64).reshape(-1, 2)).T
         stops = np.maximum(stops, starts + 1)  # a piece that only marks the start of a text has no characters
         first = np.searchsorted(stops, [0, *ends[:-1]], side="right")
         last = np.maximum(np.searchsorted(starts, ends, side="left"), first)
         word_of_piece = np.minimum(np.searchsorted(ends, starts, side="right"), len(words) - 1)
-        return Encoding(np.array(found.ids, np.int64), word_of_piece, np.stack([first, last], axis=1))
+        return Encoding(np.array(encoding.ids, np.int64), word_of_piece, np.stack([first, last], axis=1))
 
     def surround(self, ids: np.ndarray) -> np.ndarray:
         """Return ids with the special tokens before and after a text, such as [CLS] and [SEP], if there are any."""
@@ -146,19 +146,22 @@ class Tokenizer:
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Tokenize running texts on all cores, without special tokens."""
         with _explained(self.path):
-            found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        return [Pieces(np.array(one.ids, np.int32), np.array(one.offsets, np.int32).reshape(-1, 2)) for one in found]
+            encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [
+            Pieces(np.array(encoding.ids, np.int32), np.array(encoding.offsets, np.int32).reshape(-1, 2))
+            for encoding in encodings
+        ]
 
     def encode_sentences(self, texts: Sequence[str]) -> list[Encoding]:
         """Tokenize running texts on all cores, without special tokens, with the tokenizer's own words (`word_ids`)."""
-        found = []
+        encodings = []
         with _explained(self.path):
             encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         for one in encoded:
             words = self._number_words(one)
             ends = np.searchsorted(words, np.arange(len(np.unique(words)) + 1))
-            found.append(Encoding(np.array(one.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
-        return found
+            encodings.append(Encoding(np.array(one.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
+        return encodings
 
     def _number_words(self, encoding: tokenizers.Encoding) -> np.ndarray:
         """Return the word of each piece, from 0; without a pre-tokenizer, the pieces' prefixes determine it."""
@@ -171,21 +174,21 @@ class Tokenizer:
 
     def frame(self, texts: int) -> Frame:
         """Return the special tokens that surround one text or a pair; by default [CLS] first [SEP] second [SEP]."""
-        found = self._tokenizer.encode("a", "a" if texts == 2 else None)
+        encoding = self._tokenizer.encode("a", "a" if texts == 2 else None)
         places: list[list[int]] = [[] for _ in range(texts + 1)]  # ids before, between and after the texts
         passed = 0
-        for i, owner in enumerate(found.sequence_ids):
+        for i, owner in enumerate(encoding.sequence_ids):
             if owner is None:
                 places[passed].append(i)
             else:
                 passed = owner + 1
-        ids = tuple(np.array([found.ids[i] for i in inside], np.int32) for inside in places)
+        ids = tuple(np.array([encoding.ids[i] for i in inside], np.int32) for inside in places)
         if not (np.array_equal(ids[0], self.begin) and np.array_equal(ids[-1], self.end)):
             begin, end = self.begin.astype(np.int32), self.end.astype(np.int32)
             return Frame((begin, *[end] * texts), None if texts == 1 else len(end))
-        if texts == 1 or found.type_ids[found.sequence_ids.index(1)] == 0:
+        if texts == 1 or encoding.type_ids[encoding.sequence_ids.index(1)] == 0:
             return Frame(ids, None)
-        return Frame(ids, sum(found.type_ids[i] == 0 for i in places[1]))
+        return Frame(ids, sum(encoding.type_ids[i] == 0 for i in places[1]))
 
     def single_piece(self, word: str) -> int | None:
         """Return the id of a word that is a single known piece inside a text, else None."""
@@ -226,8 +229,8 @@ class Tokenizer:
     def _find(self, *names: str) -> int:
         """Return the id of the first of these tokens in the vocabulary. Raises BrokenRun."""
         for name in names:
-            if (found := self._tokenizer.token_to_id(name)) is not None:
-                return found
+            if (id_of_token := self._tokenizer.token_to_id(name)) is not None:
+                return id_of_token
         raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not the tokenizer of this run.")
 
     def _find_optional(self, name: str | None) -> int | None:
@@ -252,13 +255,13 @@ class Tokenizer:
 def load_tokenizer(run: Run) -> Tokenizer:
     """Load the tokenizer of a run. Raises BrokenRun if it cannot be used, TokenizerMismatch if it has changed."""
     path = run.tokenizer / "tokenizer.json"
-    found = runs.digest(path, run.path, BrokenRun)
-    if found != run.tokenizer_sha256:
+    digest = runs.digest(path, run.path, BrokenRun)
+    if digest != run.tokenizer_sha256:
         raise TokenizerMismatch(
-            f"{path} (sha256 {found[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
+            f"{path} (sha256 {digest[:12]}...) is not the tokenizer that run '{run.name}' was pretrained with "
             f"(sha256 {run.tokenizer_sha256[:12]}...); put that file back."
         )
-    return _read_tokenizer(_File(found, path, run.path), run.special_tokens)
+    return _read_tokenizer(_File(digest, path, run.path), run.special_tokens)
 
 
 @dataclass(frozen=True)

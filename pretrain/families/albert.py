@@ -186,15 +186,15 @@ class Albert(PairFamily[AlbertConfig]):
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in AlbertForPreTraining; a part that several layers share is repeated."""
         words, *pairs = model.heads.values()
-        found = encoder_modules("albert", model.encoder, LAYERS, PARTS) | {
+        modules = encoder_modules("albert", model.encoder, LAYERS, PARTS) | {
             "albert.encoder.embedding_hidden_mapping_in": model.encoder.projection,
             "predictions.dense": words.transform,
             "predictions.LayerNorm": words.norm,
             "predictions.bias": words.bias,
         }
         for head in pairs:
-            found |= {"albert.pooler": head.pooler, "sop_classifier.classifier": head.classifier}
-        return found
+            modules |= {"albert.pooler": head.pooler, "sop_classifier.classifier": head.classifier}
+        return modules
 
     def huggingface(self, config: AlbertConfig) -> dict[str, Any]:
         """Return config.json for transformers' ALBERT; without a sentence loss there is no second head."""

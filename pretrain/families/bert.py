@@ -117,14 +117,14 @@ class Bert(PairFamily[BertConfig]):
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in transformers' BertForPreTraining."""
         words, *pairs = model.heads.values()
-        found = encoder_modules("bert", model.encoder, LAYERS, PARTS) | {
+        modules = encoder_modules("bert", model.encoder, LAYERS, PARTS) | {
             "cls.predictions.transform.dense": words.transform,
             "cls.predictions.transform.LayerNorm": words.norm,
             "cls.predictions.bias": words.bias,
         }
         for head in pairs:
-            found |= {"bert.pooler.dense": head.pooler, "cls.seq_relationship": head.classifier}
-        return found
+            modules |= {"bert.pooler.dense": head.pooler, "cls.seq_relationship": head.classifier}
+        return modules
 
     def huggingface(self, config: BertConfig) -> dict[str, Any]:
         """Return config.json for transformers' BERT; without a sentence loss there is no second head."""

@@ -91,19 +91,19 @@ class Gpt2(Family[Gpt2Config]):
     def modules(self, model) -> dict[str, Any]:
         """Return the weights by their names in transformers' GPT2LMHeadModel, whose kernels are not transposed."""
         decoder = model.encoder
-        found = {
+        modules = {
             "transformer.wte": decoder.embeddings.word,
             "transformer.wpe": decoder.embeddings.position,
             "transformer.ln_f": decoder.norm,
         }
         for i, layer in enumerate(decoder.transformer):
             name, attention = f"transformer.h.{i}", layer.attention
-            found |= {f"{name}.ln_1": attention.norm, f"{name}.ln_2": layer.norm}
-            found |= _kernel_and_bias(f"{name}.attn.c_attn", attention.query, attention.key, attention.value)
-            found |= _kernel_and_bias(f"{name}.attn.c_proj", attention.output_dense)
-            found |= _kernel_and_bias(f"{name}.mlp.c_fc", layer.intermediate)
-            found |= _kernel_and_bias(f"{name}.mlp.c_proj", layer.output_dense)
-        return found
+            modules |= {f"{name}.ln_1": attention.norm, f"{name}.ln_2": layer.norm}
+            modules |= _kernel_and_bias(f"{name}.attn.c_attn", attention.query, attention.key, attention.value)
+            modules |= _kernel_and_bias(f"{name}.attn.c_proj", attention.output_dense)
+            modules |= _kernel_and_bias(f"{name}.mlp.c_fc", layer.intermediate)
+            modules |= _kernel_and_bias(f"{name}.mlp.c_proj", layer.output_dense)
+        return modules
 
     def huggingface(self, config: Gpt2Config) -> dict[str, Any]:
         """Return config.json for transformers' GPT-2; a text begins with [CLS] and ends with [SEP]."""

@@ -90,10 +90,10 @@ def control_labels(types: Sequence[Sequence[str]], labels: np.ndarray) -> list[n
 
     A type's label is drawn once from the training `labels` [n]; it is the same in every split and at every step.
     """
-    distinct = sorted({own for split in types for own in split})
+    distinct = sorted({word_type for split in types for word_type in split})
     drawn = np.random.default_rng(CONTROL_SEED).choice(labels, len(distinct))
     label = dict(zip(distinct, drawn, strict=True))
-    return [np.array([label[own] for own in split], labels.dtype) for split in types]
+    return [np.array([label[word_type] for word_type in split], labels.dtype) for split in types]
 
 
 class _Encoder:

@@ -210,15 +210,17 @@ class _Layer:
     def evaluate(self, iteration: int) -> None:
         weights = self._probes.weights
         f1 = self._probes.f1(self._task.dev, *weights)
-        for regimen, own_f1, *own in zip(self._regimens, f1, *weights, strict=True):
-            regimen.record(own_f1, tuple(own))
+        for regimen, own_f1, *weights_of in zip(self._regimens, f1, *weights, strict=True):
+            regimen.record(own_f1, tuple(weights_of))
         loss = torch.stack(self._losses).mean(0)
         self._losses.clear()
         self._curve.append(Evaluation(iteration, _pair(loss.tolist()), _pair(f1)))
 
     def trained(self) -> Trained:
         """Return F1 on the test set with the best weights, and the curve."""
-        weights, bias = (torch.stack(parts) for parts in zip(*(own.best for own in self._regimens), strict=True))
+        weights, bias = (
+            torch.stack(parts) for parts in zip(*(regimen.best for regimen in self._regimens), strict=True)
+        )
         return Trained(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
 
 
