@@ -94,7 +94,8 @@ def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
     at_step = rows.set_index("step").loc[step]
     return (
         f"From {axis.step_in_unit(step)} on, {measure} ranks the {at_step['n']:.0f} runs almost as at the end: rank "
-        f"correlation at least {STRONG}, {percent(at_step['agree'], 0)} of {at_step['pairs']:.0f} pairs in their final order."
+        f"correlation at least {STRONG}, {percent(at_step['agree'], 0)} of {at_step['pairs']:.0f} pairs in their final "
+        "order."
     )
 
 
