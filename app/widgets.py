@@ -15,7 +15,7 @@ from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
 from app.view import View, last_up_to
 from embryo_core import runs
-from embryo_core.compare import UNITS, Unit
+from embryo_core.compare import Unit
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
@@ -54,7 +54,7 @@ def open_page(
     title: str,
     stops: Callable[[Run], Collection[int]] = lambda run: (),
     alone: str = "",
-    default_runs: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, known: (),
+    default_runs: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, others: (),
     phases: Callable[[Run], Sequence[Phase | Stretch]] = results.phases,
 ) -> View:
     """Draw the head of a page and return its view; without a run, show how to make one and stop.
@@ -66,36 +66,39 @@ def open_page(
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
     sharing.hide_other_figures()
-    known = {run.name: run for run in runs.list_runs()}
-    labels = pickers.group_runs(known.values())
-    known = {name: known[name] for name in labels}
-    broken = {printable(path.name): reason for path, reason in runs.broken_runs() if path.name not in known}
-    if not known and not broken:
-        st.title(title, anchor=False)
-        folders = " and ".join(str(root / "runs") for root in runs.roots())
-        stop(
-            f"There is no run in {folders}; pretrain one, or name other folders in EMBRYO_DATA.",
-            "python -m pretrain tiny --corpus PATH --run data/runs/NAME",
-        )
+    by_name = {run.name: run for run in runs.list_runs()}
+    labels = pickers.group_runs(by_name.values())
+    by_name = {name: by_name[name] for name in labels}
+    broken = {printable(path.name): reason for path, reason in runs.broken_runs() if path.name not in by_name}
+    if not by_name and not broken:
+        _stop_without_runs(title)
     name, overlay = _show_head(title, labels, broken)
     if name in broken:
         stop(broken[name], "python -m embryo_core runs")
-    run = known[name]
+    run = by_name[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
     scale: Scale = "linear" if permalink.get("scale") == "linear" else "log"  # a linear one squeezes the early steps
     with overlay:
         if alone:
             st.caption(alone)
-        compared = () if alone else _pick_compared_runs(run, known, labels, default_runs(run, known.values()))
-        units = {unit: UNIT_NAMES[unit] for unit in UNITS}  # `_name_unknown` reports unknown ones
-        unit = pickers.pick_one("axis", "Unit of the axis", units, optional=True, report=False)
+        compared = () if alone else _pick_compared_runs(run, by_name, labels, default_runs(run, by_name.values()))
+        unit = pickers.pick_one("axis", "Unit of the axis", UNIT_NAMES, optional=True, report=False)
         view = View(run, checkpoints, step, scale, pickers.chosen_smoothing(), compared, unit)
         sharing.show_command(title, view)
     view = _with_supported_axis(view)
     _show_time(view, stops, phases)
-    _name_unknown(view, known, broken)
+    _name_unknown(view, by_name, broken)
     return view
+
+
+def _stop_without_runs(title: str) -> None:
+    st.title(title, anchor=False)
+    folders = " and ".join(str(root / "runs") for root in runs.roots())
+    stop(
+        f"There is no run in {folders}; pretrain one, or name other folders in EMBRYO_DATA.",
+        "python -m pretrain tiny --corpus PATH --run data/runs/NAME",
+    )
 
 
 def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str]) -> tuple[str, DeltaGenerator]:
@@ -121,15 +124,15 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
 
 
 def _pick_compared_runs(
-    run: Run, known: Mapping[str, Run], labels: Mapping[str, str], default: Sequence[str]
+    run: Run, by_name: Mapping[str, Run], labels: Mapping[str, str], default: Sequence[str]
 ) -> tuple[Run, ...]:
     """Return the runs that the reader wants to compare with a run; none if there is no other."""
-    others = [name for name in known if name != run.name]
+    others = [name for name in by_name if name != run.name]
     if not others:
         st.caption("There is no other run to compare with this one.")
         return ()
     chosen = pickers.pick_many("beside", "Compared runs", others, default, labels.__getitem__, report=False)
-    return tuple(known[name] for name in chosen)
+    return tuple(by_name[name] for name in chosen)
 
 
 def _with_supported_axis(view: View) -> View:
@@ -159,7 +162,7 @@ def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -
         at, shown = view.name_step(named), view.name_step(view.step)
         note(f"Run '{view.run.name}' has no checkpoint at {at}; showing {shown}.")
         permalink.show("step", step)
-    if (axis := permalink.get("axis")) is not None and axis not in UNITS:
+    if (axis := permalink.get("axis")) is not None and axis not in UNIT_NAMES:
         pickers.report_unknown("axis", [axis], UNIT_NAMES[view.unit])
     if (scale := permalink.get("scale")) is not None and scale not in SCALES:
         pickers.report_unknown("scale", [scale], view.scale)

@@ -172,18 +172,17 @@ def pretrain(
             if devices.is_first_host:
                 busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
                 held.enter_context(runs.locked(folder, busy))
-            actual = folder.resolve()
-            for changed in (actual, actual / "checkpoints", actual / "state"):
-                runs.own_folder(changed, actual, BrokenRun)
+            path = folder.resolve()
+            for written in (path, path / "checkpoints", path / "state"):
+                runs.own_folder(written, path, BrokenRun)
             run = _open_run(config, folder, data, start)
-        own = held.enter_context(devices.own_copy(run))
+        copy = held.enter_context(devices.own_copy(run))
         writer = None
         if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
-            writer = SummaryWriter(own.path / "tensorboard")
-            held.callback(writer.close)
-        train(own, config, data, writer, devices)
+            writer = held.enter_context(SummaryWriter(copy.path / "tensorboard"))
+        train(copy, config, data, writer, devices)
     return run
 
 

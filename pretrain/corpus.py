@@ -98,11 +98,9 @@ def prepare(
         "vocabulary_size": vocabulary_size,
         "sources": [source.identity() for source in train_sources],
         "heldout_sources": [source.identity() for source in heldout_sources],
+        **({} if tokenizer == "unigram" else {"tokenizer": tokenizer}),  # not written by earlier versions
+        **({"tokenizer_sha256": sha256(vocabulary / "tokenizer.json")} if vocabulary else {}),
     }
-    if tokenizer != "unigram":  # a field that earlier versions did not write
-        settings["tokenizer"] = tokenizer
-    if vocabulary:
-        settings["tokenizer_sha256"] = sha256(vocabulary / "tokenizer.json")
     with _preparing(cache, settings, progress) as folder:
         if not (folder / "corpus.json").is_file():
             if vocabulary:

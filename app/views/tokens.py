@@ -67,11 +67,7 @@ def show() -> None:
         with pickers.options():
             bands = pickers.pick_switch("bands", "95 % bands", default=True)
             pickers.pick_smoothing()
-    few = len(sets[family]) <= MAX_PILLS
-    first = tokens.default_categories(family, sets[family])
-    groups = pickers.pick_many(
-        family.replace(" ", "_"), "Categories", sets[family], first, tags.with_tag_name, pills=few, bulk=True
-    )
+    groups = _pick_categories(family, sets[family])
     drawn = {"metric": metric, "groups": tuple(groups)}
     try:
         figure = figures.draw(view, tokens.accuracy, **drawn, rescaled=rescaled, bands=bands)
@@ -83,9 +79,7 @@ def show() -> None:
         figures.show(figure, on_point=_open_point, titled=True)
     left, right = st.columns([4, 3], gap="large")
     with left:
-        own = figure.table[figure.table["run"] == figure.table["run"].iloc[0]]
-        step = view.evaluated_step(own["step"].unique())
-        _show_words(view, metric, list(own["group"].unique()), tokens.most_changed(own, 1)[0], step)
+        _show_words(view, metric, figure.table[figure.table["run"] == figure.table["run"].iloc[0]])
     with right:
         st.header("Order of acquisition", anchor=False)
         figures.show_or_explain(view, acquisition.acquisition, **drawn, rule=pick_rule())
@@ -105,6 +99,12 @@ def _metric(names: Collection[str]) -> str:
     return wanted if wanted in names else min(names)
 
 
+def _pick_categories(family: str, categories: list[str]) -> list[str]:
+    name, default = family.replace(" ", "_"), tokens.default_categories(family, categories)
+    few = len(categories) <= MAX_PILLS
+    return pickers.pick_many(name, "Categories", categories, default, tags.with_tag_name, pills=few, bulk=True)
+
+
 def _open_point(group: str, step: int) -> None:
     permalink.choose_all(words=group, step=step)
 
@@ -112,12 +112,13 @@ def _open_point(group: str, step: int) -> None:
 # === Words of a category ===
 
 
-def _show_words(view: View, metric: str, groups: list[str], default: str, step: int) -> None:
-    """Draw the pickers, and the words of one of the `groups` (initially `default`) or those that match the search."""
+def _show_words(view: View, metric: str, drawn: pd.DataFrame) -> None:
+    """Draw the words of one of the `drawn` categories, first of the one that changed most, or those of a search."""
+    groups, step = list(drawn["group"].unique()), view.evaluated_step(drawn["step"].unique())
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = pickers.pick_one("words", "Category", groups, default, tags.with_tag_name)
+        group = pickers.pick_one("words", "Category", groups, tokens.most_changed(drawn, 1)[0], tags.with_tag_name)
     with right:
         search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
     where = "the chosen categories" if search else f"“{literal(tags.with_tag_name(group))}”"

@@ -86,13 +86,10 @@ def evaluate(
         runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its texts
     by_metric = {plan.metric.name: plan for plan in plans}
     total = sum(len(plan.pending) for plan in plans)
-    with tqdm(total=total, desc=run.name, unit="result", disable=not progress or not total) as bar:
+    with tqdm(total=total, desc=run.name, unit="result", disable=not (progress and total)) as bar:
         for checkpoint, outcome in compute(work_of(plans)):
             bar.set_postfix_str(f"step {checkpoint.step}")
-            if isinstance(outcome, MetricResult):
-                failure = _write(checkpoint, by_metric[outcome.metric], outcome)
-            else:
-                failure = outcome
+            failure = outcome if isinstance(outcome, Failure) else _write(checkpoint, by_metric[outcome.metric], outcome)
             if failure:
                 report.failures.append(failure.reason)
             report.computed += failure is None

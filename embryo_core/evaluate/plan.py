@@ -86,13 +86,8 @@ def plan_evaluation(
         report.failures += [reason for _, reason in runs.broken(run)]
         report.thinned += runs.left_out({checkpoint for plan in plans for checkpoint in plan.lost})
     plans = [plan for plan in plans if plan.pending and plan.metric not in without_data]
-    needed = {name for plan in plans for name in plan.metric.sources}
-    opened = {name: corpora.open_source(data[name], limit) for name in needed}
+    _open_sources(plans, data, limit, options)
     for plan in plans:
-        options_of_metric = {option.name: options.get(option.name, option.default) for option in plan.metric.options}
-        second = opened[plan.metric.second] if plan.metric.second else None
-        first = replace(opened[plan.metric.source], limit=limit if plan.metric.limited else None)
-        plan.source = replace(first, options=options_of_metric, second=second)
         _check_existing_results(run, plan, done[plan.metric.name], overwrite)
     return plans, report
 
@@ -142,6 +137,22 @@ def _plan_metric(
     pending = [one for one in candidates if one.has_weights and (overwrite or one.step not in done)]
     lost = [one for one in candidates if not one.has_weights and one.step not in done]
     return MetricPlan(metric, pending, len(candidates) - len(pending) - len(lost), lost)
+
+
+def _open_sources(
+    plans: Sequence[MetricPlan], data: Mapping[str, Path], limit: int | None, options: Mapping[str, Any]
+) -> None:
+    """Set the source of each plan, with the options of its metric; each file is opened once."""
+    needed = {name for plan in plans for name in plan.metric.sources}
+    opened = {name: corpora.open_source(data[name], limit) for name in needed}
+    for plan in plans:
+        metric = plan.metric
+        plan.source = replace(
+            opened[metric.source],
+            limit=limit if metric.limited else None,
+            options={option.name: options.get(option.name, option.default) for option in metric.options},
+            second=opened[metric.second] if metric.second else None,
+        )
 
 
 def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:

@@ -155,11 +155,9 @@ def describe_differences(
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
-    compared = table.dropna(subset="difference")
-    lacking = compared[
-        (compared["seeds_first"] < seeds[first]) | (compared["seeds_second"] < compared["run"].map(seeds))
-    ]
-    fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in lacking.itertuples()]
+    known = table.dropna(subset="difference")
+    fewer_seeds = known[(known["seeds_first"] < seeds[first]) | (known["seeds_second"] < known["run"].map(seeds))]
+    fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in fewer_seeds.itertuples()]
     steps = table["step_second"].dropna().astype(int)
     at = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
     measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())

@@ -163,11 +163,11 @@ def _plot_category(
     panels: bool,
 ) -> Iterator[tuple[Line, go.Figure]]:
     """Yield each line that has this category, with its curve and band, broken at its gaps."""
-    rows_of_line = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
-    texts = _hover_texts(rows_of_line, curves, category)
+    drawn = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
+    texts = _hover_texts(drawn, curves, category)
     along = lines[0].axis.values(steps)
     size, label = curves.emphasis.get(category, 1.0), style.escape_text(curves.label(category))
-    for line, rows in rows_of_line.items():
+    for line, rows in drawn.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
         colour, symbol, opacity = _look(lines.index(line), lines, look, panels)
         name = label if len(lines) == 1 else f"{label}, {style.escape_text(line.name)}"
@@ -177,7 +177,7 @@ def _plot_category(
             band = "± standard error of seeds" if line.seeds > 1 else curves.band
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
         before = np.searchsorted(np.asarray(along), np.asarray(x), side="right") - 1
-        step_before = np.asarray(steps)[np.maximum(before, 0)].tolist()
+        previous = np.asarray(steps)[np.maximum(before, 0)].tolist()
         smoothing.add_curve(
             figure,
             x,
@@ -187,9 +187,7 @@ def _plot_category(
             colour,
             line={"width": 2.2 * size},
             marker={"symbol": symbol, "size": size * marker},
-            customdata=np.array(
-                [[category, *point] for point in zip(step_before, texts[line], strict=True)], dtype=object
-            ),
+            customdata=np.array([[category, *pair] for pair in zip(previous, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
         line.axis.set_curves(figure)
@@ -217,23 +215,18 @@ def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None
 
 
 def _plot_baselines(
-    lines: Sequence[Line],
-    category: str,
-    curves: Curves,
-    look: tuple[str, str],
-    categories: int,
-    panels: bool,
+    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], categories: int, panels: bool
 ) -> list[go.Scatter]:
     """Return the dashed baselines of a category: one line if all runs share it, else one in the style of each run.
 
     Baselines of a single run with many categories, or of a single step, are strokes at the right end.
     """
-    rows_of_line = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
-    rows_of_line = {line: rows for line, rows in rows_of_line.items() if len(rows)}
-    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in rows_of_line.values())])
-    shared = len(rows_of_line) > 1 and np.ptp(levels) == 0
+    drawn = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
+    drawn = {line: rows for line, rows in drawn.items() if len(rows)}
+    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in drawn.values())])
+    shared = len(drawn) > 1 and np.ptp(levels) == 0
     traces = []
-    for line, rows in rows_of_line.items():
+    for line, rows in drawn.items():
         stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
         shown = rows.iloc[-1:] if stroke else rows
         colour, _, opacity = (look[0], "", 1.0) if shared else _look(lines.index(line), lines, look, panels)
@@ -267,26 +260,21 @@ def _stroke(colour: str) -> dict[str, Any]:
 # === Hover texts ===
 
 
-def _hover_texts(rows_of_line: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+def _hover_texts(drawn: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
     """Return the text of each point: each run's value nearest to it on the axis, the point's own run in bold."""
     label = f"<b>{style.escape_text(curves.label(category))}</b>"
-    words = {
-        line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()]
-        for line, rows in rows_of_line.items()
-    }
-    if len(rows_of_line) == 1:
+    words = {line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()] for line, rows in drawn.items()}
+    if len(drawn) == 1:
         return {line: [f"{label}<br>{text}" for text in texts_of_line] for line, texts_of_line in words.items()}
-    scaled = np.log if next(iter(rows_of_line)).axis.scale == "log" else np.asarray
-    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in rows_of_line.items()}
-    names = {line: style.escape_text(line.name) for line in rows_of_line}
+    scaled = np.log if next(iter(drawn)).axis.scale == "log" else np.asarray
+    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in drawn.items()}
+    names = {line: style.escape_text(line.name) for line in drawn}
     texts = {}
-    for line in rows_of_line:
-        nearest = {
-            one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in rows_of_line
-        }
+    for line in drawn:
+        nearest = {one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in drawn}
         shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
         texts[line] = [
-            f"{label}<br>" + "<br>".join(f"{shown[one]}, {words[one][nearest[one][point]]}" for one in rows_of_line)
+            f"{label}<br>" + "<br>".join(f"{shown[one]}, {words[one][nearest[one][point]]}" for one in drawn)
             for point in range(len(positions[line]))
         ]
     return texts

@@ -165,12 +165,6 @@ def describe_scores(
 
     `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
     """
-    first = int(table["step"].min())
-    random = f"{name_step(first, unit).capitalize()}, random weights fine-tuned in the same way, is a second control."
-    if first:
-        random = (
-            f"Random weights, a second control, were not fine-tuned: the first ones are at {name_step(first, unit)}."
-        )
     least, most = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
     tasks = set(table["task"])
@@ -194,13 +188,20 @@ def describe_scores(
         sentences(
             "Bands span the seeds, lines are their mean." if most > 1 else "",
             "The large marker is the best checkpoint. Dashed, or a stroke at the right: a control that reads no text.",
-            random,
+            _describe_random_weights(int(table["step"].min()), unit),
             "Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if published else "",
             f"Left out, because data or settings differ from the task's first seed: {others}." if others else "",
         ),
         f"{counted}.",
         "Click a point to see the task at that step below.",
     )
+
+
+def _describe_random_weights(first: int, unit: StepUnit) -> str:
+    """Return whether the random weights of step 0 were fine-tuned too, if `first` is the first step that was."""
+    if first:
+        return f"Random weights, a second control, were not fine-tuned: the first ones are at {name_step(first, unit)}."
+    return f"{name_step(first, unit).capitalize()}, random weights fine-tuned in the same way, is a second control."
 
 
 # === One fine-tuning ===

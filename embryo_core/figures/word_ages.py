@@ -48,65 +48,78 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
     """Return the figure of every word's age with its interval, in the first run's order; other runs share its rows."""
     tables = _tables(runs, axis)
     drawn = [run for run in runs if run.name in tables]
-    first, looks = drawn[0], category_styles([str(one) for own in tables.values() for one in own["category"]])
-    rank = {word: i for i, word in enumerate(tables[first.name]["word"], 1)}
-    plot, steps = go.Figure(), _ends(tables[first.name])
-    tables[first.name] = tables[first.name].assign(
-        **{"from": lambda own: own["earliest"].clip(lower=min(steps)).round().astype(int)},
-        to=lambda own: own["latest"].clip(upper=max(steps)).round().astype(int),
+    first = tables[drawn[0].name]
+    low, high = _ends(first)
+    tables[drawn[0].name] = first.assign(
+        **{"from": first["earliest"].clip(lower=low).round().astype(int)},
+        to=first["latest"].clip(upper=high).round().astype(int),
     )
-    for i, run in enumerate(drawn):
-        own = tables[run.name][tables[run.name]["word"].isin(list(rank))]
-        along = axis.for_run(run, runs)
-        for category, rows in own.groupby("category"):
-            places = rows["word"].map(rank)
+    rank = {word: i for i, word in enumerate(first["word"], 1)}
+    plot = _plot_ages(drawn, [axis.for_run(run, runs) for run in drawn], tables, rank)
+    along = axis.for_run(drawn[0], runs)
+    along.set_range(plot, [int(low), int(high)])
+    along.mark_step(plot, int(high))
+    table = pd.concat([table.assign(run=name) for name, table in tables.items()], ignore_index=True)
+    table.insert(0, "place", table["word"].map(rank))
+    name, title = f"{drawn[0].name}-words-ages", "Words by their age of acquisition"
+    missing = tuple(run.name for run in runs if run not in drawn)
+    return make_figure(drawn, name, title, plot, table, _describe_ages(drawn, tables), METRIC, missing=missing)
+
+
+def _plot_ages(
+    runs: Sequence[Run], axes: Sequence[StepAxis], tables: Mapping[str, pd.DataFrame], rank: Mapping[str, int]
+) -> go.Figure:
+    """Plot the ages of the words with a `rank`; those of the first run in the colours of their categories."""
+    plot = go.Figure()
+    looks = category_styles([str(category) for table in tables.values() for category in table["category"]])
+    for i, (run, axis) in enumerate(zip(runs, axes, strict=True)):
+        ranked = tables[run.name][tables[run.name]["word"].isin(list(rank))]
+        for category, rows in ranked.groupby("category"):
             colour, symbol = looks[str(category)]
             bar = {}
             if i == 0:
-                age, low, high = (np.array(along.values(rows[end])) for end in ("age", "from", "to"))
+                age, low, high = (np.array(axis.values(rows[end])) for end in ("age", "from", "to"))
                 bar = {"error_x": error_bar(age, low, high, style.with_opacity(colour, 0.35))}
             plot.add_scatter(
-                x=along.values(rows["age"]),
-                y=places,
+                x=axis.values(rows["age"]),
+                y=rows["word"].map(rank),
                 mode="markers",
                 name=style.escape_text(str(category)) if i == 0 else style.escape_text(run.name),
                 legendgroup=str(category) if i == 0 else run.name,
-                showlegend=i == 0 or category == own["category"].iloc[0],
+                showlegend=i == 0 or category == ranked["category"].iloc[0],
                 marker={"symbol": symbol if i == 0 else style.run_look(i)[0], "size": 7, "color": colour},
                 opacity=1 if i == 0 else 0.45,
-                customdata=[[row.word, row.age, _hover(row, run, along)] for row in rows.itertuples()],
+                customdata=[[row.word, row.age, _hover(row, run, axis)] for row in rows.itertuples()],
                 hovertemplate="%{customdata[2]}<extra></extra>",
                 **bar,
             )
-    style.finish(plot, "words, by their age in the run", height=560)
-    along = axis.for_run(first, runs)
-    along.set_range(plot, [int(step) for step in steps])
-    along.mark_step(plot, int(max(steps)))
-    table = pd.concat([own.assign(run=name) for name, own in tables.items()], ignore_index=True)
-    table.insert(0, "place", table["word"].map(rank))
-    agreement = [_agree(tables, first.name, run.name) for run in drawn[1:]]
-    order = f"Words of {first.name} from the first acquired to the last: {quantity(len(rank), 'word')} with an age."
-    caption = Caption(
-        agreement.pop(0) if agreement else order,
+    return style.finish(plot, "words, by their age in the run", height=560)
+
+
+def _describe_ages(runs: Sequence[Run], tables: Mapping[str, pd.DataFrame]) -> Caption:
+    first, words = runs[0], len(tables[runs[0].name])
+    order = f"Words of {first.name} from the first acquired to the last: {quantity(words, 'word')} with an age."
+    agreements = [_agree(tables, first.name, run.name) for run in runs[1:]]
+    several = len(runs) > 1
+    return Caption(
+        agreements[0] if several else order,
         sentences(
-            order if len(drawn) > 1 else "",
+            order if several else "",
             AGES,
             "Lines: 95 % intervals, from resampled occurrences of the word.",
-            "Fainter marks: the same words in other runs." if len(drawn) > 1 else "",
-            *agreement,
-            ONE_SEED if 1 in map(len, compare.group_by_design(drawn)) and len(drawn) > 1 else "",
+            "Fainter marks: the same words in other runs." if several else "",
+            *agreements[1:],
+            ONE_SEED if several and 1 in map(len, compare.group_by_design(runs)) else "",
         ),
         describe_data(first),
         "Click a word for its curve.",
     )
-    name, title = f"{first.name}-words-ages", "Words by their age of acquisition"
-    missing = tuple(run.name for run in runs if run not in drawn)
-    return make_figure(drawn, name, title, plot, table, caption, METRIC, missing=missing)
 
 
-def _ends(own: pd.DataFrame) -> list[float]:
-    numbers = own[["earliest", "age", "latest"]].to_numpy(float)
-    return [float(numbers[np.isfinite(numbers)].min()), float(numbers[np.isfinite(numbers)].max())]
+def _ends(table: pd.DataFrame) -> tuple[float, float]:
+    """Return the first and the last step of all ages and their intervals."""
+    steps = table[["earliest", "age", "latest"]].to_numpy(float)
+    return float(steps[np.isfinite(steps)].min()), float(steps[np.isfinite(steps)].max())
 
 
 def _hover(row: Any, run: Run, axis: StepAxis) -> str:
@@ -115,7 +128,7 @@ def _hover(row: Any, run: Run, axis: StepAxis) -> str:
     return f"{named}: {describe_estimate(row._asdict(), axis)}{months}"
 
 
-def _agree(tables: dict[str, pd.DataFrame], first: str, second: str) -> str:
+def _agree(tables: Mapping[str, pd.DataFrame], first: str, second: str) -> str:
     both = tables[first].merge(tables[second], on="word", suffixes=("", "_other"))
     rank = rank_agreement(both["age"].tolist(), both["age_other"].tolist())
     if rank is None:

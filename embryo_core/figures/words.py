@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -94,14 +94,19 @@ def age_table(run: Run) -> pd.DataFrame:
     noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
     rows["unigram"] = -np.log2(rows["count"] / (counts.total() or 1)) if counts else noted
     rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
-    high = surprisal + half_intervals(table)
-    lowest = rows[[*EXPECTED, "chance"]].min(axis=1).where(rows["unigram"].notna())
-    beyond = [
-        None if math.isnan(bits) else curves.held_from(steps[i:j], bits - high[i:j], 0.0)
-        for i, j, bits in zip(starts, ends, lowest.tolist(), strict=False)
-    ]
+    beyond = _steps_beyond(rows, table, zip(starts, ends, strict=True))
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
+
+
+def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tuple[int, int]]) -> list[int | None]:
+    """Return the column `beyond` of `age_table` for words whose rows in a table of surprisals are these spans."""
+    lowest = words[[*EXPECTED, "chance"]].min(axis=1).where(words["unigram"].notna())
+    steps, high = table["step"].to_numpy(), table["surprisal"].to_numpy() + half_intervals(table)
+    return [
+        None if math.isnan(bits) else curves.held_from(steps[start:end], bits - high[start:end], 0.0)
+        for (start, end), bits in zip(spans, lowest.tolist(), strict=False)
+    ]
 
 
 def half_intervals(table: pd.DataFrame) -> np.ndarray:
@@ -149,15 +154,15 @@ def describe_data(run: Run) -> str:
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on how many words of an `age_table` are acquired, and the first and last category."""
-    measured, there = table[table["n"].notna()], table.dropna(subset="age")
-    if there.empty:
+    measured, aged = table[table["n"].notna()], table.dropna(subset="age")
+    if aged.empty:
         return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
-    medians = there.groupby("category")["age"].agg(["median", "size"])
+    medians = aged.groupby("category")["age"].agg(["median", "size"])
     medians = medians[medians["size"] >= MIN_WORDS]["median"].sort_values()
-    half = axis.as_estimate.step_in_unit(round(there["age"].median()))
+    half = axis.as_estimate.step_in_unit(round(aged["age"].median()))
     order = f", {medians.index[0]} first and {medians.index[-1]} last" if len(medians) > 1 else ""
     return (
-        f"The model acquires {len(there):,} of {quantity(len(measured), 'word')}, half of them by about {half}{order}."
+        f"The model acquires {len(aged):,} of {quantity(len(measured), 'word')}, half of them by about {half}{order}."
     )
 
 

@@ -84,7 +84,6 @@ def sweep(
     from embryo_core.engine.device import CPU  # imports torch, with the first query
 
     threads = (MODELS.device or CPU).parallel_passes()
-    room = memory_limit() // (4 * threads)
     answered: dict[int, Answer] = {}
     broken: dict[int, str] = {}
     ended = Event()  # set by the first thread that fails; the others start no more work
@@ -100,28 +99,36 @@ def sweep(
                 answer([model])
 
     def visit(share: Sequence[Checkpoint]) -> None:
-        models: list[Model] = []
-        for checkpoint in share:
-            if ended.is_set():
-                return
-            between_chunks()
-            try:
-                models.append(MODELS.get(checkpoint, transient))
-            except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: removed in the meantime
-                broken[checkpoint.step] = str(error)
-            if models and (checkpoint is share[-1] or sum(model.nbytes for model in models) >= room):
-                answer(models)
-                models = []
+        for models in _load_groups(share, memory_limit() // (4 * threads), transient, broken, ended):
+            answer(models)
 
-    first_share, *others = [checkpoints[i::threads] for i in range(min(threads, len(checkpoints)))]
-    working = [_pool(threads).submit(copy_context().run, visit, share) for share in others]
+    share, *others = [checkpoints[i::threads] for i in range(min(threads, len(checkpoints)))]
+    working = [_pool(threads).submit(copy_context().run, visit, other) for other in others]
     try:
-        visit(first_share)
+        visit(share)
         _join(working)
     finally:
         ended.set()
         wait(working)
     return answered, broken
+
+
+def _load_groups(
+    checkpoints: Sequence[Checkpoint], room: int, transient: bool, broken: dict[int, str], ended: Event
+) -> "Iterator[list[Model]]":
+    """Yield models in groups that fill `room` bytes, until `ended` is set; note unreadable ones in `broken`."""
+    models: list[Model] = []
+    for checkpoint in checkpoints:
+        if ended.is_set():
+            return
+        between_chunks()
+        try:
+            models.append(MODELS.get(checkpoint, transient))
+        except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: removed in the meantime
+            broken[checkpoint.step] = str(error)
+        if models and (checkpoint is checkpoints[-1] or sum(model.nbytes for model in models) >= room):
+            yield models
+            models = []
 
 
 def _join(working: Sequence[Future]) -> None:

@@ -88,28 +88,27 @@ def add(
         troubles[:0] = series.incomplete.values() if steps is None else ()
         if not added:
             raise RunError(f"No checkpoint of {' '.join(source)} can be read: {troubles[0]}")
-        text, special, remark = _tokenizer(added[-1], tokenizer)
-        _check_room(added, text)
         run = _draft(target.name, folder, added[-1], source, copy, seed)
-        run.tokenizer.mkdir()
-        (run.tokenizer / "tokenizer.json").write_text(text, encoding="utf-8")
-        run = replace(run, tokenizer_sha256=runs.sha256(run.tokenizer / "tokenizer.json"), special_tokens=special)
+        run, remark = _write_tokenizer(run, added, tokenizer)
         earlier.refuse_other_models(old, run)
         kept, gone = earlier.keep(old, run, earlier.places_of(added) | runs.places(target))
-        reached = tuple(one.step for one in added)
-        known = {*reached, *kept, *gone}
-        whole = planned([*known, *series.incomplete], trainer.saved_every(added[-1])) if steps is None else known
-        grid = {*whole, *(old.planned_steps if old and steps is not None else ())}
+        written = tuple(checkpoint.step for checkpoint in added)
+        grid = {*written, *kept, *gone}
+        if steps is None:
+            grid = {*planned([*grid, *series.incomplete], trainer.saved_every(added[-1]))}
+        elif old:
+            grid |= {*old.planned_steps}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a crash; kept pointers need no new
         # permission.
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
-    locations = tuple(sorted({runs.place_of(one.pointer) for one in added}))
-    made = runs.read_run(target)
-    also = {"notes": tuple(series.notes), "remarks": (*describe_run(made), *filter(None, [remark, odd]))}
-    return Added(made, reached, locations, kept, gone, tuple(series.left_alone), [*troubles, *unread], **also)
+    run = runs.read_run(target)
+    locations = tuple(sorted({runs.place_of(checkpoint.pointer) for checkpoint in added}))
+    left_alone, notes = tuple(series.left_alone), tuple(series.notes)
+    remarks = (*describe_run(run), *filter(None, [remark, odd]))
+    return Added(run, written, locations, kept, gone, left_alone, [*troubles, *unread], notes, remarks)
 
 
 # === Finding ===
@@ -235,6 +234,16 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
     # a Trainer counts tokens only on request
     tokens = counts.tokens or trainer.state_of(source).num_input_tokens_seen or None
     runs.write_manifest(folder, source.step, counts.sequences, tokens, **more)
+
+
+def _write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None) -> tuple[Run, str]:
+    """Write the tokenizer of the checkpoints to the run's folder; return the run with it, and a remark on it."""
+    text, special, remark = _tokenizer(added[-1], named)
+    _check_room(added, text)
+    run.tokenizer.mkdir()
+    path = run.tokenizer / "tokenizer.json"
+    path.write_text(text, encoding="utf-8")
+    return replace(run, tokenizer_sha256=runs.sha256(path), special_tokens=special), remark
 
 
 def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
