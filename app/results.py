@@ -24,7 +24,6 @@ from embryo_core.figures import (
 from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import growth as tiles
 from embryo_core.figures import phases as phase_tables
-from embryo_core.figures import words as words_figures
 from embryo_core.figures.axis import Axis
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
@@ -139,7 +138,7 @@ pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.paradigm_sh
 
 # === Words of a list ===
 
-word_ages = cached(results_state, 16, "Estimating the ages of words")(words_figures.age_table)
+word_ages = cached(results_state, 16, "Estimating the ages of words")(word_tables.age_table)
 
 
 # === Tiles of the Overview ===

@@ -54,7 +54,7 @@ def _open_word(word: str, step: int) -> None:
 def _show_table(view: View, ages: pd.DataFrame) -> None:
     """Draw a row for each word of the list that the search finds, with its age or why it has none."""
     wanted = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
-    table = words.listed(search(ages, ("word", "category", "why"), wanted))
+    table = word_tables.list_words(search(ages, ("word", "category", "why"), wanted))
     measured = table["n"].notna()
 
     def clicked(row: int) -> None:

@@ -84,12 +84,12 @@ def evaluate(
         plans, report = plan_evaluation(run, data, metric_names, steps, limit, options or {}, overwrite)
     for plan in plans:
         runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its texts
-    by_metric = {plan.metric.name: plan for plan in plans}
+    plan_of = {plan.metric.name: plan for plan in plans}
     total = sum(len(plan.pending) for plan in plans)
     with tqdm(total=total, desc=run.name, unit="result", disable=not (progress and total)) as bar:
         for checkpoint, outcome in compute(work_of(plans)):
             bar.set_postfix_str(f"step {checkpoint.step}")
-            failure = outcome if isinstance(outcome, Failure) else _write(checkpoint, by_metric[outcome.metric], outcome)
+            failure = outcome if isinstance(outcome, Failure) else _write(checkpoint, plan_of[outcome.metric], outcome)
             if failure:
                 report.failures.append(failure.reason)
             report.computed += failure is None

@@ -1,7 +1,6 @@
 """Plots of curves over the steps: colours and symbols for categories, or for runs; panels, bands, baselines, legend."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,65 +11,12 @@ from plotly.subplots import make_subplots
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.file_panels import on_phone
+from embryo_core.figures.lines import Curves, Line, any_baseline, categories, in_panels, look_of, same_changes
 from embryo_core.words import quantity
 
-MAX_LINES = 6  # lines of several runs in one panel
 MAX_BASELINES = 3  # baselines of one run drawn across the figure; more are strokes at the right end
 LARGE_MARKERS = 100  # points of a curve with large markers, at most
 PANEL_HEIGHT = 190  # pixels
-
-
-@dataclass(frozen=True)
-class Curves:
-    """How the rows of a table become curves; `by` to `baseline` name its columns."""
-
-    by: str  # category
-    y_title: str
-    value: str = "value"
-    low: str = "low"  # drawn if the table has `low` and `high`
-    high: str = "high"
-    baseline: str | None = None
-    label: Callable[[Any], str] = str  # name of a category
-    # colour and symbol of each category
-    styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles
-    tickformat: str | None = None  # by default whole percents, for hover texts in percent
-    decimals: str = ".1%"  # Python's format of values in hover texts
-    unit: str = ""  # what n counts, such as "words"
-    band: str = "95 % band"
-    baseline_name: str = "baseline"
-    describe_baseline: Callable[[Any], str] | None = None  # hover text of a row's baseline
-    across: int = 2  # panels in a row
-    width: int | None = None  # pixels of a figure that always has panels; None: the width of the page
-    height: int = 430  # pixels without panels
-    from_zero: bool = True  # whether the vertical axis begins at zero
-    emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
-
-    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with the columns curve, step, n, value, low, high, baseline (NaN where it has none)."""
-        named = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
-        columns: dict[str, Any] = named | {"baseline": self.baseline}
-        missing = pd.Series(np.nan, table.index)
-        rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
-        if self.describe_baseline:
-            described = rows["baseline"].notna()
-            rows.loc[described, "of_baseline"] = [*map(self.describe_baseline, table[described].itertuples())]
-        return rows
-
-    def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return `rows` under the names of the table."""
-        names = {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
-        return rows.rename(columns={name: column for name, column in names.items() if column})
-
-
-@dataclass(frozen=True, eq=False)
-class Line:
-    """One run, or the seeds of one design: its name, axis, `rows` (see `Curves.rows`) and table as exported."""
-
-    name: str
-    axis: StepAxis
-    rows: pd.DataFrame
-    table: pd.DataFrame
-    seeds: int = 1  # seeds averaged in the rows
 
 
 def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go.Figure:
@@ -79,7 +25,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     The customdata of a point are its category, the step of the first line at or before it, and its hover text.
     """
     steps = sorted(set(lines[0].rows["step"]))
-    styles = curves.styles(_categories(lines))
+    styles = curves.styles(categories(lines))
     panels = in_panels(lines, curves)
     figure, titles_height, height = _grid(styles, curves, panels)
     across = min(curves.across, len(styles)) if panels else 1
@@ -110,24 +56,6 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     return _add_run_legend(figure, lines) if panels and len(lines) > 1 else figure
 
 
-def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
-    """Return whether each category has a panel: always if the figure has a width, else if there are many lines."""
-    categories = len(_categories(lines))
-    return bool(curves.width) or (len(lines) > 1 and categories > 1 and categories * len(lines) > MAX_LINES)
-
-
-def any_baseline(lines: Sequence[Line]) -> bool:
-    return any(line.rows["baseline"].notna().any() for line in lines)
-
-
-def _categories(lines: Sequence[Line]) -> list[str]:
-    """Return the categories of all lines, those of a single line with the highest last value first."""
-    if len(lines) > 1:
-        return list(dict.fromkeys(name for line in lines for name in line.rows["curve"]))
-    last = lines[0].rows.groupby("curve", sort=False)["value"].last()
-    return last.sort_values(ascending=False, kind="stable").index.tolist()
-
-
 def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.Figure, int, int]:
     """Return an empty figure, the height of panel titles, and the height of the figure, both in pixels."""
     if not panels:
@@ -143,14 +71,6 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
     ]
     figure = make_subplots(down, across, specs=filled, shared_xaxes="all", subplot_titles=titles, **gaps)
     return figure, room, height
-
-
-def _look(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:
-    """Return the colour, symbol and opacity of the i-th line: those of its run in panels, else of its category."""
-    if len(lines) == 1:
-        return *look, 1.0
-    symbol, opacity = style.run_look(i)
-    return (style.PALETTE[i % len(style.PALETTE)], symbol, 1.0) if panels else (look[0], symbol, opacity)
 
 
 def _plot_category(
@@ -169,7 +89,7 @@ def _plot_category(
     size, label = curves.emphasis.get(category, 1.0), style.escape_text(curves.label(category))
     for line, rows in drawn.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
-        colour, symbol, opacity = _look(lines.index(line), lines, look, panels)
+        colour, symbol, opacity = look_of(lines.index(line), lines, look, panels)
         name = label if len(lines) == 1 else f"{label}, {style.escape_text(line.name)}"
         marker = 3 if len(rows) > LARGE_MARKERS else 6 if len(lines) > 1 else 8
         banded = rows[rows["low"].notna()]
@@ -229,7 +149,7 @@ def _plot_baselines(
     for line, rows in drawn.items():
         stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
         shown = rows.iloc[-1:] if stroke else rows
-        colour, _, opacity = (look[0], "", 1.0) if shared else _look(lines.index(line), lines, look, panels)
+        colour, _, opacity = (look[0], "", 1.0) if shared else look_of(lines.index(line), lines, look, panels)
         label, of = style.escape_text(curves.label(category)), "all runs" if shared else style.escape_text(line.name)
         group = label if len(lines) == 1 else f"{label}, {of}"
         described = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
@@ -296,7 +216,7 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
 def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     """Add a legend of several runs, which hides and shows each in all panels."""
     for i, line in enumerate(lines):
-        colour, symbol, opacity = _look(i, lines, (style.GREY, "circle"), panels=True)
+        colour, symbol, opacity = look_of(i, lines, (style.GREY, "circle"), panels=True)
         figure.add_scatter(
             x=[None],
             y=[None],
@@ -308,12 +228,6 @@ def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
             legendgroup=line.name,
         )
     return figure
-
-
-def same_changes(lines: Sequence[Line]) -> bool:
-    """Return whether training changed in the same way at the same places of the axis in all runs."""
-    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
-    return all(places_of_line == places[0] for places_of_line in places)
 
 
 def _finish(

@@ -10,9 +10,10 @@ from embryo_core.curves import held_from
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curve_plot import Curves, Line, plot_curves
+from embryo_core.figures.curve_plot import plot_curves
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.finetuning_tables import read_scores, task_label
+from embryo_core.figures.lines import Curves, Line
 from embryo_core.types import Run
 from embryo_core.words import count_range, percent
 

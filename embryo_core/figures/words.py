@@ -1,28 +1,32 @@
 """Words over pretraining: the surprisal of a word, and its age of acquisition."""
 
-import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from embryo_core import curves, results
-from embryo_core import runs as run_files
 from embryo_core.corpora.groups import ALL
-from embryo_core.curves.ages import Sigmoids, find_ages
+from embryo_core.curves.ages import Sigmoids
 from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.figures import style
 from embryo_core.figures.axis import Axis, StepAxis
-from embryo_core.figures.curves import Curves, curves_figure, with_intervals
+from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
+from embryo_core.figures.word_tables import (
+    EXPECTED,
+    FITTED,
+    METRIC,
+    acquired_table,
+    age_table,
+    counted_text,
+    curve_table,
+)
 from embryo_core.types import Run
-from embryo_core.words import quantity, two_digits
+from embryo_core.words import quantity
 
-METRIC = "word_surprisal"
 BITS = Curves(
     by="word",
     y_title="surprisal (bits)",
@@ -35,116 +39,12 @@ BITS = Curves(
 MASKED = "A piece is masked together with the pieces of its word after it, and predicted from both sides."
 UNMASKED = "A piece is predicted from those before it."
 MIN_WORDS = 5  # words of a category that a headline names
-FITTED = ("top", "bottom", "rate", "middle")
-AGE_COLUMNS = "word category age earliest latest why n pieces count unigram bigram beyond children concreteness".split()
-AGE_COLUMNS += ["chance", "first", "lowest", *FITTED]
-# columns of tables of all words
-LISTED = "word category age earliest latest why children beyond lowest n count".split()
-PARTLY = "measured at some steps alone"
-EXPECTED = {  # surprisal without context -> label of its line, its definition, and its style
-    "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
-    "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
-}
 
 
 def category_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return a colour and a symbol for each category, the same in every figure of the page."""
     looks = style.default_styles(sorted({*names} - {ALL})) | {ALL: (style.GREY, "circle")}
     return {name: looks[name] for name in names}
-
-
-# === Ages ===
-
-
-@results.memoized
-def age_table(run: Run) -> pd.DataFrame:
-    """Return every word of the list with the step at which the run acquires it, or the reason why it has none.
-
-    Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
-    count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits after the word before, by
-    counts of the measured text), beyond (first step from which its surprisal stays significantly below these and
-    chance), children (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and
-    middle. Sorted by age; words without one come last. Raises ResultsError and BrokenRun.
-    """
-    table = results.read_surprisals(run)
-    if table.empty:
-        return pd.DataFrame(columns=AGE_COLUMNS)
-    starts = np.flatnonzero((table["word"] != table["word"].shift()).to_numpy())  # first row of each word
-    ends = np.append(starts[1:], len(table))
-    steps, n, surprisal = (table[name].to_numpy() for name in ("step", "n", "surprisal"))
-    rows = table.iloc[ends - 1][["word", "category", "n", "pieces", "age", "concreteness", "chance"]]
-    rows = rows.rename(columns={"age": "children"}).reset_index(drop=True)
-    rows = rows.assign(first=surprisal[starts], lowest=np.minimum.reduceat(surprisal, starts))
-    evaluated = np.unique(steps)
-    is_whole = ends - starts == len(evaluated)
-    is_whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
-    each = table["occurrences"].tolist()
-    curves_of = [  # per word, the surprisals [S, n] of its occurrences at every step
-        np.frombuffer(b"".join(each[start:end]), "<f2").astype(float).reshape(end - start, -1)
-        for start, end in zip(starts[is_whole], ends[is_whole], strict=True)
-    ]
-    ages = find_ages(evaluated.tolist(), curves_of, rows["chance"].to_numpy()[is_whole])
-    estimates = {"age": ages.step, "earliest": ages.earliest, "latest": ages.latest}
-    estimates |= {name: getattr(ages.fits, name) for name in FITTED}
-    rows = rows.join(pd.DataFrame({**estimates, "why": ages.reasons}, np.flatnonzero(is_whole)))
-    rows["why"] = rows["why"].fillna(PARTLY)
-    rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
-    counts = _counts(run)
-    rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
-    noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
-    rows["unigram"] = -np.log2(rows["count"] / (counts.total() or 1)) if counts else noted
-    rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
-    beyond = _steps_beyond(rows, table, zip(starts, ends, strict=True))
-    rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
-    return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
-
-
-def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tuple[int, int]]) -> list[int | None]:
-    """Return the column `beyond` of `age_table` for words whose rows in a table of surprisals are these spans."""
-    lowest = words[[*EXPECTED, "chance"]].min(axis=1).where(words["unigram"].notna())
-    steps, high = table["step"].to_numpy(), table["surprisal"].to_numpy() + half_intervals(table)
-    return [
-        None if math.isnan(bits) else curves.held_from(steps[start:end], bits - high[start:end], 0.0)
-        for (start, end), bits in zip(spans, lowest.tolist(), strict=False)
-    ]
-
-
-def half_intervals(table: pd.DataFrame) -> np.ndarray:
-    """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN for one occurrence."""
-    n = table["n"].to_numpy()
-    if not len(n):
-        return np.zeros(0)
-    flat, starts = np.frombuffer(b"".join(table["occurrences"]), "<f2").astype(float), np.cumsum(n) - n
-    means = np.add.reduceat(flat, starts) / n
-    squares = np.add.reduceat((flat - np.repeat(means, n)) ** 2, starts)
-    return curves.Z * np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
-
-
-def _left_out(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield each word of the list that was not measured, with the reason that the evaluation recorded."""
-    noted = results.read_sources(run).get(METRIC, {}).get("left_out", {})
-    for why, words in noted.items() if isinstance(noted, dict) else ():
-        yield from ((word, str(why)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
-
-
-def counted_text(run: Run) -> str:
-    """Return the name of the text with the frequencies: the training text, or the measured one if that is unknown."""
-    return "training text" if run_files.has_counts(run.frequencies) else "measured text"
-
-
-def _noted(run: Run, kind: str) -> dict[str, float]:
-    """Return the recorded surprisals of words by "unigrams" or "bigrams"; empty for results of earlier versions."""
-    noted = results.read_sources(run).get(METRIC, {}).get(kind, {})
-    known = noted.items() if isinstance(noted, dict) else ()
-    return {word: float(bits) for word, bits in known if isinstance(bits, int | float) and math.isfinite(bits)}
-
-
-def _counts(run: Run) -> Counter[str]:
-    """Return the count of each word in the training text, ignoring case."""
-    counts: Counter[str] = Counter()
-    for word, count in run_files.read_counts(run.frequencies).items():
-        counts[word.casefold()] += count
-    return counts
 
 
 def describe_data(run: Run) -> str:
@@ -176,13 +76,6 @@ def default_word(table: pd.DataFrame) -> str | None:
     return str(middle["word"].iloc[widths.fillna(np.inf).argmin()])
 
 
-def listed(table: pd.DataFrame) -> pd.DataFrame:
-    """Reduce an `age_table` to the columns of tables of all words; ages have two digits."""
-    ages = table[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
-    ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
-    return table.assign(**ages, n=table["n"].astype("Int64"), count=table["count"].astype("Int64"))[LISTED]
-
-
 def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
     """Return the caption: how many words have an age, and how many the search found."""
     listed = f"{len(matches):,} of {quantity(len(table), 'word')} listed; " if len(matches) < len(table) else ""
@@ -192,21 +85,6 @@ def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
         "the steps. Surprisals in bits.",
         hint="Click a row for the word's curve.",
     )
-
-
-def acquired_table(run: Run) -> pd.DataFrame:
-    """Return the share of words acquired by each step, of all and of each category: group, step, value, n, low, high.
-
-    n counts the measured words, with or without an age. Raises ResultsError.
-    """
-    table = age_table(run)
-    table = table[table["n"].notna()]
-    steps = sorted(results.read_surprisals(run)["step"].unique())
-    rows = []
-    for group in [ALL, *table["category"].dropna().unique()]:
-        of_group = table if group == ALL else table[table["category"] == group]
-        rows += [(group, step, float((of_group["age"] <= step).mean()), len(of_group)) for step in steps]
-    return with_intervals(pd.DataFrame(rows, columns=["group", "step", "value", "n"]))
 
 
 def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
@@ -232,14 +110,6 @@ def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
 
 
 # === One word ===
-
-
-def curve_table(run: Run, word: str) -> pd.DataFrame:
-    """Return word, step, surprisal (bits), n, low, high (95 % of the mean), chance of a word. Raises ResultsError."""
-    table = results.read_surprisals(run, word)
-    reach = half_intervals(table)
-    table = table[["word", "step", "surprisal", "n", "chance"]]
-    return table.assign(low=table["surprisal"] - reach, high=table["surprisal"] + reach)
 
 
 def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:

@@ -148,7 +148,7 @@ def _tokens(runs: Runs) -> SitePage:
 
 def _words(runs: Runs) -> SitePage:
     run = runs[0]
-    ages = words.age_table(run)
+    ages = word_tables.age_table(run)
     first = words.default_word(ages)
     if first is None:
         return SitePage("", [])
@@ -165,7 +165,7 @@ def _words(runs: Runs) -> SitePage:
             Panel("context", word_frequency.distance),
             every_word(run),
         ],
-        words.METRIC,
+        word_tables.METRIC,
     )
 
 

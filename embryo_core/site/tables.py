@@ -37,8 +37,8 @@ class FixedTable:
 
 def every_word(run: Run) -> FixedTable:
     """Return the words of the list with their ages, as on the Words page."""
-    ages = words.age_table(run)
-    table = words.listed(ages)
+    ages = word_tables.age_table(run)
+    table = word_tables.list_words(ages)
     return FixedTable("Every word", table, words.describe_words(ages, table), alone=True)
 
 

@@ -7,7 +7,8 @@ import pandas as pd
 from embryo_core.compare import StepCounts
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import STEP_LINE, StepAxis
-from embryo_core.figures.curve_plot import MAX_LINES, Curves, Line, plot_curves
+from embryo_core.figures.curve_plot import plot_curves
+from embryo_core.figures.lines import MAX_LINES, Curves, Line
 from embryo_core.types import Change, StepUnit
 
 CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.with_tag_name)

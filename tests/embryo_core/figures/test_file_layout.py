@@ -7,7 +7,8 @@ import pytest
 
 from embryo_core.figures import file_layout, findings
 from embryo_core.figures.axis import STEP_LINE, StepAxis
-from embryo_core.figures.curve_plot import Curves, Line, plot_curves
+from embryo_core.figures.curve_plot import plot_curves
+from embryo_core.figures.lines import Curves, Line
 from embryo_core.types import Change, StepUnit
 
 AXIS = StepAxis("log", step_unit=StepUnit.UPDATES)

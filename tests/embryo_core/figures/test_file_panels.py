@@ -6,7 +6,8 @@ from plotly.subplots import make_subplots
 
 from embryo_core.figures import file_panels, style
 from embryo_core.figures.axis import StepAxis
-from embryo_core.figures.curve_plot import Curves, Line, plot_curves
+from embryo_core.figures.curve_plot import plot_curves
+from embryo_core.figures.lines import Curves, Line
 from embryo_core.types import StepUnit
 
 NARROW, WIDE = 372, 772  # pixels

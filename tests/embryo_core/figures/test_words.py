@@ -43,7 +43,7 @@ def plant(run: Run, shift: float = 0.0) -> None:
             mean = float(own.astype(float).mean())
             found.append(WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2))
         summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "bigrams": BIGRAMS}
-        results.write(at(run, step), words.METRIC, Findings(surprisals=found), {"data": "list.csv"}, summary)
+        results.write(at(run, step), word_tables.METRIC, Findings(surprisals=found), {"data": "list.csv"}, summary)
     lines = [f"{word}\t{count}" for word, count in COUNTS.items()]
     run.frequencies.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -99,8 +99,8 @@ def test_words_have_an_age_or_a_reason(run):
 def test_words_measured_at_some_steps_have_no_age(run):
     """A further word at a further step leaves every word unmeasured at some step, so that no age is left to draw."""
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
-    results.write(at(run, 4096), words.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
-    table = words.age_table(run)
+    results.write(at(run, 4096), word_tables.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
+    table = word_tables.age_table(run)
     assert set(table["why"]) == {words.PARTLY, "never in the text"}
     with pytest.raises(FigureError, match="No word"):
         word_ages.ages([run], AXIS)
@@ -162,7 +162,7 @@ def test_default_word_has_the_surest_age_of_the_middle_third():
 def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
     """The caption has Spearman's correlation over the words with an age in both runs."""
     figure = word_ages.ages([run, other], AXIS)
-    ages = [words.age_table(one).dropna(subset="age").set_index("word")["age"] for one in (run, other)]
+    ages = [word_tables.age_table(one).dropna(subset="age").set_index("word")["age"] for one in (run, other)]
     both = pd.concat(ages, axis=1, keys=["first", "second"]).dropna()
     rho = spearmanr(both["first"], both["second"]).statistic
     assert f"rho = {rho:.2f}" in str(figure.caption) and f"{len(both)} words" in str(figure.caption)
@@ -218,7 +218,7 @@ def test_distances_are_from_unigram_surprisals(run):
     table = word_frequency.distance_table(run)
     whole = table[table["group"] == "all"].set_index("step")
     names = [name for name in NAMES if name in COUNTS]
-    unigram = words.age_table(run).set_index("word")["unigram"]
+    unigram = word_tables.age_table(run).set_index("word")["unigram"]
     for place, step in enumerate(STEPS):
         each = [occurrences(name)[place].astype(float) for name in names]
         distances = [abs(own.mean() - unigram[name]) for name, own in zip(names, each, strict=True)]
@@ -241,7 +241,7 @@ def test_run_without_words_is_named_as_missing(run):
 def test_phases_of_words_are_the_nearest_of_three_or_context(run):
     """Context means significantly below chance, unigram and bigram; only words with both frequencies count."""
     table = word_frequency.phase_table(run)
-    ages, names = words.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
+    ages, names = word_tables.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
     assert set(table["n"]) == {len(names)}
     for place, step in enumerate(STEPS):
         found = []
@@ -255,13 +255,13 @@ def test_phases_of_words_are_the_nearest_of_three_or_context(run):
             name: found.count(name) / len(names) for name in word_frequency.PHASES
         }
     run.frequencies.unlink()
-    results.note_dataset(run, words.METRIC, {"data": "list.csv"}, {"bigrams": BIGRAMS, "unigrams": {"dog": 7.5}})
+    results.note_dataset(run, word_tables.METRIC, {"data": "list.csv"}, {"bigrams": BIGRAMS, "unigrams": {"dog": 7.5}})
     results.compact(run)
-    assert words.age_table(run)["unigram"].dropna().tolist() == [7.5]
+    assert word_tables.age_table(run)["unigram"].dropna().tolist() == [7.5]
     assert set(word_frequency.phase_table(run)["n"]) == {1}
     assert "measured text" in word_frequency.phases([run], AXIS).caption.details
     assert "at step 0" in word_frequency.phases([run], AXIS).caption.summary
-    results.note_dataset(run, words.METRIC, {"data": "list.csv"}, {"note": "10 words"})
+    results.note_dataset(run, word_tables.METRIC, {"data": "list.csv"}, {"note": "10 words"})
     results.compact(run)
     with pytest.raises(FigureError, match="--overwrite"):
         word_frequency.phases([run], AXIS)

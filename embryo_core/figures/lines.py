@@ -1,0 +1,99 @@
+"""Lines of a figure of curves: which columns of a table they draw, a line per run, and how it looks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from embryo_core.figures import style
+from embryo_core.figures.axis import StepAxis
+
+MAX_LINES = 6  # lines of several runs in one panel
+
+
+@dataclass(frozen=True)
+class Curves:
+    """How the rows of a table become curves; `by` to `baseline` name its columns."""
+
+    by: str  # category
+    y_title: str
+    value: str = "value"
+    low: str = "low"  # drawn if the table has `low` and `high`
+    high: str = "high"
+    baseline: str | None = None
+    label: Callable[[Any], str] = str  # name of a category
+    # colour and symbol of each category
+    styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles
+    tickformat: str | None = None  # by default whole percents, for hover texts in percent
+    decimals: str = ".1%"  # Python's format of values in hover texts
+    unit: str = ""  # what n counts, such as "words"
+    band: str = "95 % band"
+    baseline_name: str = "baseline"
+    describe_baseline: Callable[[Any], str] | None = None  # hover text of a row's baseline
+    across: int = 2  # panels in a row
+    width: int | None = None  # pixels of a figure that always has panels; None: the width of the page
+    height: int = 430  # pixels without panels
+    from_zero: bool = True  # whether the vertical axis begins at zero
+    emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
+
+    def rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with the columns curve, step, n, value, low, high, baseline (NaN where it has none)."""
+        named = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
+        columns: dict[str, Any] = named | {"baseline": self.baseline}
+        missing = pd.Series(np.nan, table.index)
+        rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
+        if self.describe_baseline:
+            described = rows["baseline"].notna()
+            rows.loc[described, "of_baseline"] = [*map(self.describe_baseline, table[described].itertuples())]
+        return rows
+
+    def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return `rows` under the names of the table."""
+        names = {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
+        return rows.rename(columns={name: column for name, column in names.items() if column})
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One run, or the seeds of one design: its name, axis, `rows` (see `Curves.rows`) and table as exported."""
+
+    name: str
+    axis: StepAxis
+    rows: pd.DataFrame
+    table: pd.DataFrame
+    seeds: int = 1  # seeds averaged in the rows
+
+
+def categories(lines: Sequence[Line]) -> list[str]:
+    """Return the categories of all lines, those of a single line with the highest last value first."""
+    if len(lines) > 1:
+        return list(dict.fromkeys(name for line in lines for name in line.rows["curve"]))
+    last = lines[0].rows.groupby("curve", sort=False)["value"].last()
+    return last.sort_values(ascending=False, kind="stable").index.tolist()
+
+
+def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
+    """Return whether each category has a panel: always if the figure has a width, else if there are many lines."""
+    count = len(categories(lines))
+    return bool(curves.width) or (len(lines) > 1 and count > 1 and count * len(lines) > MAX_LINES)
+
+
+def any_baseline(lines: Sequence[Line]) -> bool:
+    """Return whether any of the lines has a baseline."""
+    return any(line.rows["baseline"].notna().any() for line in lines)
+
+
+def same_changes(lines: Sequence[Line]) -> bool:
+    """Return whether training changed in the same way at the same places of the axis in all runs."""
+    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
+    return all(places_of_line == places[0] for places_of_line in places)
+
+
+def look_of(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:
+    """Return the colour, symbol and opacity of the i-th line: those of its run in panels, else of its category."""
+    if len(lines) == 1:
+        return *look, 1.0
+    symbol, opacity = style.run_look(i)
+    return (style.PALETTE[i % len(style.PALETTE)], symbol, 1.0) if panels else (look[0], symbol, opacity)
