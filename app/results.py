@@ -20,6 +20,7 @@ from embryo_core.figures import (
     patterns,
     probing_scores,
     tokens,
+    word_tables,
 )
 from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import growth as tiles

@@ -9,8 +9,8 @@ from streamlit.column_config import NumberColumn, TextColumn
 from app import figures, permalink, pickers, results, widgets
 from app.tables import search, show_rows, steps_format
 from app.view import View
-from embryo_core.figures import word_ages, word_frequency, words
-from embryo_core.figures.words import METRIC
+from embryo_core.figures import word_ages, word_frequency, word_tables, words
+from embryo_core.figures.word_tables import METRIC
 
 STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
 PAIRED_FIGURES = (  # figures in two columns, by their titles

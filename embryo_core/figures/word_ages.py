@@ -19,7 +19,8 @@ from embryo_core.figures.axis import Axis, StepAxis
 from embryo_core.figures.curves import design_name
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.rows import error_bar, places, plot_rows
-from embryo_core.figures.words import METRIC, age_table, category_styles, describe_data, describe_estimate
+from embryo_core.figures.word_tables import METRIC, age_table
+from embryo_core.figures.words import category_styles, describe_data, describe_estimate
 from embryo_core.types import Run
 from embryo_core.words import quantity
 

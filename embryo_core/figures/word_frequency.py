@@ -15,14 +15,8 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import Axis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure
-from embryo_core.figures.words import (
-    METRIC,
-    age_table,
-    category_styles,
-    counted_text,
-    describe_data,
-    half_intervals,
-)
+from embryo_core.figures.word_tables import METRIC, age_table, counted_text, half_intervals
+from embryo_core.figures.words import category_styles, describe_data
 from embryo_core.types import Run
 from embryo_core.words import percent
 

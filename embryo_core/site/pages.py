@@ -38,6 +38,7 @@ from embryo_core.figures import (
     tokens,
     word_ages,
     word_frequency,
+    word_tables,
     words,
 )
 from embryo_core.figures.axis import Axis

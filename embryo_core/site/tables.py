@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import results
-from embryo_core.figures import grammar_pairs, knowledge, knowledge_tables, tags, tokens, words
+from embryo_core.figures import grammar_pairs, knowledge, knowledge_tables, tags, tokens, word_tables, words
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.grammar import group_label
 from embryo_core.types import Run

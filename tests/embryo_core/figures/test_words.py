@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from embryo_core import results, runs
 from embryo_core.curves.ages import CHANCE, FEW, find_ages
 from embryo_core.errors import FigureError
-from embryo_core.figures import word_ages, word_frequency, words
+from embryo_core.figures import word_ages, word_frequency, word_tables, words
 from embryo_core.figures.axis import Axis
 from embryo_core.types import Findings, Run, WordSurprise
 from tests.conftest import at
@@ -101,7 +101,7 @@ def test_words_measured_at_some_steps_have_no_age(run):
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
     results.write(at(run, 4096), word_tables.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
     table = word_tables.age_table(run)
-    assert set(table["why"]) == {words.PARTLY, "never in the text"}
+    assert set(table["why"]) == {word_tables.PARTLY, "never in the text"}
     with pytest.raises(FigureError, match="No word"):
         word_ages.ages([run], AXIS)
 
