@@ -27,8 +27,8 @@ def map_steps(run: Run) -> set[int]:
 
 def shown_steps(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
     """Return the steps whose averaged maps a page shows: all, or log-spaced ones and the one that `chosen` picks."""
-    known = map_steps(run)
-    return tuple(sorted({*grid_steps(run), chosen(known)})) if known else ()
+    steps = map_steps(run)
+    return tuple(sorted({*grid_steps(run), chosen(steps)})) if steps else ()
 
 
 @runs.read_once

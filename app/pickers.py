@@ -59,13 +59,13 @@ def pick_one(
     key = f"pick_{name}"
     st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
     draw: Any = st.segmented_control if segmented else st.selectbox
-    own = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
+    extra = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
 
     def picked() -> None:
         _keep(name)
         then(st.session_state[key])
 
-    chosen = draw(label, options, key=key, on_change=picked, **appearance, **own)
+    chosen = draw(label, options, key=key, on_change=picked, **appearance, **extra)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
     if report and (wanted := permalink.get(name)) is not None and wanted not in texts:
         why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"

@@ -60,40 +60,40 @@ class Queue:
 
         `check` is called while the question waits and between its chunks, and ends it by raising.
         """
-        own = _Waiting(cost, monotonic() + PATIENCE * cost, check, Condition(self._lock))
+        waiting = _Waiting(cost, monotonic() + PATIENCE * cost, check, Condition(self._lock))
         with self._lock:
-            self._waiting.append(own)
+            self._waiting.append(waiting)
         try:
-            self._wait(own)
-            yield lambda: self._wait(own)
+            self._wait(waiting)
+            yield lambda: self._wait(waiting)
         finally:
             with self._lock:
-                self._waiting.remove(own)
-                if own.begun and own.cost <= LIGHT:
+                self._waiting.remove(waiting)
+                if waiting.begun and waiting.cost <= LIGHT:
                     self._drawn_at = monotonic() + DRAW_TIME
                 if self._waiting:  # wake only the next one: every thread that wakes competes for the GIL
                     self._first().notified.notify_all()
 
-    def _wait(self, own: _Waiting) -> None:
+    def _wait(self, waiting: _Waiting) -> None:
         """Return once the question has its turn. Raises the error of its `check`, in all threads of the question."""
         while True:
-            if own.ended:
-                raise own.ended
+            if waiting.ended:
+                raise waiting.ended
             try:
-                own.check()
+                waiting.check()
             except BaseException as error:
-                own.ended = error
+                waiting.ended = error
                 raise
             with self._lock:
-                if self._may_go_on(own):
-                    own.begun = True
+                if self._may_go_on(waiting):
+                    waiting.begun = True
                     return
-                own.notified.wait(POLL if own.begun else POLL_WAITING)
+                waiting.notified.wait(POLL if waiting.begun else POLL_WAITING)
 
-    def _may_go_on(self, own: _Waiting) -> bool:
-        if own.cost <= LIGHT:
-            return own.begun or self._first() is own
-        return self._first() is own and monotonic() >= min(self._drawn_at, own.due)
+    def _may_go_on(self, waiting: _Waiting) -> bool:
+        if waiting.cost <= LIGHT:
+            return waiting.begun or self._first() is waiting
+        return self._first() is waiting and monotonic() >= min(self._drawn_at, waiting.due)
 
     def _first(self) -> _Waiting:
         """Return the question whose turn it is; a heavy one begins only while under MAX_HEAVY others are under way."""

@@ -40,9 +40,9 @@ def note_figure(name: str) -> None:
 
 def explain_missing_figure() -> None:
     """Report, at the end of a page, that it lacks the figure of `?figure=NAME`, and name the figures that it has."""
-    wanted, known = permalink.get("figure"), st.session_state.get(SHOWN, [])
-    if wanted and _class_of(wanted) not in map(_class_of, known):
-        has = f"it has: {', '.join(dict.fromkeys(known))}" if known else "it has none"
+    wanted, names = permalink.get("figure"), st.session_state.get(SHOWN, [])
+    if wanted and _class_of(wanted) not in map(_class_of, names):
+        has = f"it has: {', '.join(dict.fromkeys(names))}" if names else "it has none"
         with st.container(key=f"below_{_class_of(wanted)}"):
             st.info(literal(f"This page has no figure '{wanted}'; {has}."), icon=":material/info:")
 

@@ -65,15 +65,15 @@ class View:
         """Return the view of a compared run: its checkpoints, and its step at the same point of the axis."""
         checkpoints = tuple(runs.checkpoints(run))
         steps = [checkpoint.step for checkpoint in checkpoints]
-        shown = [step for step, at in zip(steps, self.page_steps(run, steps), strict=True) if at <= self.step]
+        shown = [step for step, place in zip(steps, self.page_steps(run, steps), strict=True) if place <= self.step]
         return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
 
     def page_steps(self, run: Run, steps: Sequence[int]) -> list[float]:
         """Return, for each of `steps` [S] of a compared run, the page's own step at the same point of the axis."""
-        own, other = self.axis.progress, self._axis_of(run).progress
-        if own is None or other is None:
+        progress, other_progress = self.axis.progress, self._axis_of(run).progress
+        if progress is None or other_progress is None:
             return [*map(float, steps)]
-        return own.steps_at(other.at(steps)).tolist()
+        return progress.steps_at(other_progress.at(steps)).tolist()
 
     def evaluated_step(self, steps: Iterable[int]) -> int:
         """Return the evaluated step to show: the last of `steps` up to the chosen one, else the first."""
@@ -82,5 +82,5 @@ class View:
 
 def last_up_to(step: int, steps: Iterable[int]) -> int:
     """Return the last of `steps` (not empty) that is not after `step`; the first if all are after it."""
-    known = sorted(steps)
-    return int(max((one for one in known if one <= step), default=known[0]))
+    ascending = sorted(steps)
+    return int(max((one for one in ascending if one <= step), default=ascending[0]))

@@ -146,21 +146,21 @@ def _with_supported_axis(view: View) -> View:
     return replace(view, unit="step")
 
 
-def _name_unknown(view: View, known: Collection[str], broken: Collection[str]) -> None:
+def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -> None:
     """Report a run, step, axis or scale of the link that is unknown; it stays in the URL until another is chosen."""
     run, step = permalink.get("run"), permalink.get("step")
     wanted = [name for name in permalink.split(permalink.get("beside") or "") if name and name != view.run.name]
-    if unknown := [name for name in wanted if name not in known]:
+    if unknown := [name for name in wanted if name not in names]:
         for name in unknown:
             note(f"Run '{name}' is not here; showing '{view.run.name}' without it.")
         permalink.show("beside", permalink.join(wanted))
-    if run and run not in known and run not in broken:
+    if run and run not in names and run not in broken:
         note(f"Run '{run}' is not here; showing '{view.run.name}'.")
         permalink.show("run", run)
     if step and step != str(view.step):
         named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
-        at, shown = view.name_step(named), view.name_step(view.step)
-        note(f"Run '{view.run.name}' has no checkpoint at {at}; showing {shown}.")
+        missing, shown = view.name_step(named), view.name_step(view.step)
+        note(f"Run '{view.run.name}' has no checkpoint at {missing}; showing {shown}.")
         permalink.show("step", step)
     if (axis := permalink.get("axis")) is not None and axis not in UNIT_NAMES:
         pickers.report_unknown("axis", [axis], UNIT_NAMES[view.unit])

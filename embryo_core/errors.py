@@ -144,16 +144,16 @@ class OtherData(ResultsError):
     """Stored results were computed from other data than those received; the two are never mixed."""
 
 
-def unknown(what: str, received: str, known: Iterable[str], then: str = "") -> str:
+def unknown(kind: str, received: str, known: Iterable[str], then: str = "") -> str:
     """Return the message for an unknown name, with the nearest known name.
 
     >>> unknown("metric", "pos", ["mask_prediction", "pos_probe"])
     "Unknown metric 'pos'. Did you mean 'pos_probe'? Known: mask_prediction, pos_probe."
     """
     names = list(known)
-    near = get_close_matches(received, names, n=1, cutoff=0.4)
-    hint = f" Did you mean '{near[0]}'?" if near else ""
-    return f"Unknown {what} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
+    closest = get_close_matches(received, names, n=1, cutoff=0.4)
+    hint = f" Did you mean '{closest[0]}'?" if closest else ""
+    return f"Unknown {kind} '{received}'.{hint} Known: {', '.join(names) or 'none'}.{' ' + then if then else ''}"
 
 
 def file_reason(reason: OSError | UnicodeDecodeError) -> str:

@@ -57,8 +57,8 @@ class Plots:
 
     def training(self, quantity: str | None = None) -> Figure:
         """Return a loss or accuracy of the training log, by default the total loss."""
-        known = list(dict.fromkeys(name for run in self.runs for name in overview.logged_quantities(run)))
-        return self._make(overview.training_curve, quantity=_known("quantity", quantity, known))
+        quantities = list(dict.fromkeys(name for run in self.runs for name in overview.logged_quantities(run)))
+        return self._make(overview.training_curve, quantity=_known("quantity", quantity, quantities))
 
     def ngrams(self) -> Figure:
         """Return the divergence of predictions from the unigrams and bigrams of the text."""
@@ -96,11 +96,11 @@ class Plots:
 
     def heads(self, pattern: str, layer: int = 1, head: int = 1) -> Figure:
         """Return how strongly each head shows a pattern, such as "previous" or "dependent_to_head", over the steps."""
-        known = [
+        existing = [
             one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
         ]
-        pattern = _known("pattern", pattern, known)
-        return self._make(head_behaviour.over_steps, what=pattern, change=None, chosen=(layer, head))
+        pattern = _known("pattern", pattern, existing)
+        return self._make(head_behaviour.over_steps, pattern=pattern, change=None, chosen=(layer, head))
 
     def probing(self, layer: str | int = "best") -> Figure:
         """Return the F1 of all probing tasks in the best layer at each step, or in one layer."""
@@ -108,12 +108,12 @@ class Plots:
 
     def layers(self, task: str, quantity: str = "f1") -> Figure:
         """Return one probing task layer by layer."""
-        known = [
+        existing = [
             str(name)
             for run in self.runs
             for name in results.read_scores(run, f"{probing.METRIC}_f1")["group"].unique()
         ]
-        task = _known("probing task", task, list(dict.fromkeys(known)))
+        task = _known("probing task", task, list(dict.fromkeys(existing)))
         return self._make(probing_layers.layers, task=task, quantity=quantity)
 
     def geometry(self, measure: str = "rank_me") -> Figure:
@@ -135,13 +135,13 @@ class Plots:
 
     def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
         """Return accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
-        known = list(dict.fromkeys(name for run in self.runs for name in grammar.pair_sets(run)))
-        return self._make(grammar.accuracy, pairs=_known("set of pairs", pairs, known), level=level)
+        sets = list(dict.fromkeys(name for run in self.runs for name in grammar.pair_sets(run)))
+        return self._make(grammar.accuracy, pairs=_known("set of pairs", pairs, sets), level=level)
 
     def finetuning(self, tasks: Sequence[str] | None = None) -> Figure:
         """Return the scores of fine-tuned checkpoints."""
-        known = list(dict.fromkeys(str(task) for run in self.runs for task in results.read_task_scores(run)["task"]))
-        return self._make(finetuning.scores, tasks=_subset("task", tasks, known, known))
+        existing = list(dict.fromkeys(str(task) for run in self.runs for task in results.read_task_scores(run)["task"]))
+        return self._make(finetuning.scores, tasks=_subset("task", tasks, existing, existing))
 
     # === Comparisons of runs ===
 
@@ -152,8 +152,8 @@ class Plots:
 
     def early_signals(self, measure: str | None = None) -> Figure:
         """Return how early a measure predicts the final ranking of three or more runs."""
-        known = early_signals.common_measures(self.runs)
-        return self._make(early_signals.early_signals, measure=_known("measure", measure, known))
+        measures = early_signals.common_measures(self.runs)
+        return self._make(early_signals.early_signals, measure=_known("measure", measure, measures))
 
     # === Questions ===
 
@@ -182,13 +182,13 @@ class Plots:
     def _groups(self, metric: str, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted categories, by default the evaluated parts of speech."""
         scores = [results.read_scores(run, measured_as(run, metric)) for run in self.runs]
-        known = [str(group) for table in scores for group in table["group"].unique()]
-        if not known:
+        existing = [str(group) for table in scores for group in table["group"].unique()]
+        if not existing:
             raise FigureError(
                 unknown("metric", metric, sorted({name for run in self.runs for name in results.steps_by_metric(run)}))
             )
-        default = [group for group in tokens.SETS["parts of speech"] if group in known]
-        return _subset("group", wanted, list(dict.fromkeys(known)), default)
+        default = [group for group in tokens.SETS["parts of speech"] if group in existing]
+        return _subset("group", wanted, list(dict.fromkeys(existing)), default)
 
 
 def _subject(answers: "Answers", mask: int) -> asked.Subject:
@@ -196,15 +196,15 @@ def _subject(answers: "Answers", mask: int) -> asked.Subject:
     return asked.Subject(question.text, mask, answers.masks, continues=question.continues)
 
 
-def _known(kind: str, wanted: str | None, known: Sequence[str]) -> str:
+def _known(kind: str, wanted: str | None, existing: Sequence[str]) -> str:
     """Return the wanted name, or the first that exists. Raises FigureError, which lists the known names."""
-    if not known:
+    if not existing:
         raise FigureError(f"There is no {kind} to draw yet.")
-    if wanted is not None and wanted not in known:
-        raise FigureError(unknown(kind, wanted, known))
-    return wanted or known[0]
+    if wanted is not None and wanted not in existing:
+        raise FigureError(unknown(kind, wanted, existing))
+    return wanted or existing[0]
 
 
-def _subset(kind: str, wanted: Sequence[str] | None, known: Sequence[str], default: Sequence[str]) -> list[str]:
+def _subset(kind: str, wanted: Sequence[str] | None, existing: Sequence[str], default: Sequence[str]) -> list[str]:
     """Return the wanted names, each of which must be known, or the default ones."""
-    return [_known(kind, one, known) for one in wanted] if wanted is not None else [*default]
+    return [_known(kind, one, existing) for one in wanted] if wanted is not None else [*default]

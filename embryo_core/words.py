@@ -35,8 +35,8 @@ def without_treebank_spaces(text: str) -> str:
 
 def count_range(n: "pd.Series") -> str:
     """Return the range of counts, ignoring missing ones: "1,000", or "8 to 1,000"."""
-    least, most = f"{n.min():,.0f}", f"{n.max():,.0f}"
-    return least if least == most else f"{least} to {most}"
+    lowest, highest = f"{n.min():,.0f}", f"{n.max():,.0f}"
+    return lowest if lowest == highest else f"{lowest} to {highest}"
 
 
 def name_step(step: int | str, unit: StepUnit) -> str:

@@ -23,7 +23,7 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
     """Return the card of a run in this folder, not yet written; with `start` it continues from that checkpoint."""
     family = FAMILIES[config.family]
     first = start.step if start else 0
-    own = tuple(first + step for step in config.checkpoint_steps())
+    planned = tuple(first + step for step in config.checkpoint_steps())
     return Run(
         name=folder.resolve().name,
         path=folder.resolve(),
@@ -32,7 +32,7 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
-        planned_steps=(*continued.history(config, start), *own) if start else own,
+        planned_steps=(*continued.history(config, start), *planned) if start else planned,
         code_version=version("embryo"),
         note=family.note(config),
         origin=continued.origin(start, folder.resolve(), config, corpus.fingerprint) if start else None,

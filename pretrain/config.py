@@ -108,8 +108,8 @@ class Config:
     def _counts(self) -> dict[str, bool]:
         zero = (*self.at_least_zero, *self.counts_of_updates)
         return {
-            f"{name}, received {getattr(self, name)}, must be at least {least}": getattr(self, name) >= least
-            for least, names in ((1, self.at_least_one), (0, zero))
+            f"{name}, received {getattr(self, name)}, must be at least {minimum}": getattr(self, name) >= minimum
+            for minimum, names in ((1, self.at_least_one), (0, zero))
             for name in names
         }
 
@@ -128,8 +128,8 @@ class Config:
                 self.tokenizer != "bpe" or not self.extend_vocabulary
             ),
         }
-        for name, known in CHOICES.items():
-            checks[f"{name} '{getattr(self, name)}' is none of {', '.join(known)}"] = getattr(self, name) in known
+        for name, choices in CHOICES.items():
+            checks[f"{name} '{getattr(self, name)}' is none of {', '.join(choices)}"] = getattr(self, name) in choices
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "beta_1", "beta_2"):
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
         for name in ("learning_rate", "epsilon", "layer_norm_eps", "clip_norm"):

@@ -51,8 +51,8 @@ def _parse(name_or_path: str) -> tuple[str, int | None]:
     path = Path(name_or_path)
     if path.parent.name == "checkpoints" and path.name.removeprefix("step").isdecimal():
         return str(path.parents[1]), int(path.name.removeprefix("step"))
-    name, at, step = name_or_path.rpartition("@")
-    return (name, int(step)) if at and step.isdecimal() else (name_or_path, None)
+    name, separator, step = name_or_path.rpartition("@")
+    return (name, int(step)) if separator and step.isdecimal() else (name_or_path, None)
 
 
 def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:

@@ -168,8 +168,8 @@ def _truncated(
 def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
     """Return the nearest first token of a word from each position down to `lowest`, or the position without one."""
     candidates = position[..., None] - np.arange(LOOK_BACK)
-    near = packing.text.tokens[np.maximum(candidates, 0)]
-    good = packing.word_start[near] & (candidates >= lowest[..., None])
+    tokens = packing.text.tokens[np.maximum(candidates, 0)]
+    good = packing.word_start[tokens] & (candidates >= lowest[..., None])
     return np.where(good.any(axis=-1), position - good.argmax(axis=-1), position)
 
 

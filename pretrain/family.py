@@ -74,9 +74,9 @@ class PairConfig(MaskedConfig):
 
     def problems(self) -> dict[str, bool]:
         """Add the rule of the sentence loss."""
-        known = ", ".join(SENTENCE_LOSSES)
+        listed = ", ".join(SENTENCE_LOSSES)
         return super().problems() | {
-            f"sentence_loss '{self.sentence_loss}' is none of {known}": self.sentence_loss in SENTENCE_LOSSES,
+            f"sentence_loss '{self.sentence_loss}' is none of {listed}": self.sentence_loss in SENTENCE_LOSSES,
         }
 
 

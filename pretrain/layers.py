@@ -244,8 +244,8 @@ class PreNormLayer(TransformerLayer):
 
     def call(self, states, bias, rows=None, training=False):
         read = self.attention.norm(states)
-        x, own = (states, read) if rows is None else (rows_of(states, rows), rows_of(read, rows))
-        x = x + self.attention.change(own, read, bias, training)
+        x, normed = (states, read) if rows is None else (rows_of(states, rows), rows_of(read, rows))
+        x = x + self.attention.change(normed, read, bias, training)
         change = self.output_dense(self.activation(self.intermediate(self.norm(x))))
         return x + self.dropout(change, training=training)
 

@@ -118,8 +118,8 @@ class Muon(keras.optimizers.Muon):
         import torch
 
         gradients = [gradient for gradient, _ in rows]
-        at = [self._get_variable_index(variable) for _, variable in rows]
-        m, v = ([states[i].value for i in at] for states in (self.momentums, self.adam_velocities))
+        indices = [self._get_variable_index(variable) for _, variable in rows]
+        m, v = ([states[i].value for i in indices] for states in (self.momentums, self.adam_velocities))
         step = ops.cast(self.iterations + 1, rows[0][1].dtype)
         corrected = ops.sqrt(1 - self.adam_beta_2**step) / (1 - self.adam_beta_1**step)
         torch._foreach_lerp_(m, gradients, 1 - self.adam_beta_1)

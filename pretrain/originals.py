@@ -77,8 +77,8 @@ USER_DEFINED = 0.1  # margin by which SentencePiece scores such a piece below th
 
 def find_vocabulary(folder: Path, given: Path | None) -> Path:
     """Return the given vocabulary, or the one in the folder of a checkpoint or its parent. Raises ConfigError."""
-    near = [parent / name for parent in (folder, folder.parent) for name in VOCABULARY_FILES]
-    for path in [given] if given else near:
+    candidates = [parent / name for parent in (folder, folder.parent) for name in VOCABULARY_FILES]
+    for path in [given] if given else candidates:
         if path.is_file():
             return path
     where = given or f"{folder} has no {' or '.join(VOCABULARY_FILES)}, and it"

@@ -172,8 +172,8 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
     if "generator" in tensors:
         sizes["generator_size"] = size("query.weight", folder="generator") / sizes["hidden_size"]
     preset = next(iter(family.presets.values()))
-    known = {field.name for field in fields(preset)}
-    changes = {name: match for name, match in sizes.items() if name in known}
+    settings = {field.name for field in fields(preset)}
+    changes = {name: match for name, match in sizes.items() if name in settings}
     changes |= {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
     return replace(preset, **changes)
 

@@ -205,14 +205,14 @@ class ByteBPE(Vocabulary):
         alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "split_by_number": False}
         scored = train_pieces(counts, size, self.special_tokens, alphabet, **options)
-        known = {piece: i for i, (piece, _) in enumerate(scored)}
+        ids = {piece: i for i, (piece, _) in enumerate(scored)}
         merges = [
             (piece[:cut], piece[cut:])
-            for piece in list(known)[len(self.special_tokens) :]
+            for piece in list(ids)[len(self.special_tokens) :]
             for cut in range(1, len(piece))
-            if piece[:cut] in known and piece[cut:] in known
+            if piece[:cut] in ids and piece[cut:] in ids
         ]
-        return models.BPE(known, merges)
+        return models.BPE(ids, merges)
 
     def begins_word(self, piece: str) -> bool:
         """Return whether a piece follows a space or begins with a punctuation mark."""

@@ -26,12 +26,12 @@ def show() -> None:
 
 def show_layers(view: View) -> None:
     """Draw the section "Layers x steps": the page's run, and below it the first run compared with it."""
-    known = map_reads.map_steps(view.run)
-    if not known:
+    steps = map_reads.map_steps(view.run)
+    if not steps:
         attention_maps.stop_without_maps(view)
     _, _, default = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        heads = map_reads.at_step(view.run, view.evaluated_step(known)).shape[1]
+        heads = map_reads.at_step(view.run, view.evaluated_step(steps)).shape[1]
         head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS, "Rows sum to 1")
     for shown in (view, *map(view.for_run, view.compared_runs[:1])):
@@ -39,12 +39,12 @@ def show_layers(view: View) -> None:
 
 
 def _show_layers_of(view: View, head: int, normalised: bool) -> None:
-    known = map_reads.map_steps(view.run)
+    steps = map_reads.map_steps(view.run)
     st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
-    if not known:
+    if not steps:
         widgets.note(f"Run '{view.run.name}' has no attention maps.")
         return
-    chosen = {"head": head, "step": view.evaluated_step(known), "normalised": normalised}
+    chosen = {"head": head, "step": view.evaluated_step(steps), "normalised": normalised}
     try:
         figure = figures.draw(view, attention_layers.layers_over_steps, **chosen)
     except FigureError as error:

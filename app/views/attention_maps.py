@@ -61,9 +61,9 @@ def _show_strip(view: View, history: HeadHistory) -> None:
     with st.container(horizontal=True, gap="small", key="strip"):
         for step in log_spaced(history.steps, STRIP):
             (i,) = np.flatnonzero(history.steps == step)
-            at = view.name_step(int(step))
-            picture, name = map_style.picture(history, int(i)), f"Layer {history.layer}, head {history.head}, {at}"
-            st.image(picture, at, width=STRIP_SIDE, output_format="PNG", alt=name)
+            named = view.name_step(int(step))
+            picture, name = map_style.picture(history, int(i)), f"Layer {history.layer}, head {history.head}, {named}"
+            st.image(picture, named, width=STRIP_SIDE, output_format="PNG", alt=name)
 
 
 def stop_without_maps(view: View) -> None:
@@ -103,9 +103,9 @@ def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
         elif history.layer > layers or history.head > heads:
             widgets.note(f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
-            at = tuple(view.page_steps(other, steps))
+            page_steps = tuple(view.page_steps(other, steps))
             shown = map_reads.head_history(other, history.layer, history.head, steps, style.normalised, style.shared)
-            _show_run(other_view, shown, style, at)
+            _show_run(other_view, shown, style, page_steps)
 
 
 def _show_run(view: View, history: HeadHistory, style: MapStyle, page_steps: tuple[float, ...] = ()) -> None:

@@ -47,14 +47,14 @@ def show() -> None:
         pickers.fold("signals", "Early signals", partial(_show_signals, view, measures))
 
 
-def default_runs(run: Run, known: Collection[Run]) -> list[str]:
+def default_runs(run: Run, runs: Collection[Run]) -> list[str]:
     """Return the default comparison: seeds of the run, and of its design's other choices or else of other families.
 
     Each other family is represented by one design: that of the run's size and plan, then the longest, then the one with
     the most seeds.
     """
-    groups = group_by_size([*known])
-    own = next(group for group in groups if any(run in seeds for seeds in group))
+    groups = group_by_size([*runs])
+    groups_of_run = next(group for group in groups if any(run in seeds for seeds in group))
     others = [seeds for group in groups for seeds in group if seeds[0].family != run.family]
     alike = [seeds for seeds in others if size_of(seeds[0]) == size_of(run)]
 
@@ -63,14 +63,14 @@ def default_runs(run: Run, known: Collection[Run]) -> list[str]:
         return plan == run.planned_steps, max(plan, default=0), len(seeds)
 
     nearest = {seeds[0].family: seeds for seeds in sorted(alike or others, key=nearness)}
-    chosen = own if len(own) > 1 else [*own, *nearest.values()]
+    chosen = groups_of_run if len(groups_of_run) > 1 else [*groups_of_run, *nearest.values()]
     return [one.name for seeds in chosen for one in seeds if one != run]
 
 
 def _show_designs(view: View) -> None:
     st.header("Design", anchor=False)
     runs = (view.run, *view.compared_runs)
-    seeds = {name: [run.name for run in own] for name, own in designs(runs).items()}
+    seeds = {name: [run.name for run in runs_of_design] for name, runs_of_design in designs(runs).items()}
     table = compare.design_table(results.designs(runs), seeds)
     shown = table.rename(columns={"differs": "≠", "row": "setting"}).drop(columns=[] if view.compared_runs else "≠")
     show_wrapped(shown, "Design", "designs")

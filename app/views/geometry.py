@@ -21,8 +21,8 @@ def show() -> None:
         )
     widgets.show_headline(geometry.headline(ranks, view.axis))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        known = {name: one.label for name, one in MEASURES.items() if not results.geometry(view.run, name).empty}
-        measure = pickers.pick_one("measure", "Measure", known, width=260)
+        labels = {name: one.label for name, one in MEASURES.items() if not results.geometry(view.run, name).empty}
+        measure = pickers.pick_one("measure", "Measure", labels, width=260)
         to = _pick_step(view) if measure == "cka_step" else None
         numbers = sorted(set(ranks["layer"]))
         layer = pickers.pick_one("states", "Layer", numbers, numbers[-1], layer_name, width=160)

@@ -24,14 +24,14 @@ def show(view: View) -> None:
     step = view.evaluated_step(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
-        values = figures.draw(view, head_behaviour.at_step, what=pattern, step=step, chosen=chosen)
+        values = figures.draw(view, head_behaviour.at_step, pattern=pattern, step=step, chosen=chosen)
         figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
         st.header(view.axis.step_heading("Present since"), anchor=False)
-        since = figures.draw(view, head_behaviour.presence, what=pattern, change=change, chosen=chosen)
+        since = figures.draw(view, head_behaviour.presence, pattern=pattern, change=change, chosen=chosen)
         figures.show(since, on_point=pickers.choose_head)
     st.header("Over the steps", anchor=False)
-    curves = figures.draw(view, head_behaviour.over_steps, what=pattern, change=change, chosen=chosen)
+    curves = figures.draw(view, head_behaviour.over_steps, pattern=pattern, change=change, chosen=chosen)
     figures.show(curves, on_point=_choose_point)
     _show_profile(view, frame, chosen, step)
 

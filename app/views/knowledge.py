@@ -73,12 +73,12 @@ def _open_point(relation: str, step: int) -> None:
 def _show_variants(view: View) -> None:
     """Draw how often right facts stay right in other questions; if these were not asked, the command that asks them."""
     st.header("Right facts asked in other ways", anchor=False)
-    known = [*results.scores(view.run, knowledge_variants.METRIC)["group"].unique()]
-    if not known:
+    groups = [*results.scores(view.run, knowledge_variants.METRIC)["group"].unique()]
+    if not groups:
         words = "Neither paraphrases, negations nor wrong words before a question have been tried on this run yet: "
         st.caption(literal(words) + f"`{evaluate_command(view.run, [knowledge_variants.METRIC])}`")
         return
-    relations = [ALL, *(name for name in known if name != ALL)]
+    relations = [ALL, *(name for name in groups if name != ALL)]
     relation = pickers.pick_one(
         "asked", "Facts of", relations, format_func=knowledge.relation_label, optional=True, width=320
     )
@@ -134,18 +134,18 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         with two:
             history = pickers.pick_history("history")
         words = pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
-        known = facts[facts["relation"] == relation]
+        of_relation = facts[facts["relation"] == relation]
         named = pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
-        own = known if named else known[~named_by_subject(known)]
+        own = of_relation if named else of_relation[~named_by_subject(of_relation)]
         at_step = results.answers_at(view.run, relation, step)
         at_step = at_step[at_step["fact"].isin(own["fact"])]
-        there = knowledge_tables.facts_at(at_step, own)
-        listed = search(filter_history(there, history), ("subject", "object", "prediction"), words)
+        answers = knowledge_tables.facts_at(at_step, own)
+        listed = search(filter_history(answers, history), ("subject", "object", "prediction"), words)
         _show_fact_table(listed, relation, f"facts_{relation}_{history}_{words}")
-        widgets.show_caption(knowledge_tables.describe_facts(there, listed, step, view.run.step_unit))
+        widgets.show_caption(knowledge_tables.describe_facts(answers, listed, step, view.run.step_unit))
     with right:
-        if len(listed) or there.empty:
-            _show_fact(view, own[own["fact"].isin(listed["fact"])] if len(listed) else known, known, first)
+        if len(listed) or answers.empty:
+            _show_fact(view, own[own["fact"].isin(listed["fact"])] if len(listed) else of_relation, of_relation, first)
             return
         widgets.note("No fact of this relation is found; change the search or the history.")
         permalink.show("fact", permalink.get("fact"))
@@ -181,11 +181,11 @@ def _ask_fact(run: Run, fact: Fact) -> None:
     permalink.open_page("query")
 
 
-def _show_fact(view: View, listed: pd.DataFrame, known: pd.DataFrame, first: str | None) -> None:
+def _show_fact(view: View, listed: pd.DataFrame, of_relation: pd.DataFrame, first: str | None) -> None:
     """Draw the fact that is picked among the `listed` ones: its figure, and its answers as a table."""
     names = listed.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
-    hidden = dict.fromkeys(known["fact"], "History, Search or names")
+    hidden = dict.fromkeys(of_relation["fact"], "History, Search or names")
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         fact = pickers.pick_one("fact", "Fact", texts, first, hidden=hidden)

@@ -113,8 +113,8 @@ def _show_other_objectives(view: View, quantities: list[str]) -> None:
         for run in (run for run, has in others.items() if not has):
             quantity = overview.QUANTITIES[name].title.lower()
             st.caption(literal(f"{run.name} was not trained on this objective and has no {quantity}."))
-        own = replace(view, compared_runs=tuple(run for run, has in others.items() if has))
-        sections.append(partial(_show_training_curve, own, name))
+        with_objective = replace(view, compared_runs=tuple(run for run, has in others.items() if has))
+        sections.append(partial(_show_training_curve, with_objective, name))
     _two_in_a_row(*sections)
 
 

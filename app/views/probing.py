@@ -88,8 +88,8 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     task, quantity = _pick_task(frame)
     measured = frame[(frame["task"] == task) & frame[quantity].notna()]
     step = view.evaluated_step(measured["step"].unique())
-    here = frame[(frame["task"] == task) & (frame["step"] == step)]
-    number = layer if isinstance(layer, int) else int(select_layer(here, layer)["layer"].iloc[0])
+    at_step = frame[(frame["task"] == task) & (frame["step"] == step)]
+    number = layer if isinstance(layer, int) else int(select_layer(at_step, layer)["layer"].iloc[0])
     options = {"task": task, "quantity": quantity}
     bold = None if view.compared_runs else number
     figures.show(figures.draw(view, probing_layers.layers, **options, bold=bold, bands=bands), on_point=_choose_cell)
@@ -103,8 +103,8 @@ def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
     """Return a task, and one of the scores that it has."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=task_label, width=220)
-        own = frame[frame["task"] == task]
-        names = {name: one.label for name, one in QUANTITIES.items() if own[name].notna().any()}
+        rows = frame[frame["task"] == task]
+        names = {name: one.label for name, one in QUANTITIES.items() if rows[name].notna().any()}
         return task, pickers.pick_one("score", "Score", names, segmented=True)
 
 

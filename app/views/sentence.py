@@ -64,8 +64,8 @@ def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
     else:
         page = bertviz.model_view(attention.weights, attention.pieces, chosen, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
-    at = view.name_step(view.step)
-    widgets.show_caption(figures.describe_sentence(kind, view.run, at, size, chosen, layers, few))
+    step_name = view.name_step(view.step)
+    widgets.show_caption(figures.describe_sentence(kind, view.run, step_name, size, chosen, layers, few))
 
 
 @cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
@@ -97,8 +97,9 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
 @cached(checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """Compute one head at every step, or at log-spaced steps of a long series."""
-    known = [checkpoint.step for checkpoint in runs.loadable(run)]
-    steps = log_spaced(known, MAPS) if len(known) > MAPS else None  # all steps: a message names those without weights
+    steps_with_weights = [checkpoint.step for checkpoint in runs.loadable(run)]
+    # all steps: a message names those without weights
+    steps = log_spaced(steps_with_weights, MAPS) if len(steps_with_weights) > MAPS else None
     seconds = cost.attend(run, text, len(steps) if steps else None)
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 

@@ -196,11 +196,11 @@ def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], 
 def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Sequence[int], unit: StepUnit) -> Fault:
     """Return the fault of tensors at a step; compare the first one's norm and cosines with the neighbours."""
     tensor, k = tensors[0], indices.index(step)
-    neighbours_of = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
-    norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in neighbours_of)
-    cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in neighbours_of)
-    first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *neighbours_of)]
-    neighbours = join_steps([series.steps[j] for j in neighbours_of], unit)
+    adjacent = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
+    norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in adjacent)
+    cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in adjacent)
+    first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *adjacent)]
+    neighbours = join_steps([series.steps[j] for j in adjacent], unit)
     named, several = _list_tensors([series.names[one] for one in tensors])
     text = (
         f"{named} at {name_step(series.steps[step], unit)} {'are' if several else 'is'} out of line with "

@@ -41,10 +41,10 @@ def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Se
     for tensor in np.flatnonzero(series.sizes >= MIN_NUMBERS).tolist():
         last: dict[str, int] = {}  # hash -> position of the last step that has it
         for k, step in enumerate(indices):
-            own = sha256[step][tensor]
-            if own in last and (k - last[own] > 1 or _should_have_moved(series, tensor, indices, k)):
-                pairs.setdefault((last[own], k), []).append(tensor)
-            last[own] = k
+            digest = sha256[step][tensor]
+            if digest in last and (k - last[digest] > 1 or _should_have_moved(series, tensor, indices, k)):
+                pairs.setdefault((last[digest], k), []).append(tensor)
+            last[digest] = k
     return [_wrong_twin(series, tensors, indices, *pair) for pair, tensors in pairs.items()]
 
 
@@ -90,9 +90,9 @@ def _lengthening(series: Series, tensors: Sequence[int], indices: Sequence[int],
 
 def _misfit(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
     """Return the log of the ratio of an end's distance to its neighbour to that of the other tensors."""
-    near = [indices[i] for i in (k - 1, k + 1) if 0 <= i < len(indices)]
+    neighbours = [indices[i] for i in (k - 1, k + 1) if 0 <= i < len(indices)]
     units = _units(series, list(itertools.pairwise(indices)))
-    return max(abs(np.log(_relative(series.apart(indices[k], step) / units + TINY, tensors))) for step in near)
+    return max(abs(np.log(_relative(series.apart(indices[k], step) / units + TINY, tensors))) for step in neighbours)
 
 
 def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:

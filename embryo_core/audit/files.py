@@ -57,11 +57,11 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the model's fields in config.json; those of a generator begin with "generator."."""
-    own = runs.model_fields(runs.read_config(checkpoint, dict[str, Any]))
+    fields_of_model = runs.model_fields(runs.read_config(checkpoint, dict[str, Any]))
     if (inside := runs.generator(checkpoint)) is None:
-        return own
+        return fields_of_model
     generator = runs.model_fields(runs.read_config(inside, dict[str, Any]))
-    return own | {f"{runs.GENERATOR}.{name}": value for name, value in generator.items()}
+    return fields_of_model | {f"{runs.GENERATOR}.{name}": value for name, value in generator.items()}
 
 
 def _other_config(checkpoint: str, config: Mapping[str, Any], usual: Mapping[str, Any]) -> str:

@@ -61,9 +61,9 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
         if 0 < k < last:
             ratio, certain, turned = _inside(series, steps, k), CERTAIN, _opposed(series, steps, k)
         else:
-            near = steps[:3] if k == 0 else steps[:-4:-1]
-            ratio, certain = _at_end(series, *near), CERTAIN_AT_END
-            turned = np.maximum(_opposed_at_last(series, *near), _lost_at_last(series, *near)) if k else 0.0
+            neighbours = steps[:3] if k == 0 else steps[:-4:-1]
+            ratio, certain = _at_end(series, *neighbours), CERTAIN_AT_END
+            turned = np.maximum(_opposed_at_last(series, *neighbours), _lost_at_last(series, *neighbours)) if k else 0.0
         evidence[step] = np.maximum(numbers * np.log(np.maximum(ratio, TINY)) / certain, turned)
     return evidence
 

@@ -238,6 +238,6 @@ def foreign_steps(series: Series, indices: Sequence[int]) -> list[ForeignSteps]:
     foreign = []
     for k, part in enumerate(parts):
         if k != usual:
-            at = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
-            foreign.append(ForeignSteps(part, indices[at], indices[at + 1], float(shares[at])))
+            gap = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
+            foreign.append(ForeignSteps(part, indices[gap], indices[gap + 1], float(shares[gap])))
     return foreign

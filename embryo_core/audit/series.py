@@ -68,9 +68,9 @@ def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
     0 for moves at right angles, as in a random walk; -1/2 if c is as near to a as b is, so that their order is unknown;
     below that, the order is wrong. It is 0 for a move of 0, and for an angle that may be chance.
     """
-    product, least = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
-    cosine = product / np.where(least > 0, least, 1.0) ** 2
-    return np.where((least > 0) & (product < RIGHT_ANGLE * ab * bc), cosine, np.maximum(cosine, 0.0))
+    product, shorter = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
+    cosine = product / np.where(shorter > 0, shorter, 1.0) ** 2
+    return np.where((shorter > 0) & (product < RIGHT_ANGLE * ab * bc), cosine, np.maximum(cosine, 0.0))
 
 
 def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, share: float) -> np.ndarray:

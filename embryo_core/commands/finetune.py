@@ -88,25 +88,25 @@ def glue_folders(folder: Path) -> dict[str, Path]:
 
 def _folders(options: argparse.Namespace) -> dict[str, Path]:
     """Return the folder of each requested task. Raises CorpusError."""
-    own, known = dict(options.task), [*GLUE, SQUAD]
-    if len(own) < len(options.task):
+    named, tasks = dict(options.task), [*GLUE, SQUAD]
+    if len(named) < len(options.task):
         raise CorpusError("A task of your own is given twice; give each a different name.")
-    for name in own:
-        if name in known or not is_task_name(name):
+    for name in named:
+        if name in tasks or not is_task_name(name):
             raise CorpusError(
                 f"A task of your own cannot be named '{name}'; choose letters, digits, '_' and '-', and none of "
-                f"{', '.join(known)}."
+                f"{', '.join(tasks)}."
             )
     fetched = runs.data_folder("corpora")
     glue, squad = options.glue or fetched / "glue", options.squad or fetched / SQUAD
     if options.tasks is None:
-        others = own | ({SQUAD: squad} if options.squad or squad.is_dir() else {})
+        others = named | ({SQUAD: squad} if options.squad or squad.is_dir() else {})
         return glue_folders(glue) | others if options.glue or glue.is_dir() or not others else others
-    folders = {name: glue / name for name in GLUE} | {SQUAD: squad} | own
+    folders = {name: glue / name for name in GLUE} | {SQUAD: squad} | named
     for name in options.tasks:
         if name not in folders:
             raise CorpusError(unknown("task", name, folders, "One of your own is given with --task NAME=FOLDER."))
-    return {name: folders[name] for name in folders if name in options.tasks or name in own}
+    return {name: folders[name] for name in folders if name in options.tasks or name in named}
 
 
 FINETUNE = Command(

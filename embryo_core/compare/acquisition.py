@@ -34,7 +34,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     `place` is `rise.ranks`. The rule "chance" is "half" for curves that rise from `CHANCE`. A category that ends at 0,
     or at chance, has no onset.
     """
-    rows, there = [], []
+    rows, rises = [], []
     for group, part in data.groupby("group", sort=False):
         steps, accuracy, n = part["step"].to_numpy(), part["accuracy"], part["n"]
         floor = CHANCE if rule == "chance" else 0.0
@@ -44,13 +44,13 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
         slope = acquired.slope if isinstance(acquired, Rise) else None
         steep = [SLOPE_STEPS * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)
         rows.append((group, *ends, accuracy.iloc[-1], n.iloc[-1], *steep))
-        there += [acquired] if isinstance(acquired, Rise) else []
+        rises += [acquired] if isinstance(acquired, Rise) else []
     order = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE])
     order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64") | dict.fromkeys(SLOPE, float))
-    known = order["onset"].notna()
+    has_onset = order["onset"].notna()
     order.insert(0, "place", order["onset"].rank(method="min").astype("Int64"))
     if rule == "paper":
-        order.loc[known, "place"] = ranks(there)
+        order.loc[has_onset, "place"] = ranks(rises)
     return order.sort_values(["place", "group"], ignore_index=True)[COLUMNS + SLOPE * (rule == "paper")]
 
 
@@ -86,8 +86,8 @@ def seed_agreements(table: pd.DataFrame, designs: Iterable[Sequence[str]]) -> pd
     `table` has the `acquisitions` of single runs, and `designs` their names.
     """
     orders = _places(table)
-    known = [[run for run in seeds if run in orders] for seeds in designs]
-    return _agreements(orders, [pair for seeds in known for pair in combinations(seeds, 2)])
+    ordered = [[run for run in seeds if run in orders] for seeds in designs]
+    return _agreements(orders, [pair for seeds in ordered for pair in combinations(seeds, 2)])
 
 
 def _places(table: pd.DataFrame) -> dict[str, pd.Series]:

@@ -40,11 +40,11 @@ def parameters(run: Run) -> dict[str, int] | None:
         try:
             counts = _by_part(checkpoint, run)
             inside = runs.generator(checkpoint)
-            own = _by_part(inside, run) if inside else {}
+            inner = _by_part(inside, run) if inside else {}
         except EmbryoError:
             continue
         shared = ("word embeddings", "position and segment embeddings")
-        rest = sum(count for part, count in own.items() if part not in shared)
+        rest = sum(count for part, count in inner.items() if part not in shared)
         return counts | ({GENERATOR: rest} if rest else {}) if counts else None
     return None
 

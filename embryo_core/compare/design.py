@@ -170,10 +170,10 @@ def _domain(run: Run) -> str | None:
     names = sorted(source if isinstance(source, str) else source.name for source in sources)
     if not names:
         return None
-    known = sorted(source if isinstance(source, str) else source.sha256 or source.name for source in sources)
+    identities = sorted(source if isinstance(source, str) else source.sha256 or source.name for source in sources)
     shown = names if len(names) < 3 else [names[0], f"{len(names) - 1} more"]
-    digest = sha256("\n".join(known).encode()).hexdigest()[:DIGEST]
-    return ", ".join(shown) + ("" if known == shown else f" ({digest})")
+    digest = sha256("\n".join(identities).encode()).hexdigest()[:DIGEST]
+    return ", ".join(shown) + ("" if identities == shown else f" ({digest})")
 
 
 def _trained(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:

@@ -92,8 +92,18 @@ def _subtract(
     else:
         draws = draw_counts(shares, n) if right is None else draw_cases(right)
         low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
-    at = [min(steps[run] for run in seeds) for seeds in compared]
-    return (*at, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, compared))
+    last_steps = [min(steps[run] for run in seeds) for seeds in compared]
+    return (
+        *last_steps,
+        float(a),
+        float(b),
+        float(b - a),
+        low,
+        high,
+        int(n[:k].min()),
+        int(n[k:].min()),
+        *map(len, compared),
+    )
 
 
 def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:
@@ -111,9 +121,9 @@ def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray
 def _facts_at(run: Run, step: int) -> pd.Series:
     """Return whether each fact, by relation and id, was answered right at a step; empty without stored answers."""
     facts, right = results.read_histories(run), results.read_right_answers(run)
-    known = facts.index if step in right.steps else facts.index[:0]
-    at = right.correct[known][:, right.steps == step].any(axis=1)
-    return pd.Series(at, pd.MultiIndex.from_frame(facts.loc[known, ["relation", "fact"]]), dtype=bool)
+    asked = facts.index if step in right.steps else facts.index[:0]
+    answers = right.correct[asked][:, right.steps == step].any(axis=1)
+    return pd.Series(answers, pd.MultiIndex.from_frame(facts.loc[asked, ["relation", "fact"]]), dtype=bool)
 
 
 def _pairs_at(run: Run, step: int, pairs: str) -> pd.Series:

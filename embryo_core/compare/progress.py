@@ -38,9 +38,9 @@ class StepCounts:
 
 
 def _interpolate(x: ArrayLike, points: Sequence[float], values: Sequence[float]) -> Floats:
-    at = np.asarray(x, float)
+    targets = np.asarray(x, float)
     slope = (values[-1] - values[-2]) / (points[-1] - points[-2])
-    return np.interp(at, points, values) + slope * np.maximum(0, at - points[-1])
+    return np.interp(targets, points, values) + slope * np.maximum(0, targets - points[-1])
 
 
 def progress(run: Run, unit: Unit) -> StepCounts | None:

@@ -92,11 +92,11 @@ def _check_lama(folder: Path, named: str, then: str) -> None:
     except CorpusError as reason:
         raise CorpusError(f"{named} is not LAMA ({str(reason).rstrip('.')}); {then}.") from None
     short = []
-    for relation, least in LAMA_FACTS.items():
+    for relation, minimum in LAMA_FACTS.items():
         file = folder / "TREx" / f"{relation}.jsonl"
         facts = len(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else 0
-        if facts < least:
-            short.append(f"{relation} has {facts} facts of {least}")
+        if facts < minimum:
+            short.append(f"{relation} has {facts} facts of {minimum}")
     if short:
         raise CorpusError(f"{named} is not LAMA as in the paper's Table 8 ({', '.join(short)}); {then}.")
 

@@ -112,9 +112,9 @@ def read_variants(folder: Path) -> Variants:
     for location, row in _rows(files[NEGATED]):
         variants.negated[_text(location, row, "relation")] = _template(location, row, "template_negated")
     for location, row in _rows(files[PARAPHRASES]):
-        own = variants.paraphrases.setdefault(_text(location, row, "relation"), [])
-        if (pattern := _template(location, row, "pattern")) not in own:
-            own.append(pattern)
+        paraphrases = variants.paraphrases.setdefault(_text(location, row, "relation"), [])
+        if (pattern := _template(location, row, "pattern")) not in paraphrases:
+            paraphrases.append(pattern)
     for location, row in _rows(files[MISPRIMED]):
         relation, subject, answer = (_text(location, row, name) for name in ("relation", "sub_label", "obj_label"))
         words = {kind: _text(location, row, f"prime_{kind}") for kind in PRIMES if row.get(f"prime_{kind}") is not None}

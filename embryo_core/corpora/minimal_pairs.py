@@ -34,9 +34,9 @@ def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[Minima
     counts: Counter[str] = Counter()
     for file in files:
         rows = list(_rows(file, read_parquet))
-        own = {paradigm for _, paradigm, *_ in rows}
+        paradigms = {paradigm for _, paradigm, *_ in rows}
         folder = name if name and file.parent == path else file.absolute().parent.name
-        group_of = _stem(file) if len(own) > 1 or file == path else folder
+        group_of = _stem(file) if len(paradigms) > 1 or file == path else folder
         for phenomenon, paradigm, good, bad in rows:
             group = "/".join(part.replace("/", "-") for part in (group_of, phenomenon, paradigm))
             pairs.append(MinimalPair(group, counts[group], good, bad))

@@ -102,8 +102,8 @@ def _merge(same: Sequence[ListedWord]) -> ListedWord:
 
 
 def _mean(numbers: Iterable[float | None]) -> float | None:
-    known = [one for one in numbers if one is not None]
-    return sum(known) / len(known) if known else None
+    present = [one for one in numbers if one is not None]
+    return sum(present) / len(present) if present else None
 
 
 # === Text ===

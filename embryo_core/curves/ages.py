@@ -46,8 +46,8 @@ class Sigmoids:
         """Return log10 of the step [N] at which each falls to its level: -inf if always below it, inf if never."""
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (np.asarray(level, float) - self.bottom) / (self.top - self.bottom)
-            found = self.middle - np.log(share / (1 - share)) / self.rate
-        return np.where(share >= 1, -np.inf, np.where(share > 0, found, np.inf))
+            log_step = self.middle - np.log(share / (1 - share)) / self.rate
+        return np.where(share >= 1, -np.inf, np.where(share > 0, log_step, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +99,9 @@ def _thin(steps: Floats) -> NDArray[np.integer]:
     after = np.flatnonzero(steps > 0)
     if len(after) <= MAX_STEPS:
         return after
-    known = np.log10(steps[after])
-    wanted = np.linspace(known[0], known[-1], MAX_STEPS)
-    return after[np.unique(np.abs(known[:, None] - wanted).argmin(axis=0))]
+    logs = np.log10(steps[after])
+    wanted = np.linspace(logs[0], logs[-1], MAX_STEPS)
+    return after[np.unique(np.abs(logs[:, None] - wanted).argmin(axis=0))]
 
 
 def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:
@@ -141,11 +141,11 @@ def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FI
     best, gain = np.zeros(len(y), int), np.zeros((len(y), 3))
     at_once = VALUES_AT_ONCE // len(flat)
     for start in range(0, len(y), at_once):
-        own = slice(start, start + at_once)
-        fitted = (y[own] - y[own].mean(axis=1, keepdims=True)).astype(np.float32) @ flat.T
-        best[own] = fitted.argmax(axis=1)
-        near = np.clip(best[own, None] + [-1, 0, 1], 0, len(flat) - 1)
-        gain[own] = np.take_along_axis(fitted, near, axis=1)
+        chunk = slice(start, start + at_once)
+        fitted = (y[chunk] - y[chunk].mean(axis=1, keepdims=True)).astype(np.float32) @ flat.T
+        best[chunk] = fitted.argmax(axis=1)
+        around_best = np.clip(best[chunk, None] + [-1, 0, 1], 0, len(flat) - 1)
+        gain[chunk] = np.take_along_axis(fitted, around_best, axis=1)
     place = best % len(middles)
     inner = (place > 0) & (place < len(middles) - 1)
     middle = middles[place] + np.where(inner, _vertex(gain), 0) * (middles[1] - middles[0])

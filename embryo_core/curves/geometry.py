@@ -46,8 +46,8 @@ def eigenvalues(states: Floats) -> Floats:
     centred = states - states.mean(axis=0)
     singular = np.linalg.svd(centred, compute_uv=False)
     noise = max(states.shape) * np.finfo(np.float32).eps * max(singular[0], np.abs(states).max(initial=0.0))
-    known = singular[singular > noise]
-    return known**2 / max(1, len(states) - 1)
+    significant = singular[singular > noise]
+    return significant**2 / max(1, len(states) - 1)
 
 
 def alpha_req(spectrum: Floats) -> float | None:

@@ -61,13 +61,13 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     A stretch is fast if the fitted loss falls by more than FASTER times as much per doubling as over the whole run,
     else slow. Without a fast stretch there are no phases.
     """
-    at, values = _thinned(np.asarray(steps, float), np.asarray(losses, float))
-    if len(at) < MIN_POINTS:
+    places, values = _thinned(np.asarray(steps, float), np.asarray(losses, float))
+    if len(places) < MIN_POINTS:
         return []
-    doublings = np.log2(at)
+    doublings = np.log2(places)
     lines = _Lines(doublings)
     turns, line = min(lines.fits(values), key=lambda fit: _criterion(values, fit[1], len(fit[0])))
-    knots = [0, *turns, len(at) - 1]
+    knots = [0, *turns, len(places) - 1]
     mean = (line[0] - line[-1]) / (doublings[-1] - doublings[0])
     fast = (-np.diff(line[knots]) > FASTER * mean * np.diff(doublings[knots])).tolist()
     if not turns or mean <= 0 or not any(fast):
@@ -210,10 +210,10 @@ class _Lines:
         (cross,), (shares,), (rest,) = self._residuals(along, others)
         (free,), index = self._free(others), np.arange(self.size)
         products = self.products[2:, 2:] - cross.T @ shares
-        own = products.diagonal()
-        both, free = np.outer(own, own), free & (own > TINY)
+        squares = products.diagonal()
+        both, free = np.outer(squares, squares), free & (squares > TINY)
         determinant = both - products**2
-        explained = np.outer(rest**2, own)
+        explained = np.outer(rest**2, squares)
         explained = explained + explained.T - 2 * products * np.outer(rest, rest)
         may = free[:, None] & free & (index - index[:, None] >= MIN_DISTANCE) & (determinant > TINY * both)
         return np.where(may, explained / np.where(may, determinant, 1), -1)
@@ -224,12 +224,12 @@ class _Lines:
         Returns the products [B, k + 2, S] of the others with the bending columns, the coefficients [B, k + 2, S], and
         the products [B, S] of values with the residuals of the bending columns.
         """
-        at = np.column_stack([np.tile([0, 1], (len(others), 1)), others + 2])
-        rows = self.products[at]
-        inner = np.take_along_axis(rows, at[:, None], axis=2)
+        columns = np.column_stack([np.tile([0, 1], (len(others), 1)), others + 2])
+        rows = self.products[columns]
+        inner = np.take_along_axis(rows, columns[:, None], axis=2)
         cross = rows[:, :, 2:]
         shares = np.linalg.solve(inner, cross)
-        explained = (shares * np.take_along_axis(along, at, axis=1)[:, :, None]).sum(axis=1)
+        explained = (shares * np.take_along_axis(along, columns, axis=1)[:, :, None]).sum(axis=1)
         return cross, shares, along[:, 2:] - explained
 
     def _free(self, others: np.ndarray) -> np.ndarray:

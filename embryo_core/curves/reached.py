@@ -127,11 +127,11 @@ def _correlation(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarra
     """Compute Pearson's correlation in each sample; a and b are [n], or [B, n] if they differ between samples."""
     n = weights.sum(1, keepdims=True)
     of_both, of_a, of_b = _products(a, b, weights)
-    least = ROUNDING * np.sqrt(of_a * of_b)
+    rounding = ROUNDING * np.sqrt(of_a * of_b)
     a, b = (x - (weights * x).sum(1, keepdims=True) / n for x in (a, b))
     of_both, of_a, of_b = _products(a, b, weights)
     size = np.sqrt(of_a * of_b)
-    return np.divide(of_both, size, out=np.zeros(len(weights)), where=size > least)
+    return np.divide(of_both, size, out=np.zeros(len(weights)), where=size > rounding)
 
 
 def _products(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -37,14 +37,14 @@ def regress(
     Constant numbers are left out. Intervals are Student's. None if cases are too few or predictors are collinear.
     """
     columns, names = [np.ones(len(values))], [""]
-    for name, own in numbers.items():
-        if (spread := own.std()) > 0:
-            columns.append((own - own.mean()) / spread)
+    for name, values_of in numbers.items():
+        if (spread := values_of.std()) > 0:
+            columns.append((values_of - values_of.mean()) / spread)
             names.append(name)
-    known = sorted({*classes}, key=lambda one: (-list(classes).count(one), str(one)))
-    for one in known[1:]:
-        columns.append(np.array([own == one for own in classes], float))
-        names.append(f"{one}, not {known[0]}")
+    levels = sorted({*classes}, key=lambda one: (-list(classes).count(one), str(one)))
+    for one in levels[1:]:
+        columns.append(np.array([level == one for level in classes], float))
+        names.append(f"{one}, not {levels[0]}")
     design = np.stack(columns, axis=1)
     free = len(values) - design.shape[1]
     if free < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:

@@ -142,8 +142,8 @@ def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     values = np.asarray(values, float)
     highest = int(np.argmax(values))
     below, _ = difference_interval(np.full(len(values), values[highest]), values, n)
-    near = np.flatnonzero(below <= 0)
-    first, last = int(steps[near[0]]), int(steps[near[-1]])
+    ties = np.flatnonzero(below <= 0)
+    first, last = int(steps[ties[0]]), int(steps[ties[-1]])
     return Peak(int(steps[highest]), float(values[highest]), float(values[-1]), first, last)
 
 

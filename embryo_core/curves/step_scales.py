@@ -29,11 +29,11 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 
 def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
     """Select at most `count`, at least 2, of sorted steps: the first, the last, and others evenly on a log axis."""
-    known = np.asarray(steps)
-    if len(known) <= count:
-        return known.tolist()
-    ahead = known - known[0]
+    ascending = np.asarray(steps)
+    if len(ascending) <= count:
+        return ascending.tolist()
+    ahead = ascending - ascending[0]
     wanted = np.array([0, *np.geomspace(ahead[-1], ahead[1], count - 1)[::-1]])
-    after = np.searchsorted(ahead, wanted).clip(1, len(known) - 1)
+    after = np.searchsorted(ahead, wanted).clip(1, len(ascending) - 1)
     nearest = after - (wanted - ahead[after - 1] < ahead[after] - wanted)
-    return known[np.unique(np.maximum(nearest, np.arange(count)))].tolist()
+    return ascending[np.unique(np.maximum(nearest, np.arange(count)))].tolist()

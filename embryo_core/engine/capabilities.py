@@ -119,12 +119,12 @@ def is_decoder(saved: runs.ModelClass) -> bool:
     return saved.model_type in DECODERS or (saved.is_decoder and saved.model_type in ALSO_DECODERS)
 
 
-def _describe(given: frozenset[str], saved: runs.ModelClass) -> str:
+def _describe(capabilities: frozenset[str], saved: runs.ModelClass) -> str:
     """Describe capabilities, and a missing head for words: "states, attentions; no masked words: ..."."""
     words = "next_words" if is_decoder(saved) else "masked_words"
-    known = [name for name in (words, "replaced_tokens", "states", "attentions") if name in given]
-    text = ", ".join(known).replace("_", " ")
-    return text if words in given else f"{text}; no {words.replace('_', ' ')}: their head is missing"
+    listed = [name for name in (words, "replaced_tokens", "states", "attentions") if name in capabilities]
+    text = ", ".join(listed).replace("_", " ")
+    return text if words in capabilities else f"{text}; no {words.replace('_', ' ')}: their head is missing"
 
 
 def head_groups(run: Run) -> int | None:

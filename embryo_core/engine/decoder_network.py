@@ -136,8 +136,8 @@ def head_logits(network: DecoderNetwork, states: Tensor) -> Tensor:
 
 
 @compiled
-def logits(networks: list[DecoderNetwork], ids: Tensor, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Compute logits [n, V] after the n positions `at` = (rows, columns), of each of C networks for ids [C, B, L]."""
+def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """Compute logits [n, V] after n `positions` (rows, columns), of each of C networks for ids [C, B, L]."""
     batches: list[Tensor] = []
     for i, network in enumerate(networks):
         states, turned = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
@@ -145,7 +145,7 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, at: tuple[Tensor, Tensor
             states = apply_layer(states, layer, turned)
         decoder = network.decoder
         assert decoder is not None
-        batches.append(linear(apply_norm(states[at[0], at[1]], network.final_norm), decoder))
+        batches.append(linear(apply_norm(states[positions[0], positions[1]], network.final_norm), decoder))
     return batches
 
 
@@ -161,8 +161,8 @@ def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor, last: 
     kept: list[Tensor] = []
     for i, layer in enumerate(network.layers):
         query, key, value = project(states, layer, turned)
-        known = past[i].expand(2, batch, layer.heads, before, key.shape[3])
-        kept.append(torch.cat([known, torch.stack([key, value])], 3))
+        past_of_layer = past[i].expand(2, batch, layer.heads, before, key.shape[3])
+        kept.append(torch.cat([past_of_layer, torch.stack([key, value])], 3))
         mixed = scaled_dot_product_attention(query, kept[i][0], kept[i][1], attn_mask=seen, scale=layer.scale)
         states = add_halves(states, mixed, layer)
     decoder = network.decoder

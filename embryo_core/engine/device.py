@@ -41,12 +41,12 @@ CPU = Device()
 
 def find_device(name: str, dtype: str = "float32") -> Device:
     """Return the device of this name; "auto" is the first GPU, else the CPU. Raises ConfigError if it is absent."""
-    here = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        name = next((gpu for gpu in ("cuda", "mps") if here[gpu]), "cpu")
-    if not here.get(name):
-        known = ", ".join(known for known in NAMES if here[known])
-        raise ConfigError(f"This machine has no device '{name}'; it has: {known}. Leave out --device, or name one.")
+        name = next((gpu for gpu in ("cuda", "mps") if available[gpu]), "cpu")
+    if not available.get(name):
+        existing = ", ".join(device for device in NAMES if available[device])
+        raise ConfigError(f"This machine has no device '{name}'; it has: {existing}. Leave out --device, or name one.")
     return Device(name, DTYPES[dtype])
 
 

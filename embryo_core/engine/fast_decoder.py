@@ -53,9 +53,9 @@ class FastDecoder(FastBase):
 
     @staticmethod
     def logits(
-        engines: "Sequence[FastDecoder]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+        engines: "Sequence[FastDecoder]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
-        return network.logits([engine._network for engine in engines], ids, at)
+        return network.logits([engine._network for engine in engines], ids, positions)
 
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         if past is None:

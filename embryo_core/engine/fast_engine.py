@@ -70,9 +70,9 @@ class FastEngine(FastBase):
 
     @staticmethod
     def logits(
-        engines: "Sequence[FastEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+        engines: "Sequence[FastEngine]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
-        return network.logits([engine._network for engine in engines], ids, mask, at)
+        return network.logits([engine._network for engine in engines], ids, mask, positions)
 
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         raise NotImplementedError  # encoders give no next words

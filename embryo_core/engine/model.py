@@ -58,7 +58,9 @@ class Engine(Protocol):
         """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
 
     @staticmethod
-    def logits(engines: Sequence[Any], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
+    def logits(
+        engines: Sequence[Any], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
+    ) -> list[Tensor]:
         """Compute word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
 
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
@@ -207,12 +209,12 @@ def _logits(
 ) -> list[np.ndarray]:
     for model in models:
         model._need(capability)
-    at = (torch.as_tensor(rows), torch.as_tensor(columns))
+    positions = (torch.as_tensor(rows), torch.as_tensor(columns))
     engines, all_ids, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
     logits: list[Tensor] = []
     for kind, group in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
         chosen = [*group]
-        logits += kind.logits([engines[i] for i in chosen], all_ids[chosen[0] : chosen[-1] + 1], mask, at)
+        logits += kind.logits([engines[i] for i in chosen], all_ids[chosen[0] : chosen[-1] + 1], mask, positions)
     return [model._finite("logits", of_model) for model, of_model in zip(models, logits, strict=True)]
 
 

@@ -139,10 +139,10 @@ def apply_layer(
     states: Tensor,
     layer: Layer,
     mask: Tensor | None,
-    at: tuple[Tensor, Tensor] | None,
+    positions: tuple[Tensor, Tensor] | None,
     query_key_value: Tensor | None = None,
 ) -> Tensor:
-    """Compute new states [B, L, H] of states [B, L, H], or [n, H] at the n positions `at` = (rows, columns).
+    """Compute new states [B, L, H] of states [B, L, H], or [n, H] at the n positions `positions` = (rows, columns).
 
     `mask` [B, 1, 1, L] is True at tokens; None means no padding, which is faster. Query, key and value [B, L, 3 H] may
     be passed if they have been computed.
@@ -150,8 +150,8 @@ def apply_layer(
     if query_key_value is None:
         query_key_value = linear(states, layer.query_key_value)
     query, key, value = split(query_key_value, layer.heads)
-    if at is not None:
-        rows, columns = at
+    if positions is not None:
+        rows, columns = positions
         states = states[rows, columns]
         if len(key) == 1:  # keys and values of one sequence need no copy
             query = query.index_select(2, columns)  # [1, heads, n, D]
@@ -225,20 +225,20 @@ def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 
 @compiled
-def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Compute masked-word logits [n, V] `at` (rows, columns), of each of C networks for its part of ids [C, B, L]."""
+def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """Compute masked-word logits [n, V] at n `positions` (rows, columns), of each of C networks for ids [C, B, L]."""
     logits_of: list[Tensor] = []
     for i, network in enumerate(networks):
         states, first = embed_once(network, ids[i])
-        known: Tensor | None = first
+        first_states: Tensor | None = first
         for j in range(network.depth - 1):
-            states = apply_layer(states, layer_at(network, j), mask, None, known)
-            known = None
+            states = apply_layer(states, layer_at(network, j), mask, None, first_states)
+            first_states = None
         last, head = layer_at(network, network.depth - 1), network.head
-        if len(at[0]) <= 2 * len(states):  # for more positions, computing the whole last layer is cheaper
-            states = apply_layer(states, last, mask, at, known)
+        if len(positions[0]) <= 2 * len(states):  # for more positions, computing the whole last layer is cheaper
+            states = apply_layer(states, last, mask, positions, first_states)
         else:
-            states = apply_layer(states, last, mask, None, known)[at[0], at[1]]
+            states = apply_layer(states, last, mask, None, first_states)[positions[0], positions[1]]
         assert head is not None
         logits_of.append(apply_head(states, head))
     return logits_of

@@ -26,9 +26,9 @@ Tensors = Mapping[str, TensorHeader]
 def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     """Return the graph of a checkpoint with these tensors. Raises MissingCapability if its model is not supported."""
     saved = runs.read_config(checkpoint, runs.ModelClass)
-    family, known = saved.model_type, (*FAMILIES, *DECODERS)
-    if family not in known:
-        raise MissingCapability(f"its family {family!r} has no graph for a browser (only {', '.join(known)} have)")
+    family, families = saved.model_type, (*FAMILIES, *DECODERS)
+    if family not in families:
+        raise MissingCapability(f"its family {family!r} has no graph for a browser (only {', '.join(families)} have)")
     decodes = is_decoder(saved)
     known_parts = is_fast(checkpoint) if decodes else runs.read_config(checkpoint, runs.Architecture).hidden_act
     if known_parts is not True and known_parts not in ACTIVATIONS:

@@ -134,13 +134,13 @@ class TransformersEngine:
 
     @staticmethod
     def logits(
-        engines: "Sequence[TransformersEngine]", ids: Tensor, mask: Tensor | None, at: tuple[Tensor, Tensor]
+        engines: "Sequence[TransformersEngine]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
         logits = []
         for engine, ids_of_engine in zip(engines, ids, strict=True):
             states = engine._pass(ids_of_engine, mask).last_hidden_state
             with _reported(engine._checkpoint, "compute"):
-                logits.append(engine._output(states[at[0].to(states.device), at[1].to(states.device)]))
+                logits.append(engine._output(states[positions[0].to(states.device), positions[1].to(states.device)]))
         return logits
 
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:

@@ -53,9 +53,9 @@ class RayWorkers:
     """Workers of a cluster that call a function, one call on each CPU or GPU at once."""
 
     def __init__(self, ray: ModuleType, function: Callable[..., Any], device: str):
-        there = ray.cluster_resources()
-        gpus = int(there.get("GPU", 0)) if device in ("cuda", "auto") else 0
-        self._ray, self._at_once = ray, gpus or int(there.get("CPU", 1))
+        resources = ray.cluster_resources()
+        gpus = int(resources.get("GPU", 0)) if device in ("cuda", "auto") else 0
+        self._ray, self._at_once = ray, gpus or int(resources.get("CPU", 1))
         self._call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
 
     def map(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:

@@ -138,8 +138,8 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
     evaluated = results.read_scores(run, measured_as(run, metric))["step"]
     if len(evaluated):
         return int(evaluated.min()), int(evaluated.max())
-    known = table.dropna(subset="onset")
-    return int(known["earliest"].min()), int(known["latest"].fillna(known["onset"]).max())
+    with_onset = table.dropna(subset="onset")
+    return int(with_onset["earliest"].min()), int(with_onset["latest"].fillna(with_onset["onset"]).max())
 
 
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
@@ -148,8 +148,8 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     Rows are in the order of the first run. For a single run they have their places, and rows that share a place a grey
     background.
     """
-    there, figure = table.dropna(subset="onset"), go.Figure()
-    of_runs = {line: there[there["run"] == line] for line in lines}
+    with_onset, figure = table.dropna(subset="onset"), go.Figure()
+    of_runs = {line: with_onset[with_onset["run"] == line] for line in lines}
     order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
     labels = [*map(tags.with_tag_name, order)]
     for i, (line, rows) in enumerate(of_runs.items()):
@@ -162,14 +162,14 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
     if len(lines) > 1:
         return set_rows(figure, labels)
     first.mark_changes(figure, steps)
-    for _, rows in there.reset_index(drop=True).groupby("place"):
+    for _, rows in with_onset.reset_index(drop=True).groupby("place"):
         if len(rows) > 1:  # rows that share a place
-            top, bottom = len(there) - 1 - rows.index.min(), len(there) - 1 - rows.index.max()
+            top, bottom = len(with_onset) - 1 - rows.index.min(), len(with_onset) - 1 - rows.index.max()
             ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
             ground = {"fillcolor": style.with_opacity(style.GREY, 0.14), "line_width": 0, "layer": "below"}
             figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)
-    marks = there["place"].duplicated(keep=False).map({True: "=", False: "."})
-    return set_rows(figure, [f"{place}{mark} {name}" for place, mark, name in zip(there["place"], marks, labels)])
+    marks = with_onset["place"].duplicated(keep=False).map({True: "=", False: "."})
+    return set_rows(figure, [f"{place}{mark} {name}" for place, mark, name in zip(with_onset["place"], marks, labels)])
 
 
 def _set_ends(

@@ -90,7 +90,7 @@ def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Fi
         style.set_axes(plot, "y", **ticks)
     title = f"Layer {history.layer}, head {history.head}"
     notes = {history.run: history.note}
-    return Figure(name, title, plot, map_table(history, step), caption, (history.run,), notes, at=f"step{step}")
+    return Figure(name, title, plot, map_table(history, step), caption, (history.run,), notes, suffix=f"step{step}")
 
 
 def head_maps(run: Run, history: HeadHistory) -> Figure:
@@ -106,7 +106,7 @@ def head_maps(run: Run, history: HeadHistory) -> Figure:
     slider = {"active": len(steps) - 1, "currentvalue": {"prefix": f"{step_unit_name(run.step_unit)} "}, "steps": moves}
     last.plot.update_layout(sliders=[slider | {"pad": {"t": 40}}], height=620)
     table = pd.concat([map_table(history, step) for step in steps], ignore_index=True)
-    return replace(last, table=table, at="")
+    return replace(last, table=table, suffix="")
 
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
@@ -184,7 +184,7 @@ def all_heads(
         caption,
         (run.name,),
         {run.name: note + normalised_suffix(normalised)},
-        at=f"step{step}",
+        suffix=f"step{step}",
     )
 
 
@@ -233,12 +233,14 @@ BERTVIZ = {
 }
 
 
-def describe_sentence(kind: str, run: Run, at: str, size: int, shown: Sequence[int], layers: int, few: int) -> Caption:
+def describe_sentence(
+    kind: str, run: Run, step_name: str, size: int, shown: Sequence[int], layers: int, few: int
+) -> Caption:
     """Return the caption of bertviz's "head" or "model" view of a text, which begins with `few` of the `layers`."""
     which = f"layers {', '.join(map(str, shown))}" if len(shown) > 1 else f"layer {shown[0]}"
     return Caption(
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; ## marks a piece inside a word), run "
-        f"'{run.name}', {at}, {which}.",
+        f"'{run.name}', {step_name}, {which}.",
         sentences(
             BERTVIZ[kind],
             f"Weights below {bertviz.FAINTEST} are not drawn. Drawing: bertviz (Vig, 2019).",

@@ -60,23 +60,23 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
             hint="Click a map to see it large.",
         ),
         METRIC,
-        at=f"step{step}",
+        suffix=f"step{step}",
     )
 
 
-def steps_around(known: Sequence[int], chosen: int) -> tuple[int, ...]:
-    """Return at most MAX_COLUMNS of the sorted `known` steps, about doublings apart, including the `chosen` one.
+def steps_around(steps: Sequence[int], chosen: int) -> tuple[int, ...]:
+    """Return at most MAX_COLUMNS of the sorted `steps` steps, about doublings apart, including the `chosen` one.
 
     Half of them are before the chosen one and half after it, if there are enough.
     """
     before: list[int] = []
     after: list[int] = []
-    at = chosen
-    while below := [step for step in known if step <= at / 2 and step < at]:
-        before.append(at := below[-1])
-    at = chosen
-    while above := [step for step in known if step > at]:
-        after.append(at := next((step for step in above if step >= 2 * at), above[-1]))
+    last = chosen
+    while below := [step for step in steps if step <= last / 2 and step < last]:
+        before.append(last := below[-1])
+    last = chosen
+    while above := [step for step in steps if step > last]:
+        after.append(last := next((step for step in above if step >= 2 * last), above[-1]))
     half = MAX_COLUMNS // 2
     later = min(len(after), max(half, MAX_COLUMNS - 1 - len(before)))
     return *before[: MAX_COLUMNS - 1 - later][::-1], chosen, *after[:later]

@@ -158,8 +158,8 @@ class StepAxis:
         """Convert a column of steps, which may have missing values, to the unit of the axis."""
         if self.progress is None:
             return steps
-        known = steps.dropna()
-        return pd.Series(self.progress.at(known.to_numpy(int)), index=known.index).reindex(steps.index)
+        present = steps.dropna()
+        return pd.Series(self.progress.at(present.to_numpy(int)), index=present.index).reindex(steps.index)
 
     def values(self, steps: Iterable[int]) -> list[float]:
         """Return the positions of steps on the axis, for Plotly (see `step_scales.axis_values`)."""
@@ -239,10 +239,10 @@ class StepAxis:
 
     def _ticks(self, low: float, high: float) -> list[float]:
         """Return the ticks of a log axis: powers of ten, every n-th if they are many, and multiples if they are few"""
-        least = max(low, 2 * self.zero)
-        powers = [10.0**power for power in range(floor(log10(least)), floor(log10(high)) + 1)]
+        lowest = max(low, 2 * self.zero)
+        powers = [10.0**power for power in range(floor(log10(lowest)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:
-            ticks = [tick for power in powers for times in multiples if least <= (tick := times * power) <= high]
+            ticks = [tick for power in powers for times in multiples if lowest <= (tick := times * power) <= high]
             if len(ticks) >= FEWEST_TICKS:
                 break
         return ticks[:: -(-len(ticks) // MOST_TICKS)] if ticks else []

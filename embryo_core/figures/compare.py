@@ -126,8 +126,8 @@ def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figu
     first_name, first = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]
     drawn = [*first, *(run for name in names for run in seeds[name])]
-    known = {name: [run.name for run in seeds[name]] for name in (first_name, *names)}
-    rows = design_table(compare.designs(drawn), known).set_index("row")
+    runs_of = {name: [run.name for run in seeds[name]] for name in (first_name, *names)}
+    rows = design_table(compare.designs(drawn), runs_of).set_index("row")
     changes = {
         name: "; ".join(f"{row}: {rows[first_name][row]} → {rows[name][row]}" for row in choices) for name in names
     }
@@ -135,14 +135,14 @@ def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figu
     table = pd.concat(parts, ignore_index=True).assign(minus=first_name)
     if table["difference"].isna().all():
         raise FigureError("These runs share no measure at any step.")
-    masked = {name: kinds for name in known if (kinds := rows[name][MASKED_PIECES]) != UNKNOWN}
+    masked = {name: kinds for name in runs_of if (kinds := rows[name][MASKED_PIECES]) != UNKNOWN}
     return make_figure(
         drawn,
         "-".join([runs[0].name, *choices]).replace(" ", "-"),
         f"{title_of(choices)} (accuracy minus that of {first_name})",
         plot_differences(table, {name: seeds[name][0].step_unit for name in names}),
         table,
-        describe_differences(choices, first_name, table, {name: len(seeds[name]) for name in known}, masked),
+        describe_differences(choices, first_name, table, {name: len(seeds[name]) for name in runs_of}, masked),
     )
 
 
@@ -155,11 +155,11 @@ def describe_differences(
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
     missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
-    known = table.dropna(subset="difference")
-    fewer_seeds = known[(known["seeds_first"] < seeds[first]) | (known["seeds_second"] < known["run"].map(seeds))]
-    fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in fewer_seeds.itertuples()]
+    rows = table.dropna(subset="difference")
+    rows = rows[(rows["seeds_first"] < seeds[first]) | (rows["seeds_second"] < rows["run"].map(seeds))]
+    fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in rows.itertuples()]
     steps = table["step_second"].dropna().astype(int)
-    at = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
+    when = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
     measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())
     differs = len(set(masked.values())) > 1 and MASKED in measures
     counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
@@ -182,7 +182,7 @@ def describe_differences(
     }
     cases = pd.concat([table["n_first"], table["n_second"]])
     return Caption(
-        f"Accuracy of each run minus that of {first}, at the last step that all have ({at}).",
+        f"Accuracy of each run minus that of {first}, at the last step that all have ({when}).",
         sentences(*(part for part, said in parts.items() if said)),
         f"n = {count_range(cases)} cases.",
     )
@@ -201,9 +201,9 @@ def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.F
     return figure
 
 
-def _describe_difference(row: Any, at: str) -> str:
+def _describe_difference(row: Any, step_name: str) -> str:
     values = (
         f"{percent(share)} (n = {int(n):,})" for share, n in ((row.first, row.n_first), (row.second, row.n_second))
     )
     interval = f"{row.difference:+.1f} points ({row.low:+.1f} to {row.high:+.1f})"
-    return f"<b>{row.measure}</b>, {at}: {interval}<br>{', then '.join(values)}"
+    return f"<b>{row.measure}</b>, {step_name}: {interval}<br>{', then '.join(values)}"

@@ -25,7 +25,7 @@ def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> F
     written = results.steps_by_metric(run)
     done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= capabilities}
     rows = [("checkpoint", step, step in steps) for step in sorted({*run.planned_steps, *steps})]
-    rows += [(metric.replace("_", " "), step, step in at) for metric, at in done.items() for step in steps]
+    rows += [(metric.replace("_", " "), step, step in done_at) for metric, done_at in done.items() for step in steps]
     table = pd.DataFrame(rows, columns=["metric", "step", "done"])
     if table["done"].all():
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
@@ -55,17 +55,17 @@ def evaluate_command(run: Run, missing: Sequence[str]) -> str:
 def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """Return the plot of metric, step and done: a row for each metric, with a mark for each checkpoint."""
     figure = go.Figure()
-    for there, label in ((True, "computed"), (False, "not computed")):
-        rows = done[done["done"] == there]
+    for is_computed, label in ((True, "computed"), (False, "not computed")):
+        rows = done[done["done"] == is_computed]
         figure.add_scatter(
             x=axis.values(rows["step"]),
             y=rows["metric"],
             name=label,
             mode="markers",
             marker={
-                "symbol": "line-ns" if there else "x-thin",
-                "size": 16 if there else 7,
-                "line": {"width": 2.5 if there else 1.5, "color": style.GREEN if there else style.GREY},
+                "symbol": "line-ns" if is_computed else "x-thin",
+                "size": 16 if is_computed else 7,
+                "line": {"width": 2.5 if is_computed else 1.5, "color": style.GREEN if is_computed else style.GREY},
             },
             customdata=rows["step"],
             hovertemplate=f"%{{y}}, {axis.hover_step('customdata')}: {label}<extra></extra>",
@@ -83,8 +83,8 @@ def describe_coverage(
     """Return the caption: numbers of checkpoints, of those without weights (and with results), and missing metrics."""
     every, details = "every checkpoint", ""
     if without_weights:
-        known = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"
-        details = f"Without weights (hollow on the time bar): {without_weights}, {known} of them with results."
+        extent = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"
+        details = f"Without weights (hollow on the time bar): {without_weights}, {extent} of them with results."
         every = "every checkpoint with weights"
     done = "To compute what is missing, run the command below." if missing else f"All metrics are computed at {every}."
     return Caption(f"{quantity(steps, 'checkpoint')} of {len(run.planned_steps):,} planned.", sentences(details, done))

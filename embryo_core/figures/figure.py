@@ -71,7 +71,7 @@ class Figure:
     headline: str = ""  # the result in one sentence, computed from the table
     missing: tuple[str, ...] = ()  # requested runs without data
     drawing: str = ""  # how curves were smoothed and thinned; also in the caption
-    at: str = ""  # part of the run that the numbers belong to, such as "step-1000"; "" for all of it
+    suffix: str = ""  # part of the run that the numbers belong to, such as "step-1000"; "" for all of it
 
     @cached_property
     def plot(self) -> go.Figure:
@@ -81,7 +81,7 @@ class Figure:
     @property
     def file_name(self) -> str:
         """The name of its files, without a suffix."""
-        return f"{self.name}-{self.at}" if self.at else self.name
+        return f"{self.name}-{self.suffix}" if self.suffix else self.name
 
     @property
     def small_print(self) -> str:

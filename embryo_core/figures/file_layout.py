@@ -143,12 +143,12 @@ def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dic
     if not names:
         return {}, 0
     file["shapes"] = [one | {"legend": "legend2"} if one.get("name") in long else one for one in file["shapes"]]
-    at = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
+    base = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
     layouts, below = {}, 0
     for name, own in (("legend", [name for name in names if name not in long]), ("legend2", long)):
         if own:
             entries = {"entrywidthmode": "pixels", "entrywidth": _entry(own) - KEY, "bgcolor": "rgba(0,0,0,0)"}
-            layouts[name] = file.get("legend", {}) | at | entries | {"y": below}
+            layouts[name] = file.get("legend", {}) | base | entries | {"y": below}
             below += ROW * _rows(own, width)
     return layouts, 8 + below
 

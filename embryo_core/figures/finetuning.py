@@ -165,8 +165,8 @@ def describe_scores(
 
     `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
     """
-    least, most = int(table["seeds"].min()), int(table["seeds"].max())
-    seeds = f"{'up to ' if least < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
+    fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
+    seeds = f"{'up to ' if fewest < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
     tasks = set(table["task"])
     noted = {
         name: source
@@ -220,7 +220,7 @@ def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: 
         curve,
         describe_tuning(results.read_sources(run).get(name, {})),
         name,
-        at=f"step{step}",
+        suffix=f"step{step}",
     )
 
 

@@ -157,8 +157,8 @@ def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
     if average.empty:
         return Caption(reading, left, hint=hint)
     end = average.iloc[-1]
-    at = name_step(int(end["step"]), unit)
-    summary = f"GLUE average at {at}: {end['value']:.3f}, over {end['tasks']}."
+    step_name = name_step(int(end["step"]), unit)
+    summary = f"GLUE average at {step_name}: {end['value']:.3f}, over {end['tasks']}."
     return Caption(summary, sentences(reading, left), hint=hint)
 
 

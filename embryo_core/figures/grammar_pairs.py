@@ -108,7 +108,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
             "both have differ too, because each is predicted from the rest of its sentence.",
         ),
         METRIC,
-        at=f"step-{step}",
+        suffix=f"step-{step}",
     )
 
 

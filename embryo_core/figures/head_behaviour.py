@@ -33,56 +33,56 @@ BASELINE_RULE = "baseline"  # rule: a head has to reach the best fixed offset
 Head = tuple[int, int]  # layer and head, both from 1
 
 
-def at_step(runs: Sequence[Run], axis: Axis, what: str, step: int, chosen: Head) -> Figure:
+def at_step(runs: Sequence[Run], axis: Axis, pattern: str, step: int, chosen: Head) -> Figure:
     """Return the map of a pattern by layer and head of the first run at one step, on the colour scale of all steps."""
-    run, pattern = runs[0], PATTERNS[what]
-    rows = _rows(run, what)
-    here = rows[rows["step"] == step]
-    at = name_step(step, run.step_unit)
+    run, spec = runs[0], PATTERNS[pattern]
+    rows = _rows(run, pattern)
+    rows_at_step = rows[rows["step"] == step]
+    step_name = name_step(step, run.step_unit)
     return make_figure(
         [run],
-        f"{run.name}-{what}-heads",
-        f"{pattern.label}, {at}",
-        plot_values(rows, what, step, chosen),
-        here.assign(pattern=what),
+        f"{run.name}-{pattern}-heads",
+        f"{spec.label}, {step_name}",
+        plot_values(rows, pattern, step, chosen),
+        rows_at_step.assign(pattern=pattern),
         Caption(
-            f"{sentence_case(pattern.means)}.",
+            f"{sentence_case(spec.means)}.",
             "Colours run from the lowest to the highest value of any head at any step.",
-            f"{sentence_case(data_note(run, METRIC, 'as evaluated'))}; n = {here['n'].max():,} in each cell.",
+            f"{sentence_case(data_note(run, METRIC, 'as evaluated'))}; n = {rows_at_step['n'].max():,} in each cell.",
             "Click a cell for its head.",
         ),
         METRIC,
-        at=f"step{step}",
-        headline=headline(run, what, chosen, axis.for_run(run, runs)),
+        suffix=f"step{step}",
+        headline=headline(run, pattern, chosen, axis.for_run(run, runs)),
     )
 
 
-def presence(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
+def presence(runs: Sequence[Run], axis: Axis, pattern: str, change: float | None, chosen: Head) -> Figure:
     """Return the map of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, along = runs[0], axis.for_run(runs[0], runs)
-    frame = read_behaviour(run, what)
-    since = appearances(frame, what, change)
+    frame = read_behaviour(run, pattern)
+    since = appearances(frame, pattern, change)
     return make_figure(
         [run],
-        f"{run.name}-{what}-since",
-        f"{PATTERNS[what].label}: {along.step_heading('present since')}",
+        f"{run.name}-{pattern}-since",
+        f"{PATTERNS[pattern].label}: {along.step_heading('present since')}",
         plot_presence(since, sorted(set(frame["step"])), chosen, along),
-        since.assign(pattern=what, change=BASELINE_RULE if change is None else change),
+        since.assign(pattern=pattern, change=BASELINE_RULE if change is None else change),
         Caption(*describe_presence(frame, change, since, along)),
         METRIC,
     )
 
 
-def over_steps(runs: Sequence[Run], axis: Axis, what: str, change: float | None, chosen: Head) -> Figure:
+def over_steps(runs: Sequence[Run], axis: Axis, pattern: str, change: float | None, chosen: Head) -> Figure:
     """Return the figure of a pattern in every head of the first run over the steps; the chosen head is bold."""
     run = runs[0]
-    rows = smoothing.with_smoothed(_rows(run, what), "value", axis.smoothing, ["layer", "head"])
+    rows = smoothing.with_smoothed(_rows(run, pattern), "value", axis.smoothing, ["layer", "head"])
     return make_figure(
         [run],
-        f"{run.name}-{what}",
-        f"{PATTERNS[what].label} of each head over the steps",
-        plot_heads(rows, baseline(read_behaviour(run, what)), what, change, chosen, axis.for_run(run)),
-        rows.assign(pattern=what),
+        f"{run.name}-{pattern}",
+        f"{PATTERNS[pattern].label} of each head over the steps",
+        plot_heads(rows, baseline(read_behaviour(run, pattern)), pattern, change, chosen, axis.for_run(run)),
+        rows.assign(pattern=pattern),
         Caption(
             f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
             f"{quantity(rows['step'].nunique(), 'step')}, n = {rows['n'].max():,}.",
@@ -136,19 +136,19 @@ def _rows(run: Run, name: str) -> pd.DataFrame:
     return rows
 
 
-def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
+def headline(run: Run, pattern: str, chosen: Head, axis: StepAxis) -> str:
     """Return the page's headline: how a head's pattern changed from the first step to the last."""
-    rows = _rows(run, what)
+    rows = _rows(run, pattern)
     rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
     if rows_of_head.empty:
         return ""
-    first, last, pattern = rows_of_head.iloc[0], rows_of_head.iloc[-1], PATTERNS[what]
-    name = pattern.label[:1].lower() + pattern.label[1:]
+    first, last, spec = rows_of_head.iloc[0], rows_of_head.iloc[-1], PATTERNS[pattern]
+    name = spec.label[:1].lower() + spec.label[1:]
     ends = [axis.step_in_unit(int(step)) for step in (first["step"], last["step"])]
     where = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
-    if what not in WEIGHTS:
-        said = f"{where}, {name}: {pattern.write(last['value'])} at {ends[1]}"
-        return f"{said}, {pattern.write(first['value'])} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
+    if pattern not in WEIGHTS:
+        said = f"{where}, {name}: {spec.write(last['value'])} at {ends[1]}"
+        return f"{said}, {spec.write(first['value'])} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
     to = f"the {name}" if name.endswith("token") else name.rpartition(": ")[2]
     said = f"{where}: {percent(last['value'], 0)} of its attention goes to {to} at {ends[1]}"
     return f"{said}, {percent(first['value'], 0)} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
@@ -157,16 +157,16 @@ def headline(run: Run, what: str, chosen: Head, axis: StepAxis) -> str:
 # === Plots: layer by head ===
 
 
-def plot_values(rows: pd.DataFrame, what: str, step: int, chosen: Head) -> go.Figure:
+def plot_values(rows: pd.DataFrame, pattern: str, step: int, chosen: Head) -> go.Figure:
     """Plot the rows of a pattern at one step by layer and head; colours cover the values of all steps."""
-    pattern = PATTERNS[what]
-    here = rows[rows["step"] == step]
-    texts = [pattern.write(value) for value in here["value"]]
+    spec = PATTERNS[pattern]
+    at_step = rows[rows["step"] == step]
+    texts = [spec.write(value) for value in at_step["value"]]
     return _grid(
-        here.assign(colour=here["value"], text=texts),
+        at_step.assign(colour=at_step["value"], text=texts),
         chosen,
         (rows["value"].min(), rows["value"].max()),
-        style.colour_bar(pattern.axis, tickformat=pattern.tickformat),
+        style.colour_bar(spec.axis, tickformat=spec.tickformat),
     )
 
 
@@ -174,7 +174,7 @@ def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: Ste
     """Plot `appearances` by layer and head: brighter is earlier among the evaluated `steps`, empty is never."""
     order = {step: number for number, step in enumerate(steps)}
     names = axis.short(steps)
-    here = since.assign(
+    appeared = since.assign(
         colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
         text=[NEVER if pd.isna(step) else names[order[step]] for step in since["step"]],
         exact=[NEVER if pd.isna(step) else axis.number(int(step)) for step in since["step"]],
@@ -182,20 +182,20 @@ def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: Ste
     first, last = order.get(since["step"].min(), 0), len(steps) - 1
     ticks = {-number: names[number] for number in style.few_ticks(first, last)}
     bar = style.colour_bar(axis.step_heading("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
-    return _grid(here, chosen, (-last, -first), bar)
+    return _grid(appeared, chosen, (-last, -first), bar)
 
 
-def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
+def _grid(heads: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
     """Plot cells with colour and text by layer and head; the column `exact`, if it exists, is the hover text."""
-    colours = here.pivot(index="layer", columns="head", values="colour")
-    texts = here.pivot(index="layer", columns="head", values="text")
+    colours = heads.pivot(index="layer", columns="head", values="colour")
+    texts = heads.pivot(index="layer", columns="head", values="text")
     figure, z = go.Figure(), colours.to_numpy(float, na_value=np.nan)
     places = {"x": colours.columns, "y": colours.index}
     cells.add_cells(figure, z, texts.to_numpy(), ends=ends, gap=2, colorbar=bar, **places)
-    described = here[["layer", "head"]].to_numpy().tolist()
+    described = heads[["layer", "head"]].to_numpy().tolist()
     hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"
-    cells.add_points(figure, here["head"], here["layer"], described, hover, here.get("exact", here["text"]))
-    for row in here[here["colour"].isna()].itertuples():
+    cells.add_points(figure, heads["head"], heads["layer"], described, hover, heads.get("exact", heads["text"]))
+    for row in heads[heads["colour"].isna()].itertuples():
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
     layer, head = chosen
     cells.outline(figure, (head, head), (layer, layer), color=CHOSEN, width=3)
@@ -211,7 +211,7 @@ def _grid(here: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict
 def plot_heads(
     rows: pd.DataFrame,
     base: tuple[float, int] | None,
-    what: str,
+    pattern: str,
     change: float | None,
     chosen: Head,
     axis: StepAxis,
@@ -225,7 +225,7 @@ def plot_heads(
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
         of_layer = rows[rows["layer"] == layer]
         others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
-        _add_others(figure, others, what, axis, f"layer {layer}", colour)
+        _add_others(figure, others, pattern, axis, f"layer {layer}", colour)
     rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
     smoothing.add_curve(
         figure,
@@ -236,16 +236,17 @@ def plot_heads(
         CHOSEN,
         line={"width": 3.5},
         marker={"size": 7},
-        customdata=_described(rows_of_head, what),
+        customdata=_described(rows_of_head, pattern),
         hovertemplate=_hover(axis),
     )
     _mark_appearance(figure, rows_of_head, change, base, axis)
     axis.draw(figure, sorted(set(rows["step"])))
-    figure.update_yaxes(tickformat=PATTERNS[what].tickformat, rangemode="normal" if PATTERNS[what].falls else "tozero")
-    return style.finish(figure, PATTERNS[what].axis, height=420)
+    spec = PATTERNS[pattern]
+    figure.update_yaxes(tickformat=spec.tickformat, rangemode="normal" if spec.falls else "tozero")
+    return style.finish(figure, spec.axis, height=420)
 
 
-def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis, name: str, colour: str) -> None:
+def _add_others(figure: go.Figure, rows: pd.DataFrame, pattern: str, axis: StepAxis, name: str, colour: str) -> None:
     """Add one faint trace for several heads, with a gap between one and the next."""
     x: list[float | None] = []
     y: list[float | None] = []
@@ -253,7 +254,7 @@ def _add_others(figure: go.Figure, rows: pd.DataFrame, what: str, axis: StepAxis
     for _, curve in rows.groupby(["layer", "head"]):
         x += [*axis.values(curve["step"]), None]
         y += [*curve["value"], None]
-        about += [*_described(curve, what), []]
+        about += [*_described(curve, pattern), []]
     line = {"color": colour, "width": 1}
     shared = {"mode": "lines", "name": name, "line": line, "opacity": 0.7}
     figure.add_scatter(x=x, y=y, customdata=about, hovertemplate=_hover(axis), **shared)
@@ -264,10 +265,10 @@ def _hover(axis: StepAxis) -> str:
     return f"{of_head}{axis.hover_step('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
 
 
-def _described(rows: pd.DataFrame, what: str) -> list[list[Any]]:
+def _described(rows: pd.DataFrame, pattern: str) -> list[list[Any]]:
     """Return layer, head, step and value of each row, the value as text."""
     points = rows[["layer", "head", "step", "value"]].itertuples(index=False)
-    return [[layer, head, step, PATTERNS[what].write(value)] for layer, head, step, value in points]
+    return [[layer, head, step, PATTERNS[pattern].write(value)] for layer, head, step, value in points]
 
 
 def _mark_appearance(

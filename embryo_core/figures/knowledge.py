@@ -53,7 +53,8 @@ def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.
     tables = scores, baselines.fact_baselines(facts)
     if not types:
         return with_baselines(*tables)
-    table = with_baselines(*(pd.concat([own, baselines.type_baselines(own)], ignore_index=True) for own in tables))
+    with_types = (pd.concat([table, baselines.type_baselines(table)], ignore_index=True) for table in tables)
+    table = with_baselines(*with_types)
     order = _order(table["relation"].unique())
     return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
 
@@ -78,8 +79,8 @@ def _order(relations: Sequence[str]) -> list[str]:
         kind, digits = TYPES.get(relation), relation[1:]
         return KINDS.index(kind) if kind else len(KINDS), int(digits) if digits.isdecimal() else 0, relation
 
-    known = [name for name in (ALL, *KINDS) if name in relations]
-    return known + sorted({*relations} - {*known}, key=place)
+    groups = [name for name in (ALL, *KINDS) if name in relations]
+    return groups + sorted({*relations} - {*groups}, key=place)
 
 
 def best_first(table: pd.DataFrame) -> list[str]:
@@ -212,10 +213,10 @@ def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) 
         [table_of[table_of["relation"] == ALL].sort_values("step").tail(1) for table_of in (table, without)]
     )
     every, others = ends.iloc[0], ends.iloc[-1]
-    at = name_step(int(every["step"]), run.step_unit)
+    step_name = name_step(int(every["step"]), run.step_unit)
     compared = (
         f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
-        f"{every['n']:,} facts; the run's {percent(every['value'])} at {at} is {_compare(every)} that."
+        f"{every['n']:,} facts; the run's {percent(every['value'])} at {step_name} is {_compare(every)} that."
     )
     if others["n"] == every["n"]:
         return compared

@@ -87,16 +87,16 @@ def variants_of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
     `steps` is the number of steps at which the fact was right; at `kept` of them the variant was right too.
     """
     rows = []
-    for (kind, text), own in results.read_variants(run, fact.relation, fact.id).groupby(["kind", "variant"]):
+    for (kind, text), answers in results.read_variants(run, fact.relation, fact.id).groupby(["kind", "variant"]):
         template = text if kind in (PARAPHRASED, NEGATED) else f"{text}? {fact.template}"
-        here = own.loc[own["step"] == step, "prediction"]
+        at_step = answers.loc[answers["step"] == step, "prediction"]
         rows.append(
             {
                 "kind": NAMES.get(kind, kind),
                 "question": replace(fact, template=template).question.replace("[MASK]", "…"),
-                "answer": here.iloc[0] if len(here) else None,
-                "kept": int((own["rank"] == 1).sum()),
-                "steps": len(own),
+                "answer": at_step.iloc[0] if len(at_step) else None,
+                "kept": int((answers["rank"] == 1).sum()),
+                "steps": len(answers),
             }
         )
     return pd.DataFrame(rows, columns=["kind", "question", "answer", "kept", "steps"])

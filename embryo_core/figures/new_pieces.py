@@ -44,8 +44,8 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
         return pd.DataFrame()
     rows_of_group = []
     for group in (ALL, *groups):
-        own = rows if group == ALL else rows[rows["tag"].isin(TAGS.get(group, ()))]
-        for kind, part in own.groupby(kinds):
+        words = rows if group == ALL else rows[rows["tag"].isin(TAGS.get(group, ()))]
+        for kind, part in words.groupby(kinds):
             if (n := int(part["n"].sum())) >= MIN_WORDS:
                 rows_of_group.append((group, kind, last, part["correct"].sum() / n, n))
     return with_intervals(pd.DataFrame(rows_of_group, columns=["group", "words", "step", "value", "n"]))

@@ -255,6 +255,6 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     take_off = next((phase for phase in phases if phase.name == "take-off"), None)
     if take_off is None:
         return f"{fall}; nothing takes off after its first fall."
-    between = axis.as_estimate.between(take_off.earliest, take_off.latest)
+    interval = axis.as_estimate.between(take_off.earliest, take_off.latest)
     start = axis.as_estimate.step_in_unit(take_off.start)
-    return f"{fall}; learning takes off at about {start} (95 % interval {between})."
+    return f"{fall}; learning takes off at about {start} (95 % interval {interval})."

@@ -76,9 +76,9 @@ WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns 
 
 
 @results.memoized
-def read_behaviour(run: Run, what: str | None = None) -> pd.DataFrame:
+def read_behaviour(run: Run, pattern: str | None = None) -> pd.DataFrame:
     """Return `behaviour_curves` of a run, or of a pattern and the baseline; empty without any. Raises ResultsError."""
-    metrics = [PREFIX + name for name in (what, BASELINE)] if what else None
+    metrics = [PREFIX + name for name in (pattern, BASELINE)] if pattern else None
     scores = results.read_many_scores(run, metrics, PREFIX)
     return behaviour_curves(scores) if len(scores) else pd.DataFrame(columns=COLUMNS)
 
@@ -88,12 +88,12 @@ def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
 
     Rows of the baseline have its offset instead of a layer and a head.
     """
-    what = scores["metric"].cat.rename_categories(lambda metric: metric.removeprefix(PREFIX))
+    patterns = scores["metric"].cat.rename_categories(lambda metric: metric.removeprefix(PREFIX))
     groups = scores["group"].cat
     number = pd.Series(groups.categories.astype(int).to_numpy()[groups.codes], scores.index, "Int64")
     of_head = scores["layer"].notna()
     frame = scores[["layer", "step", "value", "n"]].assign(
-        what=what, head=number.where(of_head), offset=number.where(~of_head)
+        what=patterns, head=number.where(of_head), offset=number.where(~of_head)
     )
     return frame[COLUMNS].sort_values(["what", "layer", "head", "step"], ignore_index=True)
 
@@ -104,9 +104,9 @@ def baseline(frame: pd.DataFrame) -> tuple[float, int] | None:
     return (float(rows["value"].iloc[0]), int(rows["offset"].iloc[0])) if len(rows) else None
 
 
-def select_pattern(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+def select_pattern(frame: pd.DataFrame, pattern: str) -> pd.DataFrame:
     """Return the rows of one pattern: layer, head, step, value, n; sorted by layer, head, step."""
-    rows = frame.loc[frame["what"] == what, ["layer", "head", "step", "value", "n"]]
+    rows = frame.loc[frame["what"] == pattern, ["layer", "head", "step", "value", "n"]]
     return rows.astype({"layer": int, "head": int})
 
 
@@ -125,12 +125,12 @@ def appearance(curve: pd.DataFrame, change: float | None, base: tuple[float, int
     return curves.held_from(curve["step"].to_numpy(), sign * values, sign * level(change, values[0], base))
 
 
-def appearances(frame: pd.DataFrame, what: str, change: float | None) -> pd.DataFrame:
+def appearances(frame: pd.DataFrame, pattern: str, change: float | None) -> pd.DataFrame:
     """Return the step from which each head shows the pattern to the end: layer, head, step (missing if it does not)."""
     base = baseline(frame)
     rows = [
         {"layer": layer, "head": head, "step": appearance(curve, change, base)}
-        for (layer, head), curve in select_pattern(frame, what).groupby(["layer", "head"])
+        for (layer, head), curve in select_pattern(frame, pattern).groupby(["layer", "head"])
     ]
     return pd.DataFrame(rows).astype({"step": "Int64"})
 
@@ -142,8 +142,8 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     its highest, so that the curves of two heads can be compared.
     """
     base, rows = baseline(frame), []
-    for what, pattern in PATTERNS.items():
-        every = select_pattern(frame, what)
+    for name, pattern in PATTERNS.items():
+        every = select_pattern(frame, name)
         curve = every[(every["layer"] == layer) & (every["head"] == head)]
         if curve.empty:
             continue
@@ -151,7 +151,7 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
         values = curve["value"].tolist()
         now = curve.loc[curve["step"] == step, "value"].iloc[0]
         texts = [pattern.write(value) for value in (values[0], now, values[-1])]
-        row = dict(zip(("first", "now", "last"), texts), what=what, pattern=pattern.label)
+        row = dict(zip(("first", "now", "last"), texts), what=name, pattern=pattern.label)
         row["history"] = ((curve["value"] - low) / ((high - low) or 1)).tolist()
         rows.append(row | {"appears": appearance(curve, pattern.changes[0], base)})
     return pd.DataFrame(rows).astype({"appears": "Int64"})

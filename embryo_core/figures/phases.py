@@ -132,8 +132,8 @@ def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[
     ends = _ends(steps, phase)
     if ends is None:
         return ""
-    near = ends[0] <= phase.start and _is_near(ends[1], phase.end)
-    return describe(*ends) + ("" if near else f" ({name_step_range(*ends, unit)})")
+    starts_near = ends[0] <= phase.start and _is_near(ends[1], phase.end)
+    return describe(*ends) + ("" if starts_near else f" ({name_step_range(*ends, unit)})")
 
 
 def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:
@@ -152,5 +152,5 @@ def _head(rows: pd.DataFrame, first: int, last: int) -> str:
     """Return the head and fixed position whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
     ends = rows[rows["step"].isin((first, last))]
     table = ends.pivot(index=["metric", "layer", "group"], columns="step", values="value")
-    metric, layer, head = at = (table[last] - table[first]).abs().idxmax()
-    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {_change(table.loc[at], False, first, last)}"
+    metric, layer, head = most_changed = (table[last] - table[first]).abs().idxmax()
+    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {_change(table.loc[most_changed], False, first, last)}"

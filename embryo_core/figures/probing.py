@@ -99,8 +99,8 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
     drawn = "Line: as measured; dashed, or a stroke at the right: the F1 of always predicting the most frequent label"
     drawn += "; band: 95 % interval (Wilson)" if bands else ""
     drawn += "; all divided by the curve's own last value" if rescaled else ""
-    known = results.read_sources(run).items()
-    notes = [about["note"] for name, about in known if name.split(":")[0] == METRIC and "note" in about]
+    sources = results.read_sources(run).items()
+    notes = [about["note"] for name, about in sources if name.split(":")[0] == METRIC and "note" in about]
     return Caption(
         f"A linear probe learns each task from the frozen hidden states of one layer: {describe_layer(layer, frame)}.",
         sentences("F1 is micro-averaged over the test set.", masked, f"{drawn}."),

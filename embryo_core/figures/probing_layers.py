@@ -167,13 +167,13 @@ def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.
     `steps` are those of the run. A mark is hollow if the 95 % interval of its decay contains zero.
     """
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
-    known = task_styles(table["task"])
-    for i, (task, (colour, symbol)) in enumerate(known.items()):
-        shift = 0.75 * ((i + 0.5) / len(known) - 0.5)  # the first task on top
+    styles = task_styles(table["task"])
+    for i, (task, (colour, symbol)) in enumerate(styles.items()):
+        shift = 0.75 * ((i + 0.5) / len(styles) - 0.5)  # the first task on top
         _add_peaks(figure, table[table["task"] == task], (colour, symbol), shift, axis)
     axis.set_range(figure, steps)
     ends = axis.values([min(table["earliest"]), max(steps)])
-    return _peak_axes(figure, sorted(set(table["layer"])), len(known), ends, axis)
+    return _peak_axes(figure, sorted(set(table["layer"])), len(styles), ends, axis)
 
 
 def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis) -> None:
@@ -219,10 +219,10 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
     figure.update_xaxes(**decay_axis, **zero, title_text="decay since (points of F1)", row=1, col=2)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
     figure.update_yaxes(range=[layers[-1] + 0.5, layers[0] - 0.5])
-    between = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
+    divider = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
     for edge in layers[:-1]:
         line = {"color": style.with_opacity(style.GREY, 0.35), "width": 1}
-        figure.add_shape(**between, y0=edge + 0.5, y1=edge + 0.5, line=line)
+        figure.add_shape(**divider, y0=edge + 0.5, y1=edge + 0.5, line=line)
     return figure
 
 
@@ -252,7 +252,7 @@ def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) 
             "A click in the heat map chooses another probe.",
         ),
         METRIC,
-        at=f"layer{layer}-step{step}",
+        suffix=f"layer{layer}-step{step}",
     )
 
 

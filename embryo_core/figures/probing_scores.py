@@ -92,8 +92,8 @@ def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
     Columns: task, step, expected, low, high, n. Steps without a layer above the majority are left out.
     """
     rows = []
-    for task, own in frame.groupby("task", sort=False):
-        for step, layers in own.groupby("step"):
+    for task, scores in frame.groupby("task", sort=False):
+        for step, layers in scores.groupby("step"):
             majority = layers["majority"].iloc[0]
             expected = curves.expected_layer(layers["f1"], majority)
             interval = curves.expected_layer_interval(layers["f1"], majority, layers["n"])
@@ -128,8 +128,8 @@ def describe_layer(layer: str | int, frame: pd.DataFrame) -> str:
 def read_provenance(run: Run, task: str) -> dict[str, Any]:
     """Return the provenance of a task's probing: that of the metric, or of the user's own task."""
     sources = results.read_sources(run)
-    known = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
-    return next((about for about in known if task in about.get("tasks", {})), {})
+    candidates = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
+    return next((about for about in candidates if task in about.get("tasks", {})), {})
 
 
 def describe_sizes(run: Run, task: str) -> str:

@@ -287,14 +287,14 @@ LEARNED = 0.05  # least probability of the best answer at the last step of a lea
 NOT_LEARNED = f"No answer is above {percent(LEARNED, 0)}: this model has not learned that."
 
 
-def describe_noise(at: str) -> str:
+def describe_noise(step_name: str) -> str:
     """Return a sentence on why a step has no list of answers."""
-    return f"No answer is above {percent(NOISE, 0)} at {at}: the model has not learned this yet."
+    return f"No answer is above {percent(NOISE, 0)} at {step_name}: the model has not learned this yet."
 
 
-def describe_single(run: Run, at: str, loadable: Mapping[Run, int]) -> str:
+def describe_single(run: Run, step_name: str, loadable: Mapping[Run, int]) -> str:
     """Return why a run has answers at only one step, and name the run with the most `loadable` checkpoints."""
-    only = f"Only {at} of '{run.name}' kept its weights"
+    only = f"Only {step_name} of '{run.name}' kept its weights"
     most = max(loadable, key=loadable.__getitem__, default=run)
     if loadable.get(most, 0) < 2:
         return f"{only}; no run here has answers over time."
@@ -332,8 +332,8 @@ def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Ca
     """Return the caption: a tracked word's probability at a step, and its pieces; the text has `masks` masks."""
     word = answers.question.tracked
     row = answers.table[answers.table["step"] == step].iloc[0]
-    spelled, at = query.spell_rank(row["rank"], row["exact"]), name_step(step, unit)
-    summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {at}."
+    spelled, step_name = query.spell_rank(row["rank"], row["exact"]), name_step(step, unit)
+    summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {step_name}."
     count = len(word.pieces)
     split, continues = f"It is {count} pieces ({' '.join(word.pieces)})", answers.question.continues
     how = f". {CHAIN_RULE}{AMONG}" if continues else f": the mask is widened to {count}. {WIDENED}{AMONG}"

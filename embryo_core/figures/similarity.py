@@ -52,7 +52,7 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
     Columns are those of `to_step`, and other_step (see `nearest_steps`). Empty if no steps are near. Raises FigureError
     if the runs were measured on different words or count steps in different units, and ResultsError.
     """
-    here, there = shared_words(run, other)
+    places, other_places = shared_words(run, other)
     nearest = nearest_steps(steps(run), steps(other))
 
     def compare(rows: pd.DataFrame, grams: Floats) -> tuple[np.ndarray, Floats, Floats]:
@@ -63,7 +63,7 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
             return np.zeros(0, int), grams[:0], grams[:0]
         own, their = map(list, zip(*pairs, strict=True))
         second = geometry.unpack(theirs["products"].iloc[their].tolist(), int(theirs["n"].iloc[0]))
-        return rows.index.to_numpy()[own], _grams_of_words(grams[own], here), _grams_of_words(second, there)
+        return rows.index.to_numpy()[own], _grams_of_words(grams[own], places), _grams_of_words(second, other_places)
 
     table = _table(run, compare)
     return table.assign(other_step=table["step"].map(nearest))
@@ -104,8 +104,8 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
     if not theirs:
         raise FigureError(f"The geometry of the states of run '{other.name}' has not been measured yet.")
     words = [[tuple(word) for word in one.get("compared", [])] for one in (ours, theirs)]
-    known = {word: place for place, word in enumerate(words[1])} if ours.get("sha256") == theirs.get("sha256") else {}
-    both = [(place, known[word]) for place, word in enumerate(words[0]) if word in known]
+    places = {word: place for place, word in enumerate(words[1])} if ours.get("sha256") == theirs.get("sha256") else {}
+    both = [(place, places[word]) for place, word in enumerate(words[0]) if word in places]
     if len(both) < MIN_WORDS:
         raise FigureError(
             f"Runs '{run.name}' and '{other.name}' were measured on other words; evaluate geometry of both on the same "

@@ -49,7 +49,8 @@ def _symbols() -> dict[str, str]:
     others = shifted[2] + shifted[3] + shifted[5]
     nine = (PARTS_OF_SPEECH, PAPER_TAGS, FREQUENCY_BANDS)
     sets = (*((groups, SYMBOLS) for groups in nine), (OTHER_TAGS, others), (UNIVERSAL, SYMBOLS + shifted[2]))
-    return {group: symbol for groups, own in (*sets, (VERB_FORMS, shifted[4])) for group, symbol in zip(groups, own)}
+    symbols_of = (*sets, (VERB_FORMS, shifted[4]))
+    return {group: symbol for groups, symbols in symbols_of for group, symbol in zip(groups, symbols)}
 
 
 SYMBOL_OF = _symbols()
@@ -158,7 +159,7 @@ def few_ticks(first: int, last: int) -> list[int]:
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
     """Return a colour scale, lowest first, as HTML, with the `ticks` at their shares of the width."""
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
-    named = "".join(f'<span style="left: {100 * at:.0f}%">{tick}</span>' for at, tick in ticks.items())
+    named = "".join(f'<span style="left: {100 * place:.0f}%">{tick}</span>' for place, tick in ticks.items())
     return f'<div class="colour-scale">{title}{bar}{named}</div>'
 
 

@@ -49,8 +49,8 @@ def points_kept(x: np.ndarray, y: np.ndarray, scale: Scale) -> np.ndarray:
     place = np.log(x) if scale == "log" else x
     stretch = ((place - place[0]) / ((place[-1] - place[0]) or 1) * STRETCHES).astype(int)
     kept = [_ends(everything, stretch), everything[np.isnan(y)]]
-    there = everything[~np.isnan(y)]
-    by_height = there[np.lexsort((y[there], stretch[there]))]
+    present = everything[~np.isnan(y)]
+    by_height = present[np.lexsort((y[present], stretch[present]))]
     return np.unique(np.concatenate([*kept, _ends(by_height, stretch)]))
 
 

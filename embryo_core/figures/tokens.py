@@ -48,10 +48,10 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
     groups = scores["group"].dropna().unique().tolist()
     sets: dict[str, list[str]] = {}
     missing = set(groups)
-    for name, known in SETS.items():
-        if missing & set(known):
-            sets[name] = list(known)
-        missing -= set(known)
+    for name, categories in SETS.items():
+        if missing & set(categories):
+            sets[name] = list(categories)
+        missing -= set(categories)
     return sets or {"categories": groups}
 
 
@@ -135,8 +135,8 @@ def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
         share=by_word["correct"] / totals["correct"].replace(0, np.nan),
         of_words=by_word["n"] / totals["n"],
     )
-    known = by_word.dropna(subset="share")
-    first = known.loc[known.groupby("step")["share"].idxmax()]
+    with_share = by_word.dropna(subset="share")
+    first = with_share.loc[with_share.groupby("step")["share"].idxmax()]
     return first[["step", "word", "right", "share", "of_words"]].reset_index(drop=True)
 
 
@@ -247,13 +247,14 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
 
 def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on the categories that reach half of their last accuracy first and last."""
-    known = order.dropna(subset="onset")
-    if known.empty:
+    with_onset = order.dropna(subset="onset")
+    if with_onset.empty:
         return "No category is above 0 at the last step."
-    first, last = (known[known["onset"] == end] for end in (known["onset"].min(), known["onset"].max()))
+    onsets = with_onset["onset"]
+    first, last = (with_onset[onsets == end] for end in (onsets.min(), onsets.max()))
     begin, end = (axis.step_in_unit(int(rows["onset"].iloc[0])) for rows in (first, last))
-    if len(first) == len(known):
-        return f"{_plural(known['group'])} reach half their final accuracy by {begin}."
+    if len(first) == len(with_onset):
+        return f"{_plural(with_onset['group'])} reach half their final accuracy by {begin}."
     return (
         f"{_plural(first['group'])} come first (half their final accuracy by {begin}); "
         f"{_plural(last['group'], first=False)} last ({end.removeprefix('step ')})."

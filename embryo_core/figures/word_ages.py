@@ -163,8 +163,8 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
     """Return the figure of the rank correlation of the ages of words with children's, by category and run."""
 
     def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
-        seeds, own = next(iter(tables.items()))
-        whole = own.set_index("group").loc[ALL]
+        seeds, table = next(iter(tables.items()))
+        whole = table.set_index("group").loc[ALL]
         order = {1: "the order", -1: "the reverse of the order"}.get(int(whole["sure"]), "")
         agreed = f"words tend to come in {order} in which children say them"
         verdict = agreed if order else "whether the orders agree is not clear"
@@ -201,12 +201,12 @@ def predictor_table(run: Run) -> pd.DataFrame:
         PIECES: table["pieces"].astype(float),
         CONCRETENESS: table["concreteness"].astype(float),
     }
-    numbers = {name: own for name, own in numbers.items() if own.notna().mean() > 0.5}
+    numbers = {name: column for name, column in numbers.items() if column.notna().mean() > 0.5}
     is_complete = pd.Series(True, table.index)
-    for own in numbers.values():
-        is_complete &= own.notna()
+    for column in numbers.values():
+        is_complete &= column.notna()
     classes = table.loc[is_complete, "category"].fillna(UNKNOWN).tolist()
-    predictors = {name: own[is_complete].to_numpy() for name, own in numbers.items()}
+    predictors = {name: column[is_complete].to_numpy() for name, column in numbers.items()}
     fit = regress(np.log10(table.loc[is_complete, "age"].to_numpy(float)), predictors, classes)
     rows = [(one.name, one.value, one.low, one.high, fit.n, fit.r2) for one in fit.coefficients] if fit else []
     return pd.DataFrame(rows, columns=["predictor", "value", "low", "high", "n", "r2"])
@@ -220,7 +220,8 @@ def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
     first = next(iter(tables.values()))
     sure = first.loc[first["sure"] != 0, "predictor"]
     fits = "; ".join(
-        f"{design_name(seeds)}: R² = {own['r2'].iloc[0]:.2f}, n = {own['n'].iloc[0]}" for seeds, own in tables.items()
+        f"{design_name(seeds)}: R² = {table['r2'].iloc[0]:.2f}, n = {table['n'].iloc[0]}"
+        for seeds, table in tables.items()
     )
     caption = Caption(
         f"Predictors of a word's age, all others held fixed: {'; '.join(sure) or 'none is significant'}.",

@@ -84,8 +84,8 @@ def phase_table(run: Run) -> pd.DataFrame:
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
-    known = {name: table["word"].map(ages[name]).to_numpy(float) for name in ("unigram", "bigram")}
-    bits = np.stack([table["chance"], *known.values()])  # [chance, unigram, bigram; rows]
+    surprisals = {name: table["word"].map(ages[name]).to_numpy(float) for name in ("unigram", "bigram")}
+    bits = np.stack([table["chance"], *surprisals.values()])  # [chance, unigram, bigram; rows]
     surprisal = table["surprisal"].to_numpy(float)
     phase = np.array([*PHASES])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
     phase = np.where(surprisal + half_intervals(table) < bits.min(axis=0), "context", phase)

@@ -107,8 +107,8 @@ def counted_text(run: Run) -> str:
 def _noted(run: Run, kind: str) -> dict[str, float]:
     """Return the recorded surprisals of words by "unigrams" or "bigrams"; empty for results of earlier versions."""
     noted = results.read_sources(run).get(METRIC, {}).get(kind, {})
-    known = noted.items() if isinstance(noted, dict) else ()
-    return {word: float(bits) for word, bits in known if isinstance(bits, int | float) and math.isfinite(bits)}
+    pairs = noted.items() if isinstance(noted, dict) else ()
+    return {word: float(bits) for word, bits in pairs if isinstance(bits, int | float) and math.isfinite(bits)}
 
 
 def _counts(run: Run) -> Counter[str]:

@@ -27,13 +27,13 @@ def gains_flatten(evidence: Evidence) -> Tested:
         model = Curve(*(means.reset_index()[name].to_numpy() for name in ("step", "value", "n")))
         if len(model.steps) < 2:
             continue
-        at, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
-        if at is None or model.values[-1] <= constant:
+        reached, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
+        if reached is None or model.values[-1] <= constant:
             (unlearned if model.values[-1] <= constant else unsure).append(task)
             continue
         evidence.note(metric, task, -1, model)
-        since = max((step for step in model.steps if step < at.earliest), default=0)
-        share, low, high = (float(EARLY - step / model.steps[-1]) for step in (at.step, at.latest, since))
+        since = max((step for step in model.steps if step < reached.earliest), default=0)
+        share, low, high = (float(EARLY - step / model.steps[-1]) for step in (reached.step, reached.latest, since))
         comparisons.append(Comparison(task, share, low, high, "share of the run", model.cases))
     left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": unsure}
     statistic = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)

@@ -87,9 +87,9 @@ def choose_rates(
 def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
     """Yield every trial with its result: stored ones first, the others as they finish."""
     before = [(trial, result) for trial in trials if (result := _read(trial))]
-    known = [trial for trial, _ in before]
+    trials_before = [trial for trial, _ in before]
     yield from before
-    for trial, result in workers.do(_try, [trial for trial in trials if trial not in known]):
+    for trial, result in workers.do(_try, [trial for trial in trials if trial not in trials_before]):
         if math.isfinite(result.loss):  # diverged trials end early, and failed ones may succeed in a rerun
             runs.write_json(trial.file, asdict(result))
         yield trial, result

@@ -77,8 +77,8 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
         for name, source in results.read_sources(run).items()
         if name.startswith(results_name(task, ""))
     }
-    known = runs.remembered_folders() if noted else {}
-    candidates = [Path(known[sha256]) for sha256 in sorted(noted & known.keys())]
+    remembered = runs.remembered_folders() if noted else {}
+    candidates = [Path(remembered[sha256]) for sha256 in sorted(noted & remembered.keys())]
     if is_task_name(task):  # untrusted results may contain any name, even a path
         subfolder = Path("glue", task) if task in GLUE else Path(task)
         candidates = [*(root / "corpora" / subfolder for root in roots), *candidates]

@@ -105,15 +105,15 @@ def data_sha256(name: str, folder: Path) -> str:
 def _files(folder: Path, split: str) -> list[Path]:
     """List the files of a split: one, or all of its numbered parts. Raises CorpusError if a part is missing."""
     pattern = re.compile(rf"({split}(?:_part)?)(?:-(\d{{1,9}})-of-(\d{{1,9}}))?\.parquet")
-    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     # (name, number of parts or None for a single file) -> files by number
     layouts: dict[tuple[str, int | None], dict[int, Path]] = {}
-    for match in filter(None, map(pattern.fullmatch, there)):
+    for match in filter(None, map(pattern.fullmatch, names)):
         name, number, of = match.groups()
         layouts.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
     if not layouts:
         raise CorpusError(
-            f"{folder} has no {split}.parquet; it holds {', '.join(there[:8]) or 'no file'}. Put that split there."
+            f"{folder} has no {split}.parquet; it holds {', '.join(names[:8]) or 'no file'}. Put that split there."
         )
     if len(layouts) > 1:
         one, other, *_ = (min(parts.values()).name for parts in layouts.values())
@@ -146,12 +146,12 @@ def column(named: str, columns: Columns, name: str) -> list[Any]:
     return columns[name]
 
 
-def check_count(named: str, count: int, what: str, minimum: int = 1) -> None:
-    """Raise CorpusError if the data have fewer than `minimum` (1 or 2) of `what`, such as "example"."""
+def check_count(named: str, count: int, unit: str, minimum: int = 1) -> None:
+    """Raise CorpusError if the data have fewer than `minimum` (1 or 2) of `unit`, such as "example"."""
     if not count:
-        raise CorpusError(f"{named} hold no {what}; give files with rows.")
+        raise CorpusError(f"{named} hold no {unit}; give files with rows.")
     if count < minimum:
-        raise CorpusError(f"{named} hold one {what}; give at least two.")
+        raise CorpusError(f"{named} hold one {unit}; give at least two.")
 
 
 def _indices(named: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
@@ -220,9 +220,9 @@ def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
     """Return the names of the text columns of a user's own task. Raises CorpusError."""
     fitting = [names for names in TEXTS if all(name in columns for name in names)]
     if not fitting:
-        known = "; ".join(", ".join(names) for names in TEXTS)
+        choices = "; ".join(", ".join(names) for names in TEXTS)
         raise CorpusError(
-            f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {known}."
+            f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {choices}."
         )
     first, *others = fitting
     if others and len(others[0]) == len(first):

@@ -41,8 +41,8 @@ METRICS: tuple[Metric, ...] = (
 
 def get_metrics(names: Iterable[str]) -> list[Metric]:
     """Return the metrics of these names, in the order of METRICS. Raises UnknownMetric with the nearest known name."""
-    known = [metric.name for metric in METRICS]
+    existing = [metric.name for metric in METRICS]
     wanted = set(names)
-    for name in wanted.difference(known):
-        raise UnknownMetric(unknown("metric", name, known))
+    for name in wanted.difference(existing):
+        raise UnknownMetric(unknown("metric", name, existing))
     return [metric for metric in METRICS if metric.name in wanted]

@@ -108,8 +108,8 @@ class NgramDivergence(Metric):
             else:
                 ids[rows, columns] = model.tokenizer.mask_id
                 logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)
-            for i, own, piece in zip(of, logits, before.tolist(), strict=True):
-                divergences_of[i] = divergences(own, data.bigrams, piece)
+            for i, logits_of_line, piece in zip(of, logits, before.tolist(), strict=True):
+                divergences_of[i] = divergences(logits_of_line, data.bigrams, piece)
 
         batches.compute(model, data.lines, measure)
         return Findings(scores=_scores(self.name, divergences_of))

@@ -85,10 +85,10 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
     by_step, _ = sweep_run(run, lambda models: [score(model) for model in models], steps)
     rows = []
     for step, pieces in by_step.items():
-        sums = [np.bincount(one.words, own, len(one.words)) for one, own in zip(encoded, pieces, strict=True)]
+        sums = [np.bincount(one.words, scores, len(one.words)) for one, scores in zip(encoded, pieces, strict=True)]
         for place, (texts, spans) in enumerate(places):
-            own = [float(total[first:last].sum()) for total, (first, last) in zip(sums, spans, strict=True)]
-            rows.append((step, place, *texts, *own))
+            word_scores = [float(total[first:last].sum()) for total, (first, last) in zip(sums, spans, strict=True)]
+            rows.append((step, place, *texts, *word_scores))
     names = ["step", "place", "good", "bad", "good_score", "bad_score"]
     return pd.DataFrame(rows, columns=names)
 

@@ -98,13 +98,13 @@ class WordSurprisal(Metric):
                 f"({_describe(Counter(reasons.values()))}); give another text."
             )
         summary = _summarize(words, kept, reasons, skipped, source, len(sentences))
-        there = [word for word in words if kept[word.word]]
-        counts = np.array([len(kept[word.word]) for word in there])
-        rows = np.array([place for word in there for place in kept[word.word]])
+        occurring = [word for word in words if kept[word.word]]
+        counts = np.array([len(kept[word.word]) for word in occurring])
+        rows = np.array([place for word in occurring for place in kept[word.word]])
         used, sentence = np.unique(rows[:, 0], return_inverse=True)
         ids = [tokenizer.surround(encoded[i].ids.astype(np.int64)) for i in used.tolist()]
         summary |= _ngrams(sentences, kept)
-        return EncodedWords(there, counts, ids, sentence, rows[:, 1], rows[:, 2], summary)
+        return EncodedWords(occurring, counts, ids, sentence, rows[:, 1], rows[:, 2], summary)
 
     def compute(self, model: "Model", data: EncodedWords) -> Findings:
         lengths = data.end - data.first
@@ -188,9 +188,9 @@ def _summarize(
         f"{quantity(sentences, 'sentence')} of {source.second.path.name}, at most {most} of a word (median "
         f"{np.median(counts):g})"
     )
-    left_out = {why: [word for word, own in reasons.items() if own == why] for why in sorted({*reasons.values()})}
+    left_out = {why: [word for word, reason in reasons.items() if reason == why] for why in sorted({*reasons.values()})}
     if reasons:
-        named = ", ".join(f"{quantity(len(own), 'word')} {why}" for why, own in left_out.items())
+        named = ", ".join(f"{quantity(len(words), 'word')} {why}" for why, words in left_out.items())
         note += f"; left out: {named}"
     if skipped:
         note += f"; skipped: {_describe(skipped, 'occurrence')}"

@@ -238,9 +238,10 @@ def read_attention_steps(
     stored_steps = np.unique(rows["step"].to_numpy())
     layers, heads = pc.max(rows["layer"]).as_py() or 0, len(pc.unique(rows["head"]))
     if len(weights) != layers * heads * len(stored_steps):
-        at = f"step {stored_steps[0]}" if len(stored_steps) == 1 else f"{len(stored_steps)} steps"
+        named = f"step {stored_steps[0]}" if len(stored_steps) == 1 else f"{len(stored_steps)} steps"
         raise _unusable(
-            run, f"Attention of run '{run.name}' at {at} has {len(weights)} maps, not {layers} layers of {heads} heads"
+            run,
+            f"Attention of run '{run.name}' at {named} has {len(weights)} maps, not {layers} layers of {heads} heads",
         )
     # rows are sorted by step, layer, head
     return stored_steps, weights.reshape(len(stored_steps), layers, heads, *weights.shape[1:]), sentences

@@ -170,7 +170,7 @@ def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached 
     return reached((read_spans if table is SPANS else read_answers)(run, task), metric)
 
 
-def _compute_reached(table: Table, own: Table, run: Run) -> pa.Table:
+def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:
     rows = []
     for task in read_values(run, table, "task"):
         scored = set(read_task_scores(run, task)["metric"])
@@ -179,7 +179,7 @@ def _compute_reached(table: Table, own: Table, run: Run) -> pa.Table:
                 for share, each in zip(SHARES, _reached_of(table, run, task, metric), strict=True):
                     ends = {end: getattr(each, end, None) for end in ENDS}
                     rows.append({"task": task, "metric": metric, "share": share, **ends})
-    return pa.Table.from_pylist(rows, own.schema)
+    return pa.Table.from_pylist(rows, summary_table.schema)
 
 
 def _reached_summary(name: str, table: Table) -> Summary:

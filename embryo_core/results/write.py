@@ -181,9 +181,9 @@ def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tu
     evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
     checked = []
     for table in TABLES:
-        if own := getattr(findings, table.name):
+        if findings_of_table := getattr(findings, table.name):
             try:
-                rows = _rows(table, metric, checkpoint.step, own)
+                rows = _rows(table, metric, checkpoint.step, findings_of_table)
                 checked.append((table, check_rows(table, rows, bounds_of(checkpoint.run))))
                 check_keys(table, rows)
             except (ValueError, TypeError, pa.ArrowException) as reason:

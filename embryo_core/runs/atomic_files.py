@@ -29,7 +29,7 @@ def refuse_foreign_files(folder: Path, error: type[EmbryoError] = EmbryoError) -
         return
     for parent, _, names in os.walk(folder):
         for name in sorted(names):
-            if (own := name.removesuffix(UNFINISHED)) not in OWN and not TABLE.fullmatch(own):
+            if (finished := name.removesuffix(UNFINISHED)) not in OWN and not TABLE.fullmatch(finished):
                 raise error(
                     f"{os.path.join(parent, name)!r} is not a file that Embryo wrote, and {folder.name} is to be "
                     "replaced or removed; move it elsewhere, then give the same command."

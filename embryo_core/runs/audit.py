@@ -52,10 +52,10 @@ def read_audit(run: Run) -> Audit | None:
 
 def missing_steps(run: Run) -> list[int]:
     """Return the planned steps without a checkpoint: before the last one, or saved according to the log."""
-    there = {checkpoint.step for checkpoint in checkpoints(run)}
+    existing = {checkpoint.step for checkpoint in checkpoints(run)}
     damaged = {path.name for path, _ in broken(run)}
-    lacking = [step for step in run.planned_steps if step not in there and f"step{step}" not in damaged]
-    last = max(there, default=-1)
+    lacking = [step for step in run.planned_steps if step not in existing and f"step{step}" not in damaged]
+    last = max(existing, default=-1)
     if max(lacking, default=last) > last:  # the log is only needed in this case
         last = max(last, _saved_up_to(run))
     return [step for step in lacking if step <= last]

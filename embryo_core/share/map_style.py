@@ -168,10 +168,10 @@ def axis_labels(history: HeadHistory) -> list[Label]:
         middle = (position + 0.5) / history.size
         # If not all labels fit, one position in 2, 4, 8, ... has a label, by the largest power of two that divides it.
         spacing = position & -position
-        least = LABEL_ROOM * history.size / spacing if spacing else 0
-        labels.append(Label(text, (0, middle), (-6, 0), "right", least=least))
+        min_width = LABEL_ROOM * history.size / spacing if spacing else 0
+        labels.append(Label(text, (0, middle), (-6, 0), "right", least=min_width))
         below = {"offset": (0, 6), "align": "right", "turned": True} if named else {"offset": (0, 12)}
-        labels.append(Label(text, (middle, 1), least=least, **below))
+        labels.append(Label(text, (middle, 1), least=min_width, **below))
     return labels
 
 

@@ -153,8 +153,8 @@ def _words(runs: Runs) -> SitePage:
     first = words.default_word(ages)
     if first is None:
         return SitePage("", [])
-    known = ages.dropna(subset="age").sort_values("age")["word"].tolist()
-    chosen = [first, *(word for word in known[:: -(-len(known) // MAX_WORDS) or 1] if word != first)]
+    acquired = ages.dropna(subset="age").sort_values("age")["word"].tolist()
+    chosen = [first, *(word for word in acquired[:: -(-len(acquired) // MAX_WORDS) or 1] if word != first)]
     return SitePage(
         words.headline(ages, Axis().for_run(run)),
         [
@@ -221,13 +221,13 @@ def _geometry(runs: Runs) -> SitePage:
     run, ranks = runs[0], geometry.measure_table(runs[0], "rank_me")
     if ranks.empty:
         return SitePage("", [])
-    known = {
+    choices = {
         one.label: {"measure": name}
         for name, one in geometry.MEASURES.items()
         if len(geometry.measure_table(run, name))
     }
-    last = {name: made | {"layer": int(ranks["layer"].max())} for name, made in known.items()}
-    parts = [Panel("layers", geometry.layers, known, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
+    last = {name: made | {"layer": int(ranks["layer"].max())} for name, made in choices.items()}
+    parts = [Panel("layers", geometry.layers, choices, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
     if others := {other.name: {"other": other.name} for other in runs[1:]}:
         parts.append(Panel("similarity", similarity.between, others, "Beside"))
     return SitePage(geometry.headline(ranks, Axis().for_run(run)), parts)
@@ -252,7 +252,7 @@ def _attention(runs: Runs) -> SitePage:
         best = patterns.strongest(frame, (name,))
         pattern = patterns.PATTERNS[name]
         choices[pattern.label] = {
-            "what": name,
+            "pattern": name,
             "change": pattern.changes[0],
             "chosen": best[1:] if best else (layer, head),
         }

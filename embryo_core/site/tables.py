@@ -64,8 +64,8 @@ def every_fact(run: Run) -> FixedTable:
     facts, parts = results.read_histories(run), []
     for relation in facts["relation"].unique():
         answers = results.read_relation(run, relation)
-        there = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
-        parts.append(there.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
+        at_step = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
+        parts.append(at_step.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     if table.empty:
         return FixedTable("Every fact", table, Caption(""), alone=True)

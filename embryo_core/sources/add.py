@@ -160,8 +160,8 @@ def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceChe
             raise RunError(f"Step {one.step} is there twice, {twin.name} and {one.name}; name one form with --pattern.")
     wanted = sorted(by_step) if steps is None else sorted(set(steps))
     if missing := [step for step in wanted if step not in by_step]:
-        known = ", ".join(map(str, sorted(by_step)[:20])) or "none"
-        none = f"The source has no checkpoint at step {missing[0]}; known: {known}."
+        listed = ", ".join(map(str, sorted(by_step)[:20])) or "none"
+        none = f"The source has no checkpoint at step {missing[0]}; known: {listed}."
         raise RunError(series.incomplete.get(missing[0], none))
     return [by_step[step] for step in wanted]
 
@@ -178,7 +178,7 @@ def _write_checkpoints(
     """
 
     def write(one: SourceCheckpoint) -> str | None:
-        at = name_step(one.step, StepUnit(one.counts.first[1])).capitalize()
+        step_name = name_step(one.step, StepUnit(one.counts.first[1])).capitalize()
         try:
             with runs.replacing(folder / "checkpoints" / f"step{one.step}") as path:
                 _write_checkpoint(one, path, copy)
@@ -187,9 +187,9 @@ def _write_checkpoints(
         except MissingWeights:  # the Hub does not answer, which must not leave a gap in the run
             raise
         except EmbryoError as reason:
-            return f"{at}: {reason}"
+            return f"{step_name}: {reason}"
         except OSError as reason:
-            return f"{at}: {one.name} cannot be read or copied: {reason.strerror}."
+            return f"{step_name}: {one.name} cannot be read or copied: {reason.strerror}."
         return None
 
     pool = ThreadPoolExecutor(1 if copy else os.cpu_count() or 1)

@@ -117,9 +117,9 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
 def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the SHA-256 of a model's weights and of its generator's, and the config of both."""
     parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, within)}
-    there = {path: one for path, one in parts.items() if one}
-    configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in there]
-    return [_sha256(one) for one in there.values()], [runs.model_fields(config) for config in configs]
+    present = {path: one for path, one in parts.items() if one}
+    configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in present]
+    return [_sha256(one) for one in present.values()], [runs.model_fields(config) for config in configs]
 
 
 def _sha256(manifest: Manifest) -> str:

@@ -117,8 +117,8 @@ def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
         return HubFolder(HUB + name, repository, revision, folder)
     refs = revisions(repository) if refs is None else refs
     if revision not in refs and (revision or not refs):
-        known = ", ".join(sorted(refs)[:10]) or "none"
-        raise RunError(f"{HUB}{repository} has no revision '{revision}' {where()}; known: {known}.")
+        listed = ", ".join(sorted(refs)[:10]) or "none"
+        raise RunError(f"{HUB}{repository} has no revision '{revision}' {where()}; known: {listed}.")
     return HubFolder(HUB + name, repository, refs.get(revision or "main", ""), folder)
 
 

@@ -61,8 +61,8 @@ class NamePattern:
         self._fields = [(name, int(start or 0), UNITS[unit[:1].upper()]) for name, start, unit in fields]
         names = [name for name, _, _ in self._fields]
         if not names or not set(names) <= FIELDS.keys() or len(set(names)) < len(names):
-            known = ", ".join(f"{{{name}}}" for name in FIELDS)
-            raise RunError(f"The pattern '{text}' has no field, or not one of each; known: {known}.")
+            listed = ", ".join(f"{{{name}}}" for name in FIELDS)
+            raise RunError(f"The pattern '{text}' has no field, or not one of each; known: {listed}.")
         parts = re.split(FIELD.pattern, text)[:: FIELD.groups + 1]
         numbers = [DECIMAL + unit if unit else NUMBER for _, _, unit in fields] + [""]
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))

@@ -36,10 +36,10 @@ def join(index: Path, shards: Sequence[Path], file: Path) -> None:
 
     tensors: dict[str, Any] = {}
     for path, names in _tensors_of(index, shards):
-        own = read_file(path, path.parent)
-        _refuse_lacking(path, names, own)
+        shard_tensors = read_file(path, path.parent)
+        _refuse_lacking(path, names, shard_tensors)
         # cloned, since tensors of a file may share memory
-        tensors |= {name: own[name].clone().contiguous() for name in names}
+        tensors |= {name: shard_tensors[name].clone().contiguous() for name in names}
     save_file(tensors, file)
 
 
@@ -55,6 +55,6 @@ def _shard_of(index: Path) -> Mapping[str, str]:
     return runs.read_json(index, index.parent, ShardIndex, BrokenCheckpoint).weight_map
 
 
-def _refuse_lacking(path: Path, names: Iterable[str], there: Container[str]) -> None:
-    if lacking := [name for name in names if name not in there]:
+def _refuse_lacking(path: Path, names: Iterable[str], present: Container[str]) -> None:
+    if lacking := [name for name in names if name not in present]:
         raise refusal(path, f"lacks {lacking[0]}, which its index promises", BrokenCheckpoint)

@@ -118,10 +118,10 @@ def _frame(ours: Tokenizer, theirs: Any) -> None:
     ours.post_processor = Processors([ours.post_processor, template]) if ours.post_processor else template
 
 
-def _difference(own: Tokenizer, theirs: Any) -> str:
+def _difference(tokenizer: Tokenizer, theirs: Any) -> str:
     """Return a sentence on the first of TEXTS that transformers tokenizes unlike the file; "" if there is none."""
     for text in TEXTS:
-        cuts = own.encode(text, add_special_tokens=False).tokens, _cut(theirs, text)
+        cuts = tokenizer.encode(text, add_special_tokens=False).tokens, _cut(theirs, text)
         if cuts[0] != cuts[1]:
             ours, others = (" ".join(f"'{piece}'" for piece in cut) or "nothing" for cut in cuts)
             return (

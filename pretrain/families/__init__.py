@@ -26,7 +26,7 @@ def presets() -> dict[str, Config]:
 
 def preset(name: str) -> Config:
     """Return the preset of that name. Raises UnknownPreset with the known ones."""
-    known = presets()
-    if name not in known:
-        raise UnknownPreset(unknown("preset", name, known, "Change single settings with --set NAME=VALUE."))
-    return known[name]
+    existing = presets()
+    if name not in existing:
+        raise UnknownPreset(unknown("preset", name, existing, "Change single settings with --set NAME=VALUE."))
+    return existing[name]

@@ -111,11 +111,11 @@ class _Encoder:
         """Return the numbers of a target's spans; count the target and return None if it is left out."""
         if words not in self._known:
             self._known[words] = self._encode_sentence(words)
-        known = self._known[words]
-        if known is None:
+        encoded = self._known[words]
+        if encoded is None:
             self.left_out["too_long"] += 1
             return None
-        sentence, begin = known
+        sentence, begin = encoded
         spans = [(sentence, begin[first], begin[last]) for first, last in _spans(target)]
         if any(start == end for _, start, end in spans):
             self.left_out["no_pieces"] += 1
@@ -142,18 +142,18 @@ def _read_task(folder: Path, encoder: _Encoder, limit: int | None) -> tuple[dict
     """Return the targets of each split, and their types."""
     rows: dict[str, list[Row]] = {split: [] for split in SPLITS}
     types: list[list[str]] = [[] for _ in SPLITS]
-    for (split, own), own_types in zip(rows.items(), types, strict=True):
+    for (split, targets), own_types in zip(rows.items(), types, strict=True):
         for example in read_probing(folder, split)[:limit]:
             for target in example.targets:
                 spans = encoder.encode(example.words, target)
                 if spans is not None:
-                    own.append((spans, target.label))
+                    targets.append((spans, target.label))
                     own_types.append("\t".join(" ".join(example.words[a:b]) for a, b in _spans(target)))
-        if not own:
+        if not targets:
             raise CorpusError(
                 f"{folder} has no target in its {split} split that fits the model; give other data or a higher --limit."
             )
-    if len({len(spans) for own in rows.values() for spans, _ in own}) > 1:
+    if len({len(spans) for targets in rows.values() for spans, _ in targets}) > 1:
         raise CorpusError(f"{folder} has splits with one span and splits with two; a task has either, throughout.")
     return rows, types
 
@@ -161,8 +161,8 @@ def _read_task(folder: Path, encoder: _Encoder, limit: int | None) -> tuple[dict
 def _task(name: str, rows: dict[str, list[Row]], types: list[list[str]], number: np.ndarray) -> ProbingTask:
     labels = tuple(sorted({label for _, label in rows["train"]}))
     index = {label: i for i, label in enumerate(labels)}
-    spans = [number[np.array([spans for spans, _ in own])] for own in rows.values()]
-    true = [np.array([index.get(label, UNSEEN) for _, label in own]) for own in rows.values()]
+    spans = [number[np.array([spans for spans, _ in targets])] for targets in rows.values()]
+    true = [np.array([index.get(label, UNSEEN) for _, label in targets]) for targets in rows.values()]
     train, dev, test = (Targets(*parts) for parts in zip(spans, true, control_labels(types, true[0]), strict=True))
     order = np.lexsort(train.spans.T)  # sorted by the last span
     train = Targets(train.spans[order], train.labels[order], train.control[order])

@@ -49,8 +49,8 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
         spans = np.concatenate([by_sentence[first[i] : first[i + 1]] for i in batch])
         begin = np.repeat(np.arange(len(batch)) * ids.shape[1], first[batch + 1] - first[batch])
         means = _means(states, data.start[spans] + begin, data.end[spans] + begin)
-        for own, mean in zip(features, means, strict=True):
-            own.index_copy_(0, torch.from_numpy(spans), mean)
+        for feature, mean in zip(features, means, strict=True):
+            feature.index_copy_(0, torch.from_numpy(spans), mean)
 
     batches.compute(model, data.sentences, pool)
     return features

@@ -55,7 +55,7 @@ def test_maps_of_one_or_all_heads_hold_stored_weights(tiny_results):
     history = read_averaged(tiny_results, 2, 1)
     caption = charts.describe_head(tiny_results, history, [40, 3], False, 5)
     one = charts.head_map(history, 8, caption, "head")
-    assert np.array_equal(one.plot.data[0].z, history.weights[1]) and one.at == "step8"
+    assert np.array_equal(one.plot.data[0].z, history.weights[1]) and one.suffix == "step8"
     assert "40 reach position 0, 3 the last" in caption.details and "Of 5 steps, 3" in caption.details
     weights, _ = results.read_attention_step(tiny_results, 8)
     every = charts.all_heads(tiny_results, weights, 8, "a treebank", Caption("All heads."))

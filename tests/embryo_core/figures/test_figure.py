@@ -23,7 +23,7 @@ def figure() -> Figure:
     table = pd.DataFrame({"step": [0, 8, 16], "accuracy": [0.5, 1.0, 0.25], "n": [1213, np.nan, 7]})
     plot = go.Figure(go.Scatter(x=table["step"], y=table["accuracy"], name="noun"))
     caption = Caption("Accuracy of nouns.", "Band: 95 % interval.", "n = 7 to 1,213 words.", "Click a point.")
-    return Figure("nouns", "Nouns", plot, table, caption, ("one",), {"one": "EWT, 2,077 sentences"}, at="step-16")
+    return Figure("nouns", "Nouns", plot, table, caption, ("one",), {"one": "EWT, 2,077 sentences"}, suffix="step-16")
 
 
 def test_csv_rows_name_run_and_data_and_have_integer_counts(figure: Figure) -> None:

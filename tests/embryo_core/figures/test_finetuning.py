@@ -155,7 +155,7 @@ def test_published_score_depends_on_the_version_of_squad(table):
 def test_tuning_curve_has_loss_and_score_of_each_seed(own_run: Run):
     """Each update has a tick unless there are many."""
     figure = finetuning.tuning_curve([store(own_run)], Axis(), "cola", 8, "matthews")
-    assert len(figure.plot.data) == 4 and list(figure.plot.data[0].x) == [3, 6] and figure.at == "step8"
+    assert len(figure.plot.data) == 4 and list(figure.plot.data[0].x) == [3, 6] and figure.suffix == "step8"
     assert list(figure.plot.layout.xaxis.tickvals) == [0, 3, 6]
     long = pd.DataFrame({"seed": 1, "update": range(1, 40), "train_loss": 0.5, "dev_score": 0.1})
     assert finetuning.plot_tuning_curve(long, "matthews").layout.xaxis.tickvals is None

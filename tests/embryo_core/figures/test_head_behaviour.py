@@ -86,10 +86,10 @@ def test_caption_names_the_first_head_of_each_layer(unit: StepUnit, at: str):
 def test_figures_have_the_rows_that_they_draw(tiny_results):
     """The grids have a row for each of the four heads, and the curves cover every step."""
     what, layer, head = patterns.strongest(patterns.read_behaviour(tiny_results))
-    chosen = {"what": what, "chosen": (layer, head)}
+    chosen = {"pattern": what, "chosen": (layer, head)}
     cells = charts.at_step([tiny_results], Axis(), step=16, **chosen)
     curves = charts.over_steps([tiny_results], Axis(), change=0.05, **chosen)
-    assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.at == "step16"
+    assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.suffix == "step16"
     assert f"n = {cells.table['n'].max():,}" in cells.caption.data and cells.headline
     assert set(curves.table["step"]) == {0, 8, 16} and f"Layer {layer}, head {head}" in curves.caption.summary
     assert len(charts.presence([tiny_results], Axis(), change=0.05, **chosen).table) == 4
