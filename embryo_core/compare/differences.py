@@ -92,18 +92,8 @@ def _subtract(
     else:
         draws = draw_counts(shares, n) if right is None else draw_cases(right)
         low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
-    last_steps = [min(steps[run] for run in seeds) for seeds in compared]
-    return (
-        *last_steps,
-        float(a),
-        float(b),
-        float(b - a),
-        low,
-        high,
-        int(n[:k].min()),
-        int(n[k:].min()),
-        *map(len, compared),
-    )
+    last = [min(steps[run] for run in seeds) for seeds in compared]
+    return (*last, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, compared))
 
 
 def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:

@@ -52,13 +52,11 @@ def regress(
     from scipy.special import stdtrit  # imported late: it takes as long as the rest of a page
 
     inverse = np.linalg.inv(design.T @ design)
-    coefficients = inverse @ design.T @ values
-    rest = values - design @ coefficients
+    fitted = inverse @ design.T @ values
+    rest = values - design @ fitted
     reach = stdtrit(free, TAIL) * np.sqrt(np.diag(inverse) * (rest @ rest) / free)
     total = float(((values - values.mean()) ** 2).sum())
-    rows = zip(
-        names, coefficients.tolist(), (coefficients - reach).tolist(), (coefficients + reach).tolist(), strict=True
-    )
+    rows = zip(names, fitted.tolist(), (fitted - reach).tolist(), (fitted + reach).tolist(), strict=True)
     return Regression(
         tuple(Coefficient(*row) for row in rows if row[0]),
         1 - float(rest @ rest) / total if total else 0.0,

@@ -112,10 +112,8 @@ def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> li
             raise CorpusError(unknown("data", name, [f"{one}:NAME" for one in with_variants] if colon else sources))
         if colon:
             variants.append(with_variants[base].variant(variant))
-    variant_names = {metric.name for metric in variants}
-    chosen = (
-        metrics.METRICS if names is None else metrics.get_metrics(name for name in names if name not in variant_names)
-    )
+    added = {metric.name for metric in variants}
+    chosen = metrics.METRICS if names is None else metrics.get_metrics(name for name in names if name not in added)
     return [*chosen, *variants]
 
 

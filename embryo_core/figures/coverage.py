@@ -38,10 +38,8 @@ def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> F
 
 def missing_metrics(run: Run, capabilities: frozenset[str]) -> list[str]:
     """Return the names of the metrics that lack a checkpoint with weights."""
-    loadable, written = (
-        {one.step for one in run_files.checkpoints(run) if one.has_weights},
-        results.steps_by_metric(run),
-    )
+    loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
+    written = results.steps_by_metric(run)
     return [one.name for one in METRICS if one.needs <= capabilities and not loadable <= written[one.name]]
 
 

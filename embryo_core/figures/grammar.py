@@ -93,10 +93,7 @@ def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
     step). Rows without an onset come last, sorted by their last value. Raises ResultsError.
     """
     table = accuracy_table(run, pairs)
-    rows = [
-        _shape(run, str(group), rows_of_group)
-        for group, rows_of_group in table[table["group"] != pairs].groupby("group")
-    ]
+    rows = [_shape(run, str(group), scores) for group, scores in table[table["group"] != pairs].groupby("group")]
     shapes = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
     return shapes.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
 

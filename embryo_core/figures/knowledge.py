@@ -209,9 +209,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
     """Return a comparison of the last precision at 1 with its baseline; `without` is the table over unnamed facts."""
-    ends = pd.concat(
-        [table_of[table_of["relation"] == ALL].sort_values("step").tail(1) for table_of in (table, without)]
-    )
+    ends = pd.concat([one[one["relation"] == ALL].sort_values("step").tail(1) for one in (table, without)])
     every, others = ends.iloc[0], ends.iloc[-1]
     step_name = name_step(int(every["step"]), run.step_unit)
     compared = (

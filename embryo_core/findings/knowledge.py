@@ -25,11 +25,9 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
         if name == ALL or curves.classify_curve(curve.values, curve.n) != "never learned"
     }
     relations, never = len(curves_of.keys() - {ALL}), len(curves_of) - len(learned)
+    labels = {relation: "all relations" if relation == ALL else relation for relation in learned}
     return Tested(
-        [
-            compare_with_peak("all relations" if relation == ALL else relation, curve)
-            for relation, curve in learned.items()
-        ],
+        [compare_with_peak(labels[relation], curve) for relation, curve in learned.items()],
         f"{never} of {relations} relations were never learned and are left out." if never else "",
     )
 

@@ -59,12 +59,12 @@ class EncodedTextTask:
         """Return the scores of the model and of the control, and every answer."""
         answers, n = self._answers(outputs), len(self.gold)
         predictor, guesses = control(self.labels, self.train_gold, n)
-        results = {
+        by_name = {
             "model": scores(self.metrics, self.gold, answers),
             predictor: scores(self.metrics, self.gold, guesses),
         }
         return Findings(
-            task_scores=_task_scores(self.name, seed, results, n),
+            task_scores=_task_scores(self.name, seed, by_name, n),
             answers=[
                 TaskAnswer(self.name, seed, i, float(gold), float(answer))
                 for i, (gold, answer) in enumerate(zip(self.gold, answers, strict=True))
@@ -116,10 +116,8 @@ class EncodedQuestions:
             "model": [(answer.f1, answer.exact) for answer in answers],
             "no answer": [self._exact_and_f1("", question)[::-1] for question in self.task.validation],
         }
-        scores = {
-            name: dict(zip(self.task.metrics, np.mean(values, axis=0).tolist())) for name, values in pairs.items()
-        }
-        return Findings(task_scores=_task_scores(self.name, seed, scores, len(answers)), spans=answers)
+        means = {name: dict(zip(self.task.metrics, np.mean(values, axis=0).tolist())) for name, values in pairs.items()}
+        return Findings(task_scores=_task_scores(self.name, seed, means, len(answers)), spans=answers)
 
     def _answers(self, outputs: np.ndarray, seed: int) -> list[SpanAnswer]:
         characters = squad.predicted_spans(self.windows, outputs, self.task.unanswerable)

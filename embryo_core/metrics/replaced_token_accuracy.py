@@ -52,12 +52,11 @@ class ReplacedTokenAccuracy(WordMetric):
             rows = np.repeat(np.arange(len(batch)), pieces[batch])
             columns = np.concatenate([np.arange(data.start[i], data.end[i]) for i in batch])
             drawn = np.concatenate([chances[offsets[i] : offsets[i + 1]] for i in batch])
-            pieces_of_batch = ids[rows, columns]
+            originals = ids[rows, columns]
             ids[rows, columns] = model.tokenizer.mask_id
             attention_mask = np.ones_like(ids)
-            ids[rows, columns] = sample_others(
-                model.mlm_logits(ids, attention_mask, rows, columns), pieces_of_batch, drawn
-            )
+            logits = model.mlm_logits(ids, attention_mask, rows, columns)
+            ids[rows, columns] = sample_others(logits, originals, drawn)
             original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
             replaced[batch] = np.bincount(rows[original], minlength=len(batch)) == 0
 

@@ -159,15 +159,10 @@ def _locate(
 def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, dict[str, float]]:
     """Return each word's surprisal (bits) by counts of the text: by frequency, and the mean after the previous word."""
     counts = WordBigrams(sentences)
-    bits = {
-        word: [counts.bits(sentences[i], start, end) for i, *_, start, end in bits_of_word]
-        for word, bits_of_word in kept.items()
-    }
+    bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in each] for word, each in kept.items()}
     return {
-        "unigrams": {word: round(counts.single_bits(word), 3) for word, bits_of_word in bits.items() if bits_of_word},
-        "bigrams": {
-            word: round(float(np.mean(bits_of_word)), 3) for word, bits_of_word in bits.items() if bits_of_word
-        },
+        "unigrams": {word: round(counts.single_bits(word), 3) for word, each in bits.items() if each},
+        "bigrams": {word: round(float(np.mean(each)), 3) for word, each in bits.items() if each},
     }
 
 

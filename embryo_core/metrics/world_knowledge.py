@@ -120,11 +120,9 @@ def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]
     replies: dict[int, Reply] = {}
 
     def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:
-        questions_of_batch = chosen[batch]
-        logits = predict(
-            ids, np.ones_like(ids), np.arange(len(questions_of_batch)), questions.at[questions_of_batch]
-        )  # [b, V]
-        replies.update(zip(batch.tolist(), _replies(logits, questions.objects[questions_of_batch]), strict=True))
+        numbers = chosen[batch]
+        logits = predict(ids, np.ones_like(ids), np.arange(len(numbers)), questions.at[numbers])  # [b, V]
+        replies.update(zip(batch.tolist(), _replies(logits, questions.objects[numbers]), strict=True))
 
     batches.compute(model, questions.ids, ask_batch, chosen)
     return [replies[i] for i in range(len(chosen))]

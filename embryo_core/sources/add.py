@@ -134,13 +134,11 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
     if len(listed) == len(source):
         series = SourceSeries([])
         for step, place in (match.groups() for match in listed):
-            counts, on_hub = Counts(step=int(step)), place.startswith(HUB)
-            checkpoint = (
-                hub.checkpoint_at(place.removeprefix(HUB), counts)
-                if on_hub
-                else folders.checkpoint_at(Path(place).expanduser(), counts)
-            )
-            series.found.append(checkpoint)
+            counts = Counts(step=int(step))
+            if place.startswith(HUB):
+                series.found.append(hub.checkpoint_at(place.removeprefix(HUB), counts))
+            else:
+                series.found.append(folders.checkpoint_at(Path(place).expanduser(), counts))
         return series
     if len(source) > 1:
         raise RunError("Several sources are given and not each is STEP:PATH; give one folder, one hf: name, or a list.")

@@ -218,9 +218,7 @@ class _Layer:
 
     def trained(self) -> Trained:
         """Return F1 on the test set with the best weights, and the curve."""
-        weights, bias = (
-            torch.stack(parts) for parts in zip(*(regimen.best for regimen in self._regimens), strict=True)
-        )
+        weights, bias = (torch.stack(parts) for parts in zip(*(one.best for one in self._regimens), strict=True))
         return Trained(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
 
 
