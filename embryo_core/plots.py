@@ -58,7 +58,7 @@ class Plots:
     def training(self, quantity: str | None = None) -> Figure:
         """Return a loss or accuracy of the training log, by default the total loss."""
         quantities = list(dict.fromkeys(name for run in self.runs for name in overview.logged_quantities(run)))
-        return self._make(overview.training_curve, quantity=_known("quantity", quantity, quantities))
+        return self._make(overview.training_curve, quantity=_check_choice("quantity", quantity, quantities))
 
     def ngrams(self) -> Figure:
         """Return the divergence of predictions from the unigrams and bigrams of the text."""
@@ -99,7 +99,7 @@ class Plots:
         existing = [
             one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
         ]
-        pattern = _known("pattern", pattern, existing)
+        pattern = _check_choice("pattern", pattern, existing)
         return self._make(head_behaviour.over_steps, pattern=pattern, change=None, chosen=(layer, head))
 
     def probing(self, layer: str | int = "best") -> Figure:
@@ -113,12 +113,12 @@ class Plots:
             for run in self.runs
             for name in results.read_scores(run, f"{probing.METRIC}_f1")["group"].unique()
         ]
-        task = _known("probing task", task, list(dict.fromkeys(existing)))
+        task = _check_choice("probing task", task, list(dict.fromkeys(existing)))
         return self._make(probing_layers.layers, task=task, quantity=quantity)
 
     def geometry(self, measure: str = "rank_me") -> Figure:
         """Return a measure of the geometry of the states, such as "rank_me", layer by layer."""
-        return self._make(geometry.layers, measure=_known("measure", measure, [*geometry.MEASURES]))
+        return self._make(geometry.layers, measure=_check_choice("measure", measure, [*geometry.MEASURES]))
 
     # === Facts, grammar, tasks ===
 
@@ -136,7 +136,7 @@ class Plots:
     def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
         """Return accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
         sets = list(dict.fromkeys(name for run in self.runs for name in grammar.pair_sets(run)))
-        return self._make(grammar.accuracy, pairs=_known("set of pairs", pairs, sets), level=level)
+        return self._make(grammar.accuracy, pairs=_check_choice("set of pairs", pairs, sets), level=level)
 
     def finetuning(self, tasks: Sequence[str] | None = None) -> Figure:
         """Return the scores of fine-tuned checkpoints."""
@@ -153,7 +153,7 @@ class Plots:
     def early_signals(self, measure: str | None = None) -> Figure:
         """Return how early a measure predicts the final ranking of three or more runs."""
         measures = early_signals.common_measures(self.runs)
-        return self._make(early_signals.early_signals, measure=_known("measure", measure, measures))
+        return self._make(early_signals.early_signals, measure=_check_choice("measure", measure, measures))
 
     # === Questions ===
 
@@ -196,7 +196,7 @@ def _subject(answers: "Answers", mask: int) -> asked.Subject:
     return asked.Subject(question.text, mask, answers.masks, continues=question.continues)
 
 
-def _known(kind: str, wanted: str | None, existing: Sequence[str]) -> str:
+def _check_choice(kind: str, wanted: str | None, existing: Sequence[str]) -> str:
     """Return the wanted name, or the first that exists. Raises FigureError, which lists the known names."""
     if not existing:
         raise FigureError(f"There is no {kind} to draw yet.")
@@ -207,4 +207,4 @@ def _known(kind: str, wanted: str | None, existing: Sequence[str]) -> str:
 
 def _subset(kind: str, wanted: Sequence[str] | None, existing: Sequence[str], default: Sequence[str]) -> list[str]:
     """Return the wanted names, each of which must be known, or the default ones."""
-    return [_known(kind, one, existing) for one in wanted] if wanted is not None else [*default]
+    return [_check_choice(kind, one, existing) for one in wanted] if wanted is not None else [*default]

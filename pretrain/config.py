@@ -14,7 +14,7 @@ CHOICES = {  # allowed values of settings that are names
     "tokenizer": ("unigram", "wordpiece", "bpe"),
     "checkpoint_dtype": ("float32", "float16"),
 }
-MOST_SEED = 2**32 - 1  # largest seed that Keras accepts
+MAX_SEED = 2**32 - 1  # largest seed that Keras accepts
 SMOKE: dict[str, Any] = {  # shared by the families' tiny presets: runs of seconds on two cores, with numbers of our own
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -139,7 +139,7 @@ class Config:
         for name in (*nonnegative, "position_initializer_range"):
             value = getattr(self, name)
             checks[f"{name} {value} must be a number from 0 on"] = value is None or 0 <= value < inf
-        checks[f"seed {self.seed} must be between 0 and {MOST_SEED}"] = 0 <= self.seed <= MOST_SEED
+        checks[f"seed {self.seed} must be between 0 and {MAX_SEED}"] = 0 <= self.seed <= MAX_SEED
         for name in ("warmup_steps", "constant_steps"):
             value = getattr(self, name)
             checks[f"{name} {value} must be between 0 and steps {self.steps}"] = value <= self.steps

@@ -10,7 +10,7 @@ from keras import ops
 
 from pretrain.config import Config
 
-LARGEST_SEED = 1_000_000_000  # largest seed of a layer's first draw
+MAX_SEED = 1_000_000_000  # largest seed of a layer's first draw
 SEED_STRIDE = 1_000_003  # difference between the seeds of two replicas
 
 
@@ -70,7 +70,7 @@ class Seeds(keras.random.SeedGenerator):
     """
 
     def __init__(self):
-        super().__init__(seed=random.randint(1, LARGEST_SEED))  # drawn as Keras draws a default seed
+        super().__init__(seed=random.randint(1, MAX_SEED))  # drawn as Keras draws a default seed
 
     def next(self, ordered: bool = True):
         """Return the seed of the next draw: integers [2]."""

@@ -71,7 +71,7 @@ def tensor_of(variable: str, original: Original, source: object) -> Tensor | Non
 # === Vocabularies ===
 
 VOCABULARY_FILES = ("spiece.model", "30k-clean.model", "vocab.txt")
-LONGEST_WORD = 200  # characters; of the original WordPiece (tokenization.py, max_input_chars_per_word)
+MAX_WORD_LENGTH = 200  # characters; of the original WordPiece (tokenization.py, max_input_chars_per_word)
 USER_DEFINED = 0.1  # margin by which SentencePiece scores such a piece below the best of its length
 
 
@@ -105,7 +105,7 @@ def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...
     tokenizer = WordPiece().blank()
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
     unknown = WordPiece.special_tokens[UNK]
-    tokenizer.model = models.WordPiece(pieces, unk_token=unknown, max_input_chars_per_word=LONGEST_WORD)
+    tokenizer.model = models.WordPiece(pieces, unk_token=unknown, max_input_chars_per_word=MAX_WORD_LENGTH)
     return tokenizer, WordPiece.special_tokens
 
 

@@ -139,7 +139,7 @@ def shorten_probing(patch: pytest.MonkeyPatch) -> None:
     from embryo_core.metrics.probing.training import PROTOCOLS
 
     for name, protocol in PROTOCOLS.items():
-        patch.setitem(PROTOCOLS, name, replace(protocol, iterations=20, least_epochs=1))
+        patch.setitem(PROTOCOLS, name, replace(protocol, iterations=20, min_epochs=1))
 
 
 def at(run: Run, step: int) -> Checkpoint:

@@ -34,7 +34,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(series)]
-    faults += files.same_weights(every, series, is_frozen := _zero_rate_between(run))
+    faults += files.same_weights(every, series, is_frozen := _frozen_steps(run))
     measured = []
     meter = TensorMeter(len(series))
     coming, shown = prefetched(series, discard), progress and bool(series)
@@ -103,7 +103,7 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
     return Series(steps, names, sizes, good[0].resolution, norms, apart, sketched)
 
 
-def _zero_rate_between(run: Run) -> Callable[[int, int], bool]:
+def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
     """Return a predicate: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
 
     A Trainer logs the rate of the next update, so the first one is not logged: it is 0 unless the log shows no warm-up.

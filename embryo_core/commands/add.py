@@ -63,9 +63,9 @@ def add_source(options: argparse.Namespace) -> int:
     if added.gone:
         gone = list_steps(added.gone, run.step_unit)
         print(f"Now without weights, because their files are gone or were not added here: {gone}.")
-    if added.left_alone:
-        names = ", ".join(map(printable, added.left_alone[:MAX_LISTED]))
-        print(f"Not added, because their names do not match: {names} ({len(added.left_alone)} in all); see --pattern.")
+    if added.unmatched:
+        names = ", ".join(map(printable, added.unmatched[:MAX_LISTED]))
+        print(f"Not added, because their names do not match: {names} ({len(added.unmatched)} in all); see --pattern.")
     for remark in added.remarks:
         print(remark)
     for note in added.notes:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 RETRY_AFTER = 30  # seconds without another request after a failure
 BUSY = 429  # HTTP status: too many requests
-LONGEST_WAIT = 15 * 60  # seconds
+MAX_WAIT_SECONDS = 15 * 60  # seconds
 MAX_WAITS = 20  # of one request
 Answer = TypeVar("Answer")
 
@@ -165,7 +165,7 @@ def retry_while_busy(question: Callable[[], Answer]) -> Answer:
             return question()
         except HfHubHTTPError as reason:
             wait = _wait(reason)
-            if wait is None or wait > LONGEST_WAIT:
+            if wait is None or wait > MAX_WAIT_SECONDS:
                 raise
             print(f"The Hub is busy and asks to wait {wait:,} s.", file=sys.stderr)
             sleep(wait)

@@ -32,7 +32,7 @@ TITLES: dict[Unit, str] = {
     "flops": "training FLOPs",
     "share": "share of the run",
 }
-FEWEST_TICKS, MOST_TICKS = 3, 10  # number of ticks of a log axis
+MIN_TICKS, MAX_TICKS = 3, 10  # number of ticks of a log axis
 MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # of powers of ten: candidate ticks of a log axis
 LAST = 2000  # rank in a legend after curves, which have 1000
 
@@ -243,9 +243,9 @@ class StepAxis:
         powers = [10.0**power for power in range(floor(log10(lowest)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:
             ticks = [tick for power in powers for times in multiples if lowest <= (tick := times * power) <= high]
-            if len(ticks) >= FEWEST_TICKS:
+            if len(ticks) >= MIN_TICKS:
                 break
-        return ticks[:: -(-len(ticks) // MOST_TICKS)] if ticks else []
+        return ticks[:: -(-len(ticks) // MAX_TICKS)] if ticks else []
 
 
 def _upright(x: float, panel: str) -> dict[str, Any]:

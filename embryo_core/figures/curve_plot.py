@@ -28,7 +28,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     styles = curves.styles(categories(lines))
     panels = in_panels(lines, curves)
     figure, titles_height, height = _grid(styles, curves, panels)
-    across = min(curves.across, len(styles)) if panels else 1
+    across = min(curves.panels_per_row, len(styles)) if panels else 1
     shared = _shared_baseline(lines, curves)
     for i, (category, look) in enumerate(styles.items()):
         place = {"rows": i // across + 1 if panels else 1, "cols": i % across + 1 if panels else 1}
@@ -60,7 +60,7 @@ def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.F
     """Return an empty figure, the height of panel titles, and the height of the figure, both in pixels."""
     if not panels:
         return go.Figure(make_subplots(1, 1)), 0, curves.height
-    across = min(curves.across, len(styles))
+    across = min(curves.panels_per_row, len(styles))
     down = -(-len(styles) // across)
     titles = [style.escape_text(curves.label(name)).replace("\n", "<br>") for name in styles]
     height = 90 + PANEL_HEIGHT * down
@@ -252,6 +252,6 @@ def _finish(
         style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
         figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
         figure.update_annotations(font={"size": style.FONT})
-        figure.update_xaxes(title_text=first.title, row=-(-panels // curves.across), col=1)
-        for number in numbers[-curves.across :]:
+        figure.update_xaxes(title_text=first.title, row=-(-panels // curves.panels_per_row), col=1)
+        for number in numbers[-curves.panels_per_row :]:
             figure.layout[f"xaxis{number}"].showticklabels = True

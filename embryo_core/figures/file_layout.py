@@ -26,7 +26,7 @@ LINE = 14  # pixels between lines of the small print
 MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the page, left out of files
 AXIS = re.compile(r"[xy]axis\d*")
 AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertical axis
-NAMED = 0.3  # share of a file's width that names of rows may take
+MAX_NAME_SHARE = 0.3  # share of a file's width that names of rows may take
 BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Plotly sets the lines of a title that is anchored at its top too close.
 TITLE = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
@@ -90,7 +90,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
     """Break long names of rows into lines; return their width and height in pixels (0 for short names)."""
-    room = max(AXIS_WIDTH, NAMED * width)
+    room = max(AXIS_WIDTH, MAX_NAME_SHARE * width)
     letter = LETTER * (style.FONT - 1) / 14
     letters, rows, most = int((room - 8) / letter), 0, 0
     for name in [name for name in file if name.startswith("yaxis")]:

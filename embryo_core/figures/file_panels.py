@@ -12,8 +12,8 @@ from embryo_core.figures import style
 LETTER = 8.4  # pixels: mean width of a letter in the widest generic font of 14 pixels
 PHONE = 342  # pixels of a figure on a phone, without its margins
 PANEL = 122  # pixels: least width of a panel's plot
-BESIDE, NUMBERS = 80, 48  # pixels for the numbers of a panel's vertical axis, with and without its title
-BELOW, BELOW_SHARED = 70, 16  # pixels below a row, with and without the numbers and the title of each axis
+TITLED_AXIS, PLAIN_AXIS = 80, 48  # pixels for the numbers of a panel's vertical axis, with and without its title
+LABELLED_GAP, SHARED_GAP = 70, 16  # pixels below a row, with and without the numbers and the title of each axis
 LINE = 18  # pixels between lines of a heading
 HEADING = 12  # pixels: font size above a panel
 
@@ -35,14 +35,14 @@ def fit_panels(layout: Layout, width: float, height: float) -> float:
         height = _reflow(layout, axes, width, height)
     for axis in [axis for name, axis in layout.items() if name.startswith("xaxis")]:
         low, high = axis.get("domain", (0, 1))
-        _thin(axis, (high - low) * (width - BESIDE))
+        _thin(axis, (high - low) * (width - TITLED_AXIS))
     return height
 
 
 def on_phone(figure: go.Figure) -> dict[str, Any]:
     """Return the changes that panels.js makes to a figure of panels on a phone, by paths of Plotly.relayout."""
     wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
-    margins = layout["margin"]["t"] + BELOW
+    margins = layout["margin"]["t"] + LABELLED_GAP
     inner = fit_panels(layout, PHONE, layout["height"] - margins)
     headings = [note["text"].count("<br>") for note in layout["annotations"]]
     changes: dict[str, Any] = {"height": inner + margins, "annotations": layout["annotations"]}
@@ -56,7 +56,7 @@ def on_phone(figure: go.Figure) -> dict[str, Any]:
 def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, height: float) -> float:
     """Arrange panels in rows of as many as fit, which keep their height."""
     before = len({tuple(x["domain"]) for x, _ in panels_of})
-    beside = BESIDE if any(y.get("title", {}).get("text") for _, y in panels_of) else NUMBERS
+    beside = TITLED_AXIS if any(y.get("title", {}).get("text") for _, y in panels_of) else PLAIN_AXIS
     across = min(before, max(1, int(width // (PANEL + beside))))
     inner = width - beside  # the numbers of a row's first panel are in the margin
     wide = (width / across - beside) / inner
@@ -68,7 +68,7 @@ def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, he
         heading |= {"font": {"size": HEADING}, "text": _wrapped(heading.get("text", ""), wide * inner, HEADING)}
     title = next((x["title"] for x, _ in reversed(panels_of) if x.get("title", {}).get("text")), {"text": ""})
     above = LINE * max(1 + heading["text"].count("<br>") if heading["text"] else 0 for heading in headings)
-    room = above + (BELOW_SHARED if shared_x else BELOW)
+    room = above + (SHARED_GAP if shared_x else LABELLED_GAP)
     down = -(-len(panels_of) // across)
     total = down * tall + (down - 1) * room
     for i, (x, y) in enumerate(panels_of):

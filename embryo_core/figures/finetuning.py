@@ -55,7 +55,7 @@ def scores(
         runs,
         axis,
         read,
-        replace(CURVES, across=PANELS, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
+        replace(CURVES, panels_per_row=PANELS, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
         "finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(

@@ -141,7 +141,7 @@ CURVES = Curves(
     baseline="chance",
     baseline_name="chance",
     unit="pairs",
-    across=4,
+    panels_per_row=4,
     width=1280,
 )
 

@@ -151,7 +151,7 @@ def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> 
         colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _order(relations)}
         return {name: (colour, "circle") for name, colour in colours.items()}
 
-    panels = replace(CURVES, label=title, styles=styles, across=4, width=1280)
+    panels = replace(CURVES, label=title, styles=styles, panels_per_row=4, width=1280)
     return _precision(runs, axis, lambda run: precision_table(run, unnamed, types=True), panels, unnamed)
 
 

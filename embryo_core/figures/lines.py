@@ -32,7 +32,7 @@ class Curves:
     band: str = "95 % band"
     baseline_name: str = "baseline"
     describe_baseline: Callable[[Any], str] | None = None  # hover text of a row's baseline
-    across: int = 2  # panels in a row
+    panels_per_row: int = 2
     width: int | None = None  # pixels of a figure that always has panels; None: the width of the page
     height: int = 430  # pixels without panels
     from_zero: bool = True  # whether the vertical axis begins at zero

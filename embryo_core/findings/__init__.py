@@ -42,12 +42,12 @@ def _applying(finding: Finding | None, evidence: Evidence, capabilities: frozens
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:
     if set(finding.metrics) <= evidence.metrics:
-        evidence.taken()
+        evidence.take_curves()
         try:
             tested = finding.test(evidence)
         except ResultsError as error:
             tested = Tested([], str(error))
-        comparisons, curves = tuple(tested.comparisons), evidence.taken()
+        comparisons, curves = tuple(tested.comparisons), evidence.take_curves()
         if comparisons:
             statistic = " ".join(filter(None, [_tied(comparisons), tested.statistic]))
             return Judgement(finding, verdict_of(comparisons), comparisons, statistic, curves=curves)

@@ -60,7 +60,7 @@ class Evidence:
         self._read: dict[tuple[str, str, int], Curve] = {}
         self._rows: dict[str, dict[tuple[str, int], pd.DataFrame]] = {}
 
-    def taken(self) -> tuple[Curve, ...]:
+    def take_curves(self) -> tuple[Curve, ...]:
         """Return the curves read since the last call, thinned: those behind a finding's verdict."""
         read, self._read = self._read, {}
         return tuple(curve.thinned() for curve in read.values())

@@ -52,7 +52,7 @@ class Added:
     locations: tuple[str, ...]  # folders and "hf:" repositories of the weights
     kept: tuple[int, ...] = ()  # unchanged steps of an earlier run of that name
     gone: tuple[int, ...] = ()  # steps whose weights are no longer in the source
-    left_alone: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
+    unmatched: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
     troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
     notes: tuple[str, ...] = ()  # sentences on other content of the source
     remarks: tuple[str, ...] = ()  # sentences on how the checkpoints are read
@@ -106,9 +106,9 @@ def add(
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     run = runs.read_run(target)
     locations = tuple(sorted({runs.place_of(checkpoint.pointer) for checkpoint in added}))
-    left_alone, notes = tuple(series.left_alone), tuple(series.notes)
+    unmatched, notes = tuple(series.unmatched), tuple(series.notes)
     remarks = (*describe_run(run), *filter(None, [remark, odd]))
-    return Added(run, written, locations, kept, gone, left_alone, [*troubles, *unread], notes, remarks)
+    return Added(run, written, locations, kept, gone, unmatched, [*troubles, *unread], notes, remarks)
 
 
 # === Finding ===

@@ -14,7 +14,7 @@ from embryo_core.runs import GENERATOR, check_text
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
 from embryo_core.sources.other_formats import other_format
-from embryo_core.sources.patterns import KNOWN, Counts, left_alone, match_names
+from embryo_core.sources.patterns import KNOWN, Counts, match_names, unmatched
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import read_state
@@ -36,7 +36,7 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
     if not matched:
         tried, more = ", ".join(patterns or KNOWN), other_format(_files_of_others(folder))
         raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.{more}")
-    series = SourceSeries([], left_alone=[] if patterns else left_alone(names, matched))
+    series = SourceSeries([], unmatched=[] if patterns else unmatched(names, matched))
     for name, counts in matched.items():
         try:
             series.found.append(checkpoint_at(folder / name, counts))

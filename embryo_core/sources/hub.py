@@ -20,7 +20,7 @@ from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
 from embryo_core.sources.other_formats import other_format
-from embryo_core.sources.patterns import FIELD, Counts, left_alone, match_folders, match_names, match_titles
+from embryo_core.sources.patterns import FIELD, Counts, match_folders, match_names, match_titles, unmatched
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import STATE, read_state
@@ -64,7 +64,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     numbered = {} if "@" in name or top.folder else match_names(refs, patterns)
     if numbered:
         places = {replace(top, name=f"{top.name}@{one}", commit=refs[one]): counts for one, counts in numbered.items()}
-        rest = () if patterns else left_alone(refs, numbered)
+        rest = () if patterns else unmatched(refs, numbered)
         return _with_main(_series(places, rest), top)
     if not top.commit:
         raise _not_found(name, "revision", "")
@@ -72,7 +72,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     folders = _folders(_below(all_files, top.folder))
     if below := match_folders(folders, patterns):
         places = {replace(top, name=f"{top.name}/{one}", folder=f"{top.folder}{one}/"): c for one, c in below.items()}
-        return _with_main(_series(places, () if patterns else left_alone(folders, below), all_files), top)
+        return _with_main(_series(places, () if patterns else unmatched(folders, below), all_files), top)
     if places := _commits(top, patterns):
         return _with_main(_series(places), top)
     raise _not_found(name, "revision, folder or commit", other_format(all_files))
@@ -155,7 +155,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files
 
     Raises RunError or MissingWeights if the Hub does not answer, which must not leave gaps in a series.
     """
-    series = SourceSeries([], left_alone=[*rest])
+    series = SourceSeries([], unmatched=[*rest])
 
     def look(one: tuple[HubFolder, Counts]) -> SourceCheckpoint | str:
         place, counts = one

@@ -118,6 +118,6 @@ def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
     return {title: Counts(step=int(one[1]) * (1000 if one[2] else 1)) for title, one in matches.items() if one}
 
 
-def left_alone(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
+def unmatched(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
     """Return unmatched names that end in a number, such as those of another phase of training."""
     return [name for name in names if name not in matched and NUMBERED.fullmatch(name)]

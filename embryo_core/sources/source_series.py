@@ -13,9 +13,9 @@ from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, StepUnit
 from embryo_core.words import name_step
 
-FEWEST_POWERS = 3  # powers of two from which a grid of doublings counts as planned
-TRIED = 16  # number of tried distances, the most frequent ones
-COVERED = 2 / 3  # share of an even grid that must be present for the others to count as missing
+MIN_POWERS = 3  # powers of two from which a grid of doublings counts as planned
+MAX_DISTANCES = 16  # number of tried distances, the most frequent ones
+MIN_COVERAGE = 2 / 3  # share of an even grid that must be present for the others to count as missing
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SourceSeries:
 
     found: list[SourceCheckpoint]  # in any order
     incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
-    left_alone: list[str] = field(default_factory=list)  # names with a number that no pattern matched
+    unmatched: list[str] = field(default_factory=list)  # names with a number that no pattern matched
     notes: list[str] = field(default_factory=list)  # sentences on other omissions
 
 
@@ -93,12 +93,12 @@ def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
     """
     available = sorted(steps)
     grids = [_grid([step for step in available if step % every == 0], every)] if every else []
-    times = Counter(later - earlier for earlier, later in pairwise(available)).most_common(TRIED)
+    times = Counter(later - earlier for earlier, later in pairwise(available)).most_common(MAX_DISTANCES)
     grids += [_grid(available, distance) for distance, count in times if count > 1]
     even = max(grids, key=len, default=range(0))
     distance = even.step if even else None
     low = [step for step in available if step > 0 and (distance is None or step < distance)]
-    powers = len(low) >= FEWEST_POWERS and all(step & (step - 1) == 0 for step in low)
+    powers = len(low) >= MIN_POWERS and all(step & (step - 1) == 0 for step in low)
     doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()
     return tuple(sorted({*available, *even, *doublings}))
 
@@ -109,4 +109,4 @@ def _grid(steps: Sequence[int], distance: int) -> range:
         return range(0)
     on_it = [step for step in steps if step % distance == steps[-1] % distance]
     grid = range(on_it[0], on_it[-1] + 1, distance)
-    return grid if len(on_it) >= COVERED * len(grid) else range(0)
+    return grid if len(on_it) >= MIN_COVERAGE * len(grid) else range(0)

@@ -36,9 +36,9 @@ class Protocol:
     """The settings of a training; F1 in development is evaluated `evaluations` times, evenly spaced."""
 
     batch: int  # targets
-    iterations: int  # batches, limited to the range from `least_epochs` to `most_epochs`
-    least_epochs: int
-    most_epochs: int | None  # more repetitions of a small training set have no effect
+    iterations: int  # batches, limited to the range from `min_epochs` to `max_epochs`
+    min_epochs: int
+    max_epochs: int | None  # more repetitions of a small training set have no effect
     evaluations: int
     learning_rate: float  # at the beginning
     plateau: Plateau | None  # None: the learning rate falls linearly to 0 at the end
@@ -48,16 +48,16 @@ class Protocol:
     def length(self, targets: int) -> int:
         """Return the number of iterations for this number of training targets, a multiple of `evaluations`."""
         epoch = -(-targets // self.batch)
-        most = self.iterations if self.most_epochs is None else min(self.iterations, self.most_epochs * epoch)
-        return self.evaluations * -(-max(most, self.least_epochs * epoch) // self.evaluations)
+        most = self.iterations if self.max_epochs is None else min(self.iterations, self.max_epochs * epoch)
+        return self.evaluations * -(-max(most, self.min_epochs * epoch) // self.evaluations)
 
 
 PROTOCOLS = {
     "fast": Protocol(
         batch=1024,
         iterations=1000,
-        least_epochs=5,
-        most_epochs=200,
+        min_epochs=5,
+        max_epochs=200,
         evaluations=10,
         learning_rate=0.03,
         plateau=None,
@@ -67,8 +67,8 @@ PROTOCOLS = {
     "paper": Protocol(  # https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing
         batch=1024,
         iterations=30_000,
-        least_epochs=0,
-        most_epochs=None,
+        min_epochs=0,
+        max_epochs=None,
         evaluations=30,
         learning_rate=1e-4,
         plateau=Plateau(halve=5, stop=20),

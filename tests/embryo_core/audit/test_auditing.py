@@ -352,7 +352,7 @@ def test_zero_rates_explain_equal_steps(monkeypatch, rates, added, own_run):
     monkeypatch.setattr(runs, "read_log", lambda _: [*rows, {"split": "heldout", "step": 9}])
     if added:
         runs.allow(own_run.path, {"/elsewhere"})
-    still = auditing._zero_rate_between(own_run)
+    still = auditing._frozen_steps(own_run)
     for one in range(4):
         for other in range(one + 1, 5):
             seen = rates[max(one - 1, 0) : other - 1] if added else rates[one:other]

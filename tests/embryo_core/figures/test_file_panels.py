@@ -81,7 +81,7 @@ def test_tick_labels_that_would_touch_are_left_out() -> None:
 def test_phone_has_two_panels_in_a_row():
     """The figure grows with its rows; of five panels, the lowest of each column has numbers."""
     rows = pd.DataFrame({"by": list("abcde") * 2, "step": [0] * 5 + [10] * 5, "value": 0.5, "n": 9})
-    curves = Curves(by="by", y_title="", across=4, width=1280)
+    curves = Curves(by="by", y_title="", panels_per_row=4, width=1280)
     line = Line("a run", StepAxis("linear", step_unit=StepUnit.UPDATES), curves.rows(rows), rows)
     figure = plot_curves([line], curves)
     page = figure.layout.height

@@ -27,7 +27,7 @@ def test_gains_flatten_if_learned_in_the_first_quarter(run, monkeypatch, at: int
     assert tested.comparisons[0].value == pytest.approx(0.25 - at / 128)
     before = STEPS[STEPS.index(at) - 1]  # the score may have been reached just after it
     assert tested.comparisons[0].high == pytest.approx(0.25 - before / 128)
-    (curve,) = found.taken()  # drawn beside the verdict
+    (curve,) = found.take_curves()  # drawn beside the verdict
     assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]
 
 
@@ -42,7 +42,7 @@ def test_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
     (comparison,) = downstream.gains_flatten(found).comparisons
     assert (comparison.value, comparison.n) == (0.25 - 16 / 128, 400)
     assert (comparison.low, comparison.high) == (0.25 - 64 / 128, 0.25)
-    (curve,) = found.taken()
+    (curve,) = found.take_curves()
     assert curve.values.tolist() == pytest.approx([0.6, 0.75]) and curve.n.tolist() == [400, 400]
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([model, same.assign(value=0.8)]))
     assert downstream.gains_flatten(found).statistic == "Not above one answer for all at the end: rte."

@@ -92,5 +92,5 @@ def test_taken_curves_are_unique_and_cleared(tiny_results: Run):
     """A curve that was read twice is taken once, and a second call takes nothing."""
     evidence = Evidence(tiny_results)
     curve, _ = (evidence.curve("mask_prediction", "noun") for _ in range(2))
-    (taken,) = evidence.taken()
-    assert taken.values.tolist() == curve.values.tolist() and evidence.taken() == ()
+    (taken,) = evidence.take_curves()
+    assert taken.values.tolist() == curve.values.tolist() and evidence.take_curves() == ()

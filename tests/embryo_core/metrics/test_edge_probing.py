@@ -72,7 +72,7 @@ def test_memory_is_given_in_mebibytes(trained):
 
 def test_majority_label_is_that_of_training(trained, tmp_path, monkeypatch):
     """The score is this label's share of the test targets, though another label is more frequent there."""
-    monkeypatch.setitem(training.PROTOCOLS, "fast", replace(training.PROTOCOLS["fast"], iterations=1, least_epochs=1))
+    monkeypatch.setitem(training.PROTOCOLS, "fast", replace(training.PROTOCOLS["fast"], iterations=1, min_epochs=1))
     text = "The dog saw the river"
     labels = {"train": "AABA", "dev": "AB", "test": "BBAB"}
     splits = {split: [(text, [(label, (i, i + 1)) for i, label in enumerate(own)])] for split, own in labels.items()}

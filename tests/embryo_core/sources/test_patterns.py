@@ -3,7 +3,7 @@
 import pytest
 
 from embryo_core.errors import RunError
-from embryo_core.sources.patterns import Counts, NamePattern, left_alone, match_names
+from embryo_core.sources.patterns import Counts, NamePattern, match_names, unmatched
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_known_pattern_with_most_matches_is_used():
 def test_unmatched_names_with_numbers_are_listed():
     """Such names may belong to another phase; names without a number, of digits only, or with a suffix are left out."""
     names = ["step5", "step10", "ext5", "decay2k", "main", "step5-final", "2024", "1.5T"]
-    assert left_alone(names, match_names(names, [])) == ["ext5", "decay2k", "1.5T"]
+    assert unmatched(names, match_names(names, [])) == ["ext5", "decay2k", "1.5T"]
 
 
 def test_first_matching_user_pattern_is_used():

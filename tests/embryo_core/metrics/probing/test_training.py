@@ -204,7 +204,7 @@ def test_f1_equals_scikit_learns(probing, layer):
     reference = LogisticRegression(max_iter=2000).fit((train_x - mean) / deviation, task.train.labels)
     expected = reference.score((test_x - mean) / deviation, task.test.labels)
     assert len(task.train.labels) > 1000
-    (probe,) = train_probes(features[layer : layer + 1], task, replace(FAST, most_epochs=None))
+    (probe,) = train_probes(features[layer : layer + 1], task, replace(FAST, max_epochs=None))
     assert probe.f1[0] == pytest.approx(expected, abs=0.01)
 
 
@@ -234,7 +234,7 @@ def test_each_step_receives_the_share_of_iterations_left(monkeypatch: pytest.Mon
     """The share falls linearly from 1 at the first of 20 batches to 1/20 at the last, for both probes of the layer."""
     remaining = []
     monkeypatch.setattr(Regimen, "step", lambda self, gradients, left: remaining.append(left))
-    train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, least_epochs=1))
+    train_probes(*random_task(200, 2, 4), replace(FAST, iterations=20, min_epochs=1))
     assert remaining == pytest.approx([batches / 20 for batches in range(20, 0, -1) for _ in range(2)])
 
 
@@ -252,14 +252,14 @@ def test_curve_point_has_mean_loss_since_the_previous_one(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Probes, "loss", noted)
     features, task = random_task(400, 3, 4)
-    (probe,) = train_probes(features, task, replace(FAST, batch=64, iterations=20, least_epochs=1, evaluations=5))
+    (probe,) = train_probes(features, task, replace(FAST, batch=64, iterations=20, min_epochs=1, evaluations=5))
     assert len(losses) == 20 and len(probe.curve) == 5
     for i, point in enumerate(probe.curve):
         assert point.train_loss == pytest.approx(np.mean(losses[4 * i : 4 * i + 4], axis=0))
 
 
 @pytest.mark.parametrize(
-    "protocol", [replace(FAST, iterations=200, least_epochs=1), replace(PAPER, iterations=60, batch=100)]
+    "protocol", [replace(FAST, iterations=200, min_epochs=1), replace(PAPER, iterations=60, batch=100)]
 )
 def test_best_development_weights_are_tested(protocol):
     """Here the development set is tested, so test F1 is the maximum of the curve, which need not be its last point."""
@@ -304,7 +304,7 @@ def test_swapping_task_and_control_swaps_results():
     features, task = random_task(400, 4, 8)
     splits = {name: getattr(task, name) for name in ("train", "dev", "test")}
     exchanged = {name: Targets(own.spans, own.control, own.labels) for name, own in splits.items()}
-    short = replace(FAST, iterations=100, least_epochs=1)
+    short = replace(FAST, iterations=100, min_epochs=1)
     (one,), (other,) = (train_probes(features, each, short) for each in (task, replace(task, **exchanged)))
     assert other.f1 == pytest.approx(one.f1[::-1], abs=0.02) and one.f1[0] > one.f1[1] + 0.2
     assert other.curve[-1].dev_f1 == pytest.approx(one.curve[-1].dev_f1[::-1], abs=0.02)
@@ -313,14 +313,14 @@ def test_swapping_task_and_control_swaps_results():
 def test_layers_train_together_as_they_do_alone(probing):
     """F1 and every point of the curve are equal bit for bit, so layers can be divided among any number of cores."""
     features, task = probing
-    short = replace(FAST, iterations=100, least_epochs=1)
+    short = replace(FAST, iterations=100, min_epochs=1)
     together = train_probes(features, task, short)
     assert together == [train_probes(features[layer : layer + 1], task, short)[0] for layer in range(3)]
 
 
 def test_number_of_cores_changes_no_result(probing, monkeypatch: pytest.MonkeyPatch):
     """Results come by task and layer, in order; they are equal on one core and on five, and in a second run."""
-    monkeypatch.setitem(PROTOCOLS, "fast", replace(FAST, iterations=50, least_epochs=1))
+    monkeypatch.setitem(PROTOCOLS, "fast", replace(FAST, iterations=50, min_epochs=1))
     features, task = probing
     swapped = replace(task.train, labels=task.train.control)
     tasks = [task, ProbingTask("other", task.labels, swapped, task.dev, task.test)]
