@@ -74,7 +74,7 @@ def seed(run: Run) -> Run:
 
 def test_words_have_an_age_or_a_reason(run):
     """Words are sorted by age, with their counts, whatever the case, and the surprisal by these counts."""
-    table = words.age_table(run).set_index("word")
+    table = word_tables.age_table(run).set_index("word")
     expected = find_ages(STEPS, [occurrences(name).astype(float) for name in NAMES], [TOP] * len(NAMES))
     assert table["age"].reindex(NAMES).to_numpy() == pytest.approx(expected.step, nan_ok=True)
     assert table["earliest"].reindex(NAMES).to_numpy() == pytest.approx(expected.earliest, nan_ok=True)
@@ -127,7 +127,7 @@ def test_curve_of_a_word_has_its_mean_and_interval(run, other):
 
 def test_acquired_words_are_counted_by_step(run):
     """The share is of all words that were measured, with an age or without."""
-    table, ages = words.acquired_table(run), words.age_table(run)
+    table, ages = word_tables.acquired_table(run), word_tables.age_table(run)
     whole = table[table["group"] == "all"].set_index("step")
     assert set(whole["n"]) == {10}
     for step in STEPS:
@@ -138,8 +138,8 @@ def test_acquired_words_are_counted_by_step(run):
 
 def test_listed_ages_have_two_digits(run):
     """Rounding moves an age by less than 5 % and half a step."""
-    table = words.age_table(run)
-    every = words.listed(table)
+    table = word_tables.age_table(run)
+    every = word_tables.list_words(table)
     assert len(every) == 11
     for name in ("age", "earliest", "latest"):
         exact = table[name].where(np.isfinite(table[name]))
@@ -172,7 +172,7 @@ def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
 
 def test_correlations_with_children_are_spearmans(run):
     """Categories have a correlation only with at least four words."""
-    table = words.age_table(run).dropna(subset=["age", "children"])
+    table = word_tables.age_table(run).dropna(subset=["age", "children"])
     found = word_ages.children_table(run).set_index("group")
     assert found["rho"]["all"] == pytest.approx(spearmanr(table["age"], table["children"]).statistic)
     assert found["n"].to_dict() == {"all": 7, "function words": 3, "nouns": 3, "predicates": 1}
@@ -182,7 +182,7 @@ def test_correlations_with_children_are_spearmans(run):
 
 def test_predictors_are_coefficients_of_log_ages(run):
     """Numbers are standardized, function words are the reference category, and words without a count are left out."""
-    table = words.age_table(run).dropna(subset=["age", "count"])
+    table = word_tables.age_table(run).dropna(subset=["age", "count"])
     numbers = [np.log10(table["count"]), table["pieces"], table["concreteness"]]
     design = [np.ones(len(table)), *((own - own.mean()) / own.std(ddof=0) for own in numbers)]
     design += [(table["category"] == name).astype(float) for name in ("nouns", "predicates")]
