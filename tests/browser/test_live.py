@@ -1,4 +1,4 @@
-"""Live questions of a static site: in Chromium, from a server of files, the dashboard's answers and no other."""
+"""Tests of live questions on a static site in Chromium, whose answers equal those of the dashboard."""
 
 import shutil
 import threading
@@ -26,7 +26,7 @@ SIZES |= {"initializer_range": 0.4, "max_position_embeddings": 40, "hidden_size"
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    """A server of files that prints nothing."""
+    """Serve files without printing a log."""
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
@@ -34,7 +34,7 @@ class Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def npm(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Skip where the packages of npm are neither cached nor to be had."""
+    """Skip the test if the npm packages are neither cached nor can be downloaded."""
     try:
         packages.add_packages(packages.LIVE, tmp_path_factory.mktemp("packages"))
     except SiteError as reason:
@@ -43,7 +43,7 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def served(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]]:
-    """served(folder) -> a page whose errors and requests to other hosts fail the test, at the Query page of a site."""
+    """Yield served(state), which opens a site's Query page; errors and requests to other hosts fail the test."""
     context, faults = chromium.new_context(**WINDOW), []
     handler = partial(Quiet, directory=str(tmp_path / "site"))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -65,7 +65,7 @@ def served(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]
 
 
 def write(run: Run, folder: Path, results: Run, monkeypatch: pytest.MonkeyPatch, count: int = 3) -> None:
-    """Write the Query page of a run's site, with live questions."""
+    """Write the Query page of a run's site with live questions to `count` checkpoints."""
     if not run.results.exists():
         shutil.copytree(results.results, run.results)
     monkeypatch.setattr(site, "PAGES", {"query": site.PAGES["query"]})
@@ -81,7 +81,7 @@ def store(run: Run, step: int, *models: torch.nn.Module) -> None:
 
 
 def make_run(family: str, own_run: Run, folder: Path) -> Run:
-    """Return a run of a family whose steps have weights of their own; BERT's are float16."""
+    """Return a run of a family with different weights at each step; those of BERT are float16."""
     if family == "gpt2":
         return decoders.add_series(folder / "added", family, (0, 8, 16))
     for step in (0, 8, 16) if family != "albert" else ():
@@ -98,7 +98,7 @@ def make_run(family: str, own_run: Run, folder: Path) -> Run:
 
 
 def put(page: Page, text: str, word: str = "") -> str:
-    """Ask a text, and return what the page says of it."""
+    """Ask a text, and return the status line of the page."""
     page.wait_for_function("() => page.live?.model?.about")
     page.locator("#live input[name=text]").fill(text)
     page.locator("#live input[name=track]").fill(word)
@@ -113,10 +113,10 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("bert", "elect
 
 
 @pytest.mark.parametrize("family", ["albert", "gpt2", *OTHERS])
-def test_answers_are_those_of_the_dashboard(
+def test_site_answers_match_dashboard(
     family: str, own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ids, words and ranks are equal, probabilities to 1e-5: of the best, a tracked word, and each layer."""
+    """IDs, words and ranks are equal, probabilities agree to 1e-5: of best answers, a tracked word and each layer."""
     run = make_run(family, own_run, tmp_path)
     write(run, tmp_path / "site", tiny_results, monkeypatch)
     page = served()
@@ -153,7 +153,7 @@ def test_answers_are_those_of_the_dashboard(
 
 
 def check_together(page: Page, run: Run, text: str) -> None:
-    """Compare the joint answers to three masks: the best of each step, and those that are followed at all steps."""
+    """Check the joint answers to three masks: the best of each step, and those that are followed over all steps."""
     put(page, text)
     asked = ask(run, text)
     for i, step in enumerate(asked.steps):
@@ -178,7 +178,7 @@ def check_together(page: Page, run: Run, text: str) -> None:
 
 
 def check_continuation(page: Page, asked: Answers) -> None:
-    """Compare the greedy continuation of the last step with that of the dashboard."""
+    """Check that the greedy continuation at the last step is that of the dashboard."""
     page.locator("#live summary", has_text="Continuation").click()
     (known,) = asked.best(asked.steps[-1], TOGETHER)
     expect(page.locator("#live details p").first).to_contain_text(known.token.removeprefix("##"))
@@ -187,7 +187,7 @@ def check_continuation(page: Page, asked: Answers) -> None:
 
 
 def check_lens(page: Page, run: Run, text: str, step: int) -> None:
-    """Compare the table of layers with the best answers of the lens; the last layer is first."""
+    """Check that the table of layers, from the last one, has the best answers of the dashboard's lens."""
     page.locator("#live summary", has_text="Layer by layer").click()
     rows = page.locator("#live details tbody tr")
     expect(rows.first).to_be_visible()
@@ -201,12 +201,12 @@ def check_lens(page: Page, run: Run, text: str, step: int) -> None:
         )
 
 
-def test_what_cannot_be_asked_is_one_sentence(
+def test_invalid_questions_get_one_message(
     own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts without or with many masks, too long ones, words outside the vocabulary; then a text that is answered.
+    """The texts have no mask, too many, too many pieces, or a word that cannot be tracked; then one is answered.
 
-    Opened from the disk, the page names the command that serves it, and asks for nothing.
+    Opened from the disk, the page names the command that serves it, and hides the form.
     """
     write(own_run, tmp_path / "site", tiny_results, monkeypatch, 2)
     page = served("text=A+[MASK]+.&step=8")

@@ -1,4 +1,4 @@
-"""The app below a path of another server, as JupyterHub and code-server show it: every request stays below the path."""
+"""Tests of the app below a path of another server, as with JupyterHub: every request stays below the path."""
 
 import socket
 import sys
@@ -17,7 +17,7 @@ PREFIX = "/user/jane/proxy/app"
 
 @contextmanager
 def stripping(port: int) -> Iterator[str]:
-    """Start a proxy of a server on this machine that removes the prefix of each path; yield its address."""
+    """Start a proxy that removes the prefix of each path before the server on this port gets it; yield its address."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> None:
@@ -31,7 +31,7 @@ def stripping(port: int) -> Iterator[str]:
 
 
 def _forward(client: socket.socket, port: int) -> None:
-    """Pass on one request, and whatever follows in both directions."""
+    """Forward one request, and all later data in both directions."""
     head = b""
     while b"\r\n\r\n" not in head and (more := client.recv(65536)):
         head += more
@@ -40,7 +40,7 @@ def _forward(client: socket.socket, port: int) -> None:
         return client.close()
     rest = rest.removeprefix(PREFIX.encode())
     if b"Upgrade: websocket" not in rest:
-        rest = rest.replace(b"Connection: keep-alive", b"Connection: close")  # a request for each connection
+        rest = rest.replace(b"Connection: keep-alive", b"Connection: close")  # one request per connection
     try:
         server = socket.create_connection(("127.0.0.1", port))
     except OSError:
@@ -59,7 +59,7 @@ def _pipe(source: socket.socket, target: socket.socket) -> None:
 
 @contextmanager
 def keeping(run: Run) -> Iterator[str]:
-    """Start the app with the prefix as its own; yield its address."""
+    """Start the app with the prefix as the path of its base URL; yield its address."""
     port, root = free_port(), run.path.parents[1]
     command = [sys.executable, "-m", "embryo_core", "app", "--port", str(port)]
     hosts = {"STREAMLIT_SERVER_ALLOWED_HOSTS": "127.0.0.1 hub.example", "STREAMLIT_SERVER_BASE_URL_PATH": PREFIX}
@@ -68,7 +68,7 @@ def keeping(run: Run) -> Iterator[str]:
 
 
 def visit_pages(visitor: Visitor, run: Run) -> None:
-    """Open a page, follow links to others, go back, and open a link that was copied."""
+    """Open a page, follow links to others, go back, and open a copied link."""
     visitor.open("", run=run.name, step="8")
     visitor.follow("Tokens")
     visitor.follow("Attention")
@@ -81,14 +81,14 @@ def visit_pages(visitor: Visitor, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_prefix_that_the_server_knows(tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
-    """As behind jupyter-server-proxy's `proxy/absolute`; the name of the host is one that is allowed."""
+def test_pages_open_below_prefix_known_to_server(tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
+    """This is the setting of jupyter-server-proxy's `proxy/absolute`; a WebSocket under an allowed host name opens."""
     with keeping(tiny_results) as address:
         visit_pages(visit(address), tiny_results)
         assert answer(address, f"{PREFIX}/_stcore/stream", "hub.example", SOCKET) == b"101"
 
 
-def test_a_prefix_that_the_proxy_removes(app: str, tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
-    """As behind `proxy/PORT`, where the server cannot know the path."""
+def test_pages_open_below_prefix_removed_by_proxy(app: str, tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
+    """This is the setting of jupyter-server-proxy's `proxy/PORT`, in which the server cannot know the path."""
     with stripping(int(app.rpartition(":")[2])) as address:
         visit_pages(visit(address), tiny_results)
