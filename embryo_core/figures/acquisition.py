@@ -50,8 +50,9 @@ def acquisition(
 ) -> Figure:
     """Return the figure of when each run acquires each category, by a rule; seeds of a design are averaged.
 
-    `name` is that of the files, by default the first run's with the metric; `label` returns the name of a category, and
-    `unit` is what n counts. Raises FigureError if no category is above 0, or above chance, at the last step.
+    `name` is the prefix of its files' names, by default the first run and the metric; `label` returns the displayed
+    name of a category, and `unit` says what n counts. Raises FigureError if no category is above 0, or above chance, at
+    the last step.
     """
     shown = [run for run in runs if axis.supports(run)]
     seeds, single = designs(shown), compare.acquisitions(shown, metric, groups, rule)
@@ -77,7 +78,7 @@ def acquisition(
 
 
 def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> pd.Series:
-    """Return the step evaluated before the earliest of each onset, at which its bar begins."""
+    """Return the last step evaluated before each `earliest` step (or the first one), at which a bar begins."""
     before = table["earliest"].copy()
     for line, rows in table.dropna(subset="earliest").groupby("run"):
         steps = np.unique(results.read_scores(runs[line], measured_as(runs[line], metric))["step"])
@@ -86,7 +87,10 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
 
 
 def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
-    """Return `compare.agreements` of designs with each other and with the paper, and of seeds of one design."""
+    """Return the rank agreement of designs with each other and with the paper, and of the seeds of each design.
+
+    Columns are those of `compare.agreements`.
+    """
     shown = [run for run in runs if axis.supports(run)]
     names = {line: [run.name for run in runs_of_line] for line, runs_of_line in designs(shown).items()}
     single = compare.acquisitions(shown, metric, groups, rule)
@@ -96,7 +100,11 @@ def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str
 
 
 def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> str:
-    """Return the part of the caption on seeds, for designs with these numbers of seeds; "" for one run."""
+    """Return the part of the caption on seeds; "" for a single run.
+
+    `seeds` has the number of seeds of each design and `names` the names of its runs; `single` has the
+    `compare.acquisitions` of each run.
+    """
     if [*seeds.values()] == [1]:
         return ""
     parts = [SEEDS] if max(seeds.values()) > 1 else []
@@ -134,7 +142,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
 
 
 def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
-    """Return the first and last step at which a metric was evaluated; those of the table if it was not for this run."""
+    """Return the first and last step at which a run was evaluated by a metric, or else those of the table's onsets."""
     evaluated = results.read_scores(run, measured_as(run, metric))["step"]
     if len(evaluated):
         return int(evaluated.min()), int(evaluated.max())
@@ -143,10 +151,10 @@ def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
 
 
 def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
-    """Return the plot of onsets by design; `lines` has the axis of each run, in the order of the legend.
+    """Return the plot of onsets by design; `lines` has the axis of each design, in the order of the legend.
 
-    Rows are in the order of the first run. For a single run they have their places, and rows that share a place a grey
-    background.
+    Rows are in the order of the first design. If there is only one, labels of rows begin with their places, and rows
+    that share a place have a grey background. The axis covers `steps`.
     """
     with_onset, figure = table.dropna(subset="onset"), go.Figure()
     of_runs = {line: with_onset[with_onset["run"] == line] for line in lines}
@@ -175,7 +183,7 @@ def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: 
 def _set_ends(
     figure: go.Figure, of_runs: Mapping[str, pd.DataFrame], lines: Mapping[str, StepAxis], steps: Sequence[int]
 ) -> None:
-    """Set the axis from the first of the steps to the last, or to a later end of an interval."""
+    """Set the axis to run from the first of `steps` to the last, or to a later end of an interval."""
     first = next(iter(lines.values()))
     counts = first.counts([min(steps), max(steps)])
     for line, rows in of_runs.items():
@@ -191,7 +199,10 @@ def _set_ends(
 def _add_intervals(
     figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, runs: int
 ) -> None:
-    """Add the categories of the i-th run: an interval and a mark each, in the category's colour, or else the run's."""
+    """Add an interval and a mark for each category of the i-th of several `runs`.
+
+    Their colour is the category's, or the run's if the category has none.
+    """
     if rows.empty:
         return
     name = style.escape_text(rows["run"].iloc[0])

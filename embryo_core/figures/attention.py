@@ -20,7 +20,7 @@ from embryo_core.words import step_unit_name
 
 METRIC = "attention"
 NEEDS = frozenset({"attentions"})
-POSITIONS = {  # label and formula of each name in `scores.POSITIONS`
+POSITIONS = {  # label and formula of each of `scores.POSITIONS`
     "same": ("same position", "A[i, i], over i ≥ 0"),
     "previous": ("previous position", "A[i, i−1], over i ≥ 1"),
     "next": ("next position", "A[i, i+1], over i ≤ L−2"),
@@ -29,12 +29,12 @@ POSITIONS = {  # label and formula of each name in `scores.POSITIONS`
 
 
 def normalised_note(run: Run) -> str:
-    """Return the note on the data of a run's averaged maps with normalised rows."""
+    """Return the note on the data of a run's averaged maps, whose rows are normalised."""
     return f"{data_note(run, METRIC)}{normalised_suffix(True)}".lstrip(", ")
 
 
 def normalised_suffix(normalised: bool) -> str:
-    """Return the suffix of a title or a note for maps with `normalised` rows; else ""."""
+    """Return the end of a title or a note on maps whose rows are `normalised`; "" if they are not."""
     return ", each row divided by its sum" if normalised else ""
 
 
@@ -78,7 +78,7 @@ def position_rows(weights: pd.DataFrame) -> pd.DataFrame:
 
 
 def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Figure:
-    """Return one head's map at one of its steps, on the colour scale of all its steps."""
+    """Return the figure of one head's map at a step; the colour scale is the same at all steps of its history."""
     weights = history.weights[history.steps.tolist().index(step)]
     plot = go.Figure(go.Heatmap(z=weights, zmin=0, zmax=map_style.end_of(history), colorscale="Viridis"))
     style.finish(plot, "from", height=520, legend=False)
@@ -94,7 +94,7 @@ def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Fi
 
 
 def head_maps(run: Run, history: HeadHistory) -> Figure:
-    """Return one head's averaged maps with a slider over the steps; the table has all of them."""
+    """Return the figure of one head's averaged maps with a slider over the steps; its table has all maps."""
     steps = history.steps.tolist()
     caption = describe_head(run, history, (), normalised=False, evaluated=len(steps))
     name = f"{run.name}-attention-layer{history.layer}-head{history.head}"
@@ -110,7 +110,7 @@ def head_maps(run: Run, history: HeadHistory) -> Figure:
 
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
-    """Return one head's map at one of its steps as `weights_table`, with the pieces of a sentence."""
+    """Return one head's map at a step as a `weights_table`; the map of a sentence has columns with its pieces."""
     i = history.steps.tolist().index(step)
     table = weights_table(history.weights[i][None, None], step).assign(layer=history.layer, head=history.head)
     if not history.tokens:
@@ -120,7 +120,10 @@ def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
 
 
 def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
-    """Return maps [layers, heads, L, L] with a row for each weight: step, layer, head (from 1), from, to (from 0)."""
+    """Return maps [layers, heads, L, L] as a table with a row for each weight.
+
+    Columns: step, layer and head (from 1), from and to (positions, from 0), weight.
+    """
     layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
     where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
     return pd.DataFrame(where | {"weight": weights.ravel()})
@@ -131,7 +134,8 @@ def describe_head(
 ) -> Caption:
     """Return the caption of one head's averaged maps.
 
-    `sentences_at` [L] are the sentences that reach each position, if known; `evaluated` the steps that have maps.
+    `sentences_at` [L] is the number of sentences that reach each position, if known; `evaluated` is the number of steps
+    with maps.
     """
     reach = f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
     return Caption(
@@ -149,7 +153,7 @@ def describe_head(
 
 
 def describe_steps(shown: int, total: int) -> str:
-    """Return the part of the caption on which steps have maps on the page; "" if all have."""
+    """Return the part of the caption on the steps whose maps are on the page; "" if it has all of them."""
     if shown == total:
         return ""
     return (
@@ -164,7 +168,10 @@ def describe_steps(shown: int, total: int) -> str:
 def all_heads(
     run: Run, weights: np.ndarray, step: int, note: str, caption: Caption, normalised: bool = False
 ) -> Figure:
-    """Return all heads' maps at a step, [layers, heads, L, L], with a colour scale each; `note` names the data."""
+    """Return the figure of all heads' maps at a step, each on a colour scale from 0 to its largest weight.
+
+    `weights` has the shape [layers, heads, L, L]; `note` names the data.
+    """
     layers, heads, size, _ = weights.shape
     largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
     tiles = np.full((layers, size + 1, heads, size + 1), np.nan, np.float32)
@@ -189,9 +196,10 @@ def all_heads(
 
 
 def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalised: bool, more: str = "") -> Caption:
-    """Return the caption of the small maps of all heads, a pixel for `block` x `block` weights.
+    """Return the caption of the small maps of all heads; a pixel is the mean of `block` x `block` weights.
 
-    The colour scale covers the weights of `steps` steps, of all heads if `shared`. `more` is added to the details.
+    The colour scale covers the weights of `steps` steps: those of all heads if `shared`, else of each head. `more` is
+    added to the details.
     """
     blocks = f"; each pixel is the mean of {block} × {block} weights" if block > 1 else ""
     return Caption(
@@ -208,14 +216,14 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
 
 
 def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
-    """Return the small print of the small maps' file; `note` names the data."""
+    """Return the small print of a file with the small maps of all heads; `note` names the data."""
     of = "all weights" if shared else "each head's weights"
     colours = f"{scale} colours up to the {map_style.CLIP}th percentile of {of}"
     return f"{note}; rows are layers, columns are heads; {colours}"
 
 
 def describe_sharing(run: Run) -> str:
-    """Return which layers share the weights of their heads; "" if none do."""
+    """Return a sentence on the layers that share the weights of their heads; "" if none do."""
     groups = head_groups(run)
     if groups is None:
         return ""
@@ -236,7 +244,10 @@ BERTVIZ = {
 def describe_sentence(
     kind: str, run: Run, step_name: str, size: int, shown: Sequence[int], layers: int, few: int
 ) -> Caption:
-    """Return the caption of bertviz's "head" or "model" view of a text, which begins with `few` of the `layers`."""
+    """Return the caption of bertviz's "head" or "model" view of a text of `size` pieces.
+
+    The view has the layers `shown`. It opens with `few` of all `layers`, since more make it slower.
+    """
     which = f"layers {', '.join(map(str, shown))}" if len(shown) > 1 else f"layer {shown[0]}"
     return Caption(
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; ## marks a piece inside a word), run "
@@ -251,7 +262,7 @@ def describe_sentence(
 
 
 def describe_sentence_head(run: Run, history: HeadHistory, total: int) -> Caption:
-    """Return the caption of one head's maps of a sentence; `total` is the number of steps that could have one."""
+    """Return the caption of one head's maps of a sentence; `total` is the number of steps that could have a map."""
     return Caption(
         f"Attention weight of layer {history.layer}, head {history.head} from each piece (row) to each piece (column) "
         f"of this one text ({history.size} pieces).",

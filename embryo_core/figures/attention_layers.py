@@ -20,14 +20,14 @@ from embryo_core.share.map_style import CLIP, colour_end
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step, quantity, step_unit_name
 
-MAX_COLUMNS = 7  # steps
-MAX_CELLS = 32  # positions of a small map; longer maps are averaged over blocks
-GAP = 0.06  # gap between two maps, as a share of a map's side
-SIDE = 130  # pixels: side of a map
+MAX_COLUMNS = 7  # largest number of steps
+MAX_CELLS = 32  # largest number of cells along a small map's side; longer maps are averaged over blocks
+GAP = 0.06  # gap between two maps, as a share of a map's side with its gap
+SIDE = 130  # pixels: side of a map with its gap
 
 
 def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False) -> Figure:
-    """Return the averaged maps of a head in every layer of the first run, at steps around the evaluated one, `step`."""
+    """Return the figure of a head's averaged maps in every layer of the first run, at evaluated steps around `step`."""
     run = runs[0]
     steps = steps_around(sorted(results.steps_done(run, METRIC)), step)
     heads = results.read_attention_step(run, step)[0].shape[1]
@@ -65,7 +65,7 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
 
 
 def steps_around(steps: Sequence[int], chosen: int) -> tuple[int, ...]:
-    """Return at most MAX_COLUMNS of the sorted `steps` steps, about doublings apart, including the `chosen` one.
+    """Return at most MAX_COLUMNS of the sorted `steps`, about doublings apart, among them the `chosen` one.
 
     Half of them are before the chosen one and half after it, if there are enough.
     """
@@ -90,7 +90,7 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepU
     """
     layers, columns, size = maps.shape[:3]
     end, figure = colour_end(maps), go.Figure()
-    inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # measured from the middle of a map
+    inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # relative to the middle of a map
     positions = np.append(inside, 0.5)  # the last one is the gap after the map
     rows = np.full((layers, size + 1, columns, size + 1), np.nan, np.float32)
     rows[:, :size, :, :size] = maps[::-1, :, ::-1].transpose(0, 2, 1, 3)
@@ -125,13 +125,16 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepU
 
 
 def colour_scale(figure: Figure) -> str:
-    """Return the colours of `layers_over_steps` with their weights, as HTML."""
+    """Return the colour scale of `layers_over_steps` with its weights, as HTML."""
     end = figure.plot.data[0].zmax
     return style.colour_scale("weight", sequential.Viridis, {0: "0", 0.5: f"{end / 2:.2g}", 1: f"≥ {end:.2g}"})
 
 
 def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int = 1) -> pd.DataFrame:
-    """Return layer, head, step, from, to, positions and mean weight of blocks of positions, [layers, S, M, M]."""
+    """Return a row for each cell of `maps` [layers, S, M, M]; a cell is the mean of `block` x `block` weights.
+
+    Columns: layer, head, step, from and to (first positions of the block), positions (its side), weight.
+    """
     layer, column, row, to = (axis.ravel() for axis in np.indices(maps.shape))
     where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}
     where |= {"from": block * row, "to": block * to, "positions": block}

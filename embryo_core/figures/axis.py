@@ -32,21 +32,21 @@ TITLES: dict[Unit, str] = {
     "flops": "training FLOPs",
     "share": "share of the run",
 }
-MIN_TICKS, MAX_TICKS = 3, 10  # number of ticks of a log axis
-MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # of powers of ten: candidate ticks of a log axis
-LAST = 2000  # rank in a legend after curves, which have 1000
+MIN_TICKS, MAX_TICKS = 3, 10  # bounds on the number of ticks of a log axis
+MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # multiples of powers of ten that may be ticks of a log axis
+LAST = 2000  # rank of training changes in a legend, after curves (Plotly's default is 1000)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A reader's choice of the axis of steps: scale, unit, and smoothing of curves."""
+    """The axis of steps that a reader chose: scale, unit, and smoothing of curves."""
 
     scale: Scale = "log"
     unit: Unit = "step"
     smoothing: int = 1  # points of the running mean; 1: no smoothing
 
     def for_run(self, run: Run, runs: Sequence[Run] = ()) -> "StepAxis":
-        """Return the axis with the changes, gaps and progress of a run; 0 has one place for all runs in `runs`."""
+        """Return the step axis of a run, with its changes, gaps and progress; all `runs` have 0 at the same place."""
         axis = StepAxis(self.scale, run_files.changes(run), _gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
@@ -55,7 +55,7 @@ class Axis:
         return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
 
     def supports(self, run: Run) -> bool:
-        """Return whether a run records the unit of the axis."""
+        """Return whether a run records its progress in the unit of the axis."""
         return self.unit == "step" or progress_of(run, self.unit) is not None
 
 
@@ -68,7 +68,7 @@ def progress_of(run: Run, unit: Unit) -> StepCounts | None:
 
 
 def _gaps(run: Run) -> tuple[int, ...]:
-    """Return the steps at which curves break; only the planned ones if audit.json cannot be read."""
+    """Return the steps at which curves break; if audit.json cannot be read, only those without a checkpoint."""
     try:
         return run_files.gaps(run)
     except EmbryoError:
@@ -82,7 +82,7 @@ class StepAxis:
     scale: Scale
     changes: tuple[Change, ...] = ()  # in training, such as other text, longer sequences, a falling learning rate
     gaps: tuple[int, ...] = ()  # missing and faulty steps, at which curves break
-    unit: Unit = "step"  # the unit of the axis
+    unit: Unit = "step"  # the unit of the axis; `step_unit` is what the run's steps count
     progress: StepCounts | None = None  # the run's progress in a unit other than steps
     zero: float = STEP_0  # the place of zero on a log axis
     estimated: bool = False  # whether steps are estimated between checkpoints: texts then have two significant digits
@@ -103,7 +103,7 @@ class StepAxis:
         return name_step(step, self.step_unit)
 
     def hover_step(self, place: str) -> str:
-        """Return `point` for a hover template: Plotly fills in the number at a `place`, such as "customdata[0]"."""
+        """Return a step in words for a hover template; Plotly fills in `place`, such as "customdata[0]"."""
         return self.name_step(f"%{{{place}:,}}")
 
     def describe(self, change: Change) -> str:
@@ -173,18 +173,24 @@ class StepAxis:
         return (np.where(values <= 0, self.zero, values) if scale == "log" else values).tolist()
 
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Add the axis, the line of a step and those of changes in training to a figure with curves at `steps`."""
+        """Add the axis, the mark of the last step, and lines of training changes to a figure with curves at `steps`.
+
+        Long curves are thinned, and all break at the gaps of the run.
+        """
         self.set_range(figure, steps)
         self.set_curves(figure)
         return self.mark_step(self.mark_changes(figure, steps), max(steps))
 
     def set_curves(self, figure: go.Figure) -> None:
-        """Thin the long curves of a figure (see `thin.thin_curves`), and break all at the gaps of the run."""
+        """Thin the long curves of a figure (see `thinning.thin_curves`), and break all at the gaps of the run."""
         thin_curves(figure, self.scale)
         break_lines(figure, self.values(self.gaps))
 
     def mark_step(self, figure: go.Figure, step: int, panels: Sequence[str] = ("",)) -> go.Figure:
-        """Draw the line that follows the chosen step, at this one; `panels` number the axes of small multiples."""
+        """Draw the line that follows the chosen step, first at `step`.
+
+        Small multiples have a line in each of their `panels`, which number the axes: "" is the first, "2" the second.
+        """
         (x,) = self.values([step])
         line = {"color": style.GREY, "width": 1.5, "dash": "dot"}
         marks = [{"name": STEP_LINE, **_upright(x, panel), "line": line, "layer": "below"} for panel in panels]
@@ -200,8 +206,8 @@ class StepAxis:
     ) -> go.Figure:
         """Draw a line at each change in training among `steps`, in all `panels`; the legend describes the changes.
 
-        With several runs, `run_name` names this one, and `opacity` distinguishes its lines; the legend has one entry
-        for all its changes.
+        With several runs, `run_name` is the name of this run, `opacity` distinguishes its lines, and the legend has one
+        entry for all its changes.
         """
         named, marks = set(), []
         for change in self.changes:
@@ -217,7 +223,7 @@ class StepAxis:
         return _add_shapes(figure, marks)
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
-        """Add only the axis to a figure of these `steps`."""
+        """Set the range, title and ticks of the axis for a figure of these `steps`."""
         return self.set_ends(figure, *self.counts([min(steps), max(steps)]))
 
     def counts(self, steps: Sequence[int]) -> list[float]:
@@ -225,7 +231,7 @@ class StepAxis:
         return [*map(float, steps if self.progress is None else self.progress.at(steps))]
 
     def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
-        """Add the axis to a figure whose points span `low` to `high` in the unit of the axis."""
+        """Set the range, title and ticks of the axis, for points from `low` to `high` in its unit."""
         named = {"title": {"text": self.title}, "type": self.scale}
         share = self.unit == "share"
         if self.scale == "log" or low == high:
@@ -238,7 +244,7 @@ class StepAxis:
         return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
 
     def _ticks(self, low: float, high: float) -> list[float]:
-        """Return the ticks of a log axis: powers of ten, every n-th if they are many, and multiples if they are few"""
+        """Return the ticks of a log axis: powers of ten, with multiples if they are few, every n-th if many."""
         lowest = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(floor(log10(lowest)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:
@@ -249,7 +255,7 @@ class StepAxis:
 
 
 def _upright(x: float, panel: str) -> dict[str, Any]:
-    """Return a vertical line across a panel."""
+    """Return Plotly's shape of a vertical line across a panel."""
     return {"type": "line", "xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
 
 
@@ -261,6 +267,9 @@ def _add_shapes(figure: go.Figure, shapes: Sequence[dict[str, Any]]) -> go.Figur
 
 
 def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequence[float]]) -> go.Figure:
-    """Make shapes named STEP_MARK, drawn at the last point, follow the sorted `steps`: `points` are [x] or [x, y]."""
+    """Make shapes named STEP_MARK follow the chosen step; a figure function draws them at the last point.
+
+    `points` are their places, [x] or [x, y], at each of the sorted `steps`.
+    """
     meta = {"steps": [*map(int, steps)], "points": [[*map(float, name_step)] for name_step in points]}
     return figure.update_layout(meta=meta)

@@ -19,14 +19,14 @@ from embryo_core.words import layer_name
 CHOSEN = style.VERMILION  # colour of outlines, which no heat map uses
 BLACK, WHITE = "#000000", "#ffffff"
 MID_LUMINANCE = 0.179  # luminance at which black and white have the same contrast, 4.6 : 1
-SHADES = 256  # steps of a colour scale
-MAX_TICKS = 26  # step labels that fit side by side
+SHADES = 256  # number of samples of a colour scale
+MAX_TICKS = 26  # largest number of step labels side by side
 
 
 def add_points(
     figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
 ) -> None:
-    """Add invisible points in the cells: Plotly reports clicks only on points; `customdata` is a list of lists."""
+    """Add invisible points to cells, since Plotly reports clicks only on points; each has a list as customdata."""
     unseen = {"marker_opacity": 0}
     figure.add_scatter(
         x=x,
@@ -47,7 +47,7 @@ def with_readable_colours(
 ) -> list[list[str]]:
     """Return the texts [rows, columns] of cells, with markup that makes them white where the colour of `z` is dark.
 
-    The others are BLACK. Plotly itself would choose white or a grey, with a contrast as low as 2.6 : 1.
+    Texts without markup are BLACK. Plotly itself would choose white or a grey, with a contrast as low as 2.6 : 1.
     """
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
     shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
@@ -83,7 +83,10 @@ def add_cells(
     gap: int = 1,
     **more: Any,
 ) -> None:
-    """Add a heat map of `z` with `texts` in its cells, both [rows, columns]; colours run between the `ends` of z."""
+    """Add a heat map of `z` with `texts` in its cells, both [rows, columns].
+
+    `ends` are the values at both ends of the colour scale, by default the lowest and the highest of `z`.
+    """
     figure.add_heatmap(
         z=z,
         text=with_readable_colours(texts, z, colorscale, ends),
@@ -134,7 +137,7 @@ def layer_map(
     title: str,
     metric: str,
 ) -> Figure:
-    """Return the heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
+    """Return the figure of a heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
     checkpoints = rows["step"].nunique()
     caption = Caption(
         f"The same values{how.scale}: a column for each evaluated checkpoint ({checkpoints}), a row for each layer.",
@@ -176,7 +179,10 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellForm
 def finish_by_step(
     figure: go.Figure, axis: StepAxis, steps: list[str], layers: Sequence[object], y_title: str, height: int
 ) -> go.Figure:
-    """Set the axes of a grid: a column for each step, by its label, and a row for each layer, downwards."""
+    """Set the axes of a grid: columns with the labels `steps`, rows with the labels `layers`, from top to bottom.
+
+    At most MAX_TICKS of the columns show their label.
+    """
     shown = range(0, len(steps), -(-len(steps) // MAX_TICKS))
     style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(

@@ -19,7 +19,7 @@ from embryo_core.words import count_range, name_step, percent
 
 POINTS = 100  # percentage points per unit of difference
 UNKNOWN = "–"
-MIN_REACH = 1  # percentage point: smallest range of a figure of differences on both sides
+MIN_REACH = 1  # percentage points: smallest reach of the axis of differences on both sides of 0
 AGREEMENT = Caption(
     "Spearman's rho of two orders of acquisition, from −1 (reversed) to 1 (the same), with its 95 % interval over the "
     "n categories that both have acquired; – if it cannot be computed.",
@@ -32,7 +32,8 @@ AGREEMENT = Caption(
 def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction") -> str:
     """Return a sentence on how far a `run`'s order of acquisition agrees with another run's, or else with the paper's.
 
-    It compares other runs if this run's order is unknown; `agreements` come from `compare.agreements`.
+    It is about other runs if the order of `run` is unknown, and "" if no orders can be compared. `agreements` come from
+    `compare.agreements`.
     """
     ranked = agreements.dropna(subset="rho")
     with_run = ranked[ranked["first"] == run]
@@ -55,7 +56,8 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
 def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """Return `compare.designs` as text: differs ("≠" or ""), row, and a column for each design.
 
-    `seeds` has the names of each design's runs. If they differ, numbers are a mean with its range, and texts a list.
+    `seeds` has the names of each design's runs. If their values differ, numbers become a mean with its range, and texts
+    a list. Rows in which the designs differ come first.
     """
     columns = {
         name: [_describe_seeds(row, rows.loc[i, list(runs)].tolist()) for i, row in rows["row"].items()]
@@ -68,7 +70,7 @@ def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.D
 
 
 def describe_designs(several: bool) -> Caption:
-    """Return the caption of a `design_table`; `several` runs can differ."""
+    """Return the caption of a `design_table`; for `several` runs it explains the marks of differing rows."""
     parameters = "Parameters are those of the last checkpoint that has weights; what layers share counts once."
     summary, *rest = ["≠ marks rows in which the runs differ.", parameters] if several else [parameters]
     return Caption(
@@ -84,7 +86,7 @@ def describe_designs(several: bool) -> Caption:
 
 
 def _describe_seeds(row: str, values: Sequence[str | float | None]) -> str:
-    """Return the value of one row in all runs of a design."""
+    """Return the values of one row in all runs of a design: one value, a list, or a mean with its range."""
     distinct = list(dict.fromkeys(values))
     numbers = [value for value in distinct if isinstance(value, int | float)]
     if row == "seed" or len(distinct) == 1 or len(numbers) < len(distinct):
@@ -106,7 +108,10 @@ def _format(value: str | float | None) -> str:
 
 
 def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
-    """Group the designs by the choices in which they differ from that of the first run, fewest choices first."""
+    """Group the names of designs by the choices in which they differ from the first run's design.
+
+    Groups with the fewest choices come first.
+    """
     _, *others = designs(runs).items()
     changes: dict[tuple[str, ...], list[str]] = {}
     for name, seeds in others:
@@ -121,7 +126,10 @@ def title_of(choices: Sequence[str]) -> str:
 
 
 def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figure:
-    """Return the figure of accuracies of the designs that differ in these choices, minus those of the first run."""
+    """Return the figure of the accuracies of designs that differ in these choices, minus those of the first run.
+
+    Accuracies of a design are means over its seeds. Raises FigureError if no measure has a common step.
+    """
     seeds = designs(runs)
     first_name, first = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]

@@ -19,7 +19,10 @@ ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and around the rows
 
 
 def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> Figure:
-    """Return the figure of which metrics have been computed at which checkpoints of a run with these capabilities."""
+    """Return the figure of which metrics have been computed at which checkpoints of the first run.
+
+    It has the metrics that the run's `capabilities` allow. Raises FigureError if all of them have been computed.
+    """
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
     written = results.steps_by_metric(run)
@@ -37,21 +40,21 @@ def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> F
 
 
 def missing_metrics(run: Run, capabilities: frozenset[str]) -> list[str]:
-    """Return the names of the metrics that lack a checkpoint with weights."""
+    """Return the names of the metrics that were not computed at every checkpoint with weights."""
     loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
     written = results.steps_by_metric(run)
     return [one.name for one in METRICS if one.needs <= capabilities and not loadable <= written[one.name]]
 
 
 def evaluate_command(run: Run, missing: Sequence[str]) -> str:
-    """Return the command that computes the metrics of these names, with an option for each of their data."""
+    """Return the command that computes these metrics, with an option for each source of data that they need."""
     sources = dict.fromkeys(source for metric in get_metrics(missing) for source in metric.sources)
     data = " ".join(f"--{source} PATH" for source in sources)
     return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"
 
 
 def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Return the plot of metric, step and done: a row for each metric, with a mark for each checkpoint."""
+    """Return the plot of a table of metric, step and done: a row for each metric, with a mark for each checkpoint."""
     figure = go.Figure()
     for is_computed, label in ((True, "computed"), (False, "not computed")):
         rows = done[done["done"] == is_computed]
@@ -78,7 +81,7 @@ def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
 def describe_coverage(
     run: Run, steps: int, without_weights: int, with_results: int, missing: Collection[str]
 ) -> Caption:
-    """Return the caption: numbers of checkpoints, of those without weights (and with results), and missing metrics."""
+    """Return the caption: the number of checkpoints, how many have no weights, and whether metrics are missing."""
     every, details = "every checkpoint", ""
     if without_weights:
         extent = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"

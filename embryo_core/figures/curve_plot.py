@@ -15,12 +15,12 @@ from embryo_core.figures.lines import Curves, Line, any_baseline, categories, in
 from embryo_core.words import quantity
 
 MAX_BASELINES = 3  # baselines of one run drawn across the figure; more are strokes at the right end
-LARGE_MARKERS = 100  # points of a curve with large markers, at most
+LARGE_MARKERS = 100  # largest number of points of a curve with large markers
 PANEL_HEIGHT = 190  # pixels
 
 
 def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go.Figure:
-    """Return the plot of `lines` (at least one); the first one's steps are those of the time bar.
+    """Return the plot of `lines` (at least one); the time bar has the steps of the first line.
 
     The customdata of a point are its category, the step of the first line at or before it, and its hover text.
     """
@@ -46,7 +46,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
         strokes = many or lines[0].rows["step"].nunique() == 1
         marker = {"mode": "markers", "marker": _stroke(style.GREY)}
         entry = marker if strokes else {"mode": "lines", "line": style.DASHED}
-        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **entry)  # the title of the legend
+        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **entry)  # the legend's entry of baselines
     _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
@@ -82,7 +82,7 @@ def _plot_category(
     steps: Sequence[int],
     panels: bool,
 ) -> Iterator[tuple[Line, go.Figure]]:
-    """Yield each line that has this category, with its curve and band, broken at its gaps."""
+    """Yield each line that has this category, with a figure of its curve and band, broken at its gaps."""
     drawn = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
     texts = _hover_texts(drawn, curves, category)
     along = lines[0].axis.values(steps)
@@ -137,7 +137,7 @@ def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None
 def _plot_baselines(
     lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], categories: int, panels: bool
 ) -> list[go.Scatter]:
-    """Return the dashed baselines of a category: one line if all runs share it, else one in the style of each run.
+    """Return the dashed baselines of a category: one line if all runs share it, else a line in each run's style.
 
     Baselines of a single run with many categories, or of a single step, are strokes at the right end.
     """
@@ -181,7 +181,7 @@ def _stroke(colour: str) -> dict[str, Any]:
 
 
 def _hover_texts(drawn: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
-    """Return the text of each point: each run's value nearest to it on the axis, the point's own run in bold."""
+    """Return the hover text of each point: every run's value nearest to it on the axis, the point's run in bold."""
     label = f"<b>{style.escape_text(curves.label(category))}</b>"
     words = {line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()] for line, rows in drawn.items()}
     if len(drawn) == 1:
@@ -214,7 +214,7 @@ def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
 
 
 def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
-    """Add a legend of several runs, which hides and shows each in all panels."""
+    """Add a legend of several runs, whose entries hide and show a run in all panels."""
     for i, line in enumerate(lines):
         colour, symbol, opacity = look_of(i, lines, (style.GREY, "circle"), panels=True)
         figure.add_scatter(
@@ -233,6 +233,7 @@ def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
 def _finish(
     figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panels: int
 ) -> None:
+    """Set the axes, and mark the last step and changes in training; `panels` is 1 for a figure without panels."""
     style.finish(figure, "" if panels > 1 else curves.y_title, height=height)
     first = lines[0].axis
     counts = [count for line in lines for count in line.axis.counts([line.rows["step"].min(), line.rows["step"].max()])]

@@ -1,7 +1,7 @@
 """Curves over the steps, of one run or several: a line per run, seeds of a design as one line with a band.
 
-One run has a colour and a symbol for each category. Several runs have a symbol and a lightness each; where that makes
-many lines, each category has a panel, and each run a colour in place of the lightness. Dashed lines are baselines.
+One run has a colour and a symbol for each category. Several runs have a symbol and a lightness each; if there are many
+lines, each category has a panel, and each run a colour instead of the lightness. Dashed lines are baselines.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,9 +37,9 @@ def curves_figure(
 ) -> Figure:
     """Return the Figure of the curves of `runs`; the first is the run of the time bar.
 
-    `read` returns a run's table, empty without data; `caption` and `headline` describe that of the first run. Names of
-    files are the first run's followed by `name`. Runs without data are `missing` in the Figure. Raises FigureError if
-    all are.
+    `read` returns a run's table, empty without data; `caption` and `headline` describe the table of the first line.
+    Files are named after the first run and `name`. Runs without data are `missing` in the Figure. Raises FigureError if
+    no run has data.
     """
     lines, missing = read_lines(runs, axis, read, curves)
     if not lines:
@@ -88,7 +88,7 @@ def read_lines(
 
 
 def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curves) -> pd.DataFrame:
-    """Return the averaged `rows` under the table's column names, with the mean of its other numbers."""
+    """Return the averaged `rows` under the column names of `tables`, with the means of their other numbers."""
     key = [curves.by, "step"]
     numbers = pd.concat(tables, ignore_index=True).groupby(key, sort=False).mean(numeric_only=True).reset_index()
     table = curves.columns(rows)
@@ -97,13 +97,13 @@ def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curv
 
 
 def by_layer(bold: int | None = None, **options: Any) -> Curves:
-    """Return the `Curves` of layers, with further fields in `options`; the layer `bold` is thick."""
+    """Return the `Curves` of layers, with further fields in `options`; the curve of the layer `bold` is thick."""
     emphasis = {} if bold is None else {bold: 1.7}
     return Curves(by="layer", label=layer_name, styles=style.layer_styles, height=420, emphasis=emphasis, **options)
 
 
 def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, before: str) -> pd.DataFrame:
-    """Add the column `now`, each category's value at a step, to a table with a row per category."""
+    """Add a column `now`, each category's value at a step, to a table of categories, in front of column `before`."""
     now = curves[curves["step"] == step].set_index(by)["value"]
     table = table.copy()
     table.insert(table.columns.get_loc(before), "now", table[by].map(now))
@@ -137,7 +137,7 @@ def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:
 
 
 def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption:
-    """Extend the caption of one run by the runs of the figure, their n, and how they are drawn."""
+    """Add the runs of the figure, their n, and how they are drawn to the caption of one run."""
     first = lines[0].name
     counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
     named = "; ".join(name if n.empty else f"{name} (n = {count_range(n)})" for name, n in counts)

@@ -64,9 +64,11 @@ class Draft:
         return self
 
     def select_xaxes(self) -> Iterable[Any]:
+        """Return the x-axis in the form that `style.set_axes` reads."""
         return [SimpleNamespace(plotly_name="xaxis", to_plotly_json=self.layout.xaxis.to_plotly_json)]
 
     def select_yaxes(self) -> Iterable[Any]:
+        """Return the y-axis in the form that `style.set_axes` reads."""
         return [SimpleNamespace(plotly_name="yaxis", to_plotly_json=self.layout.yaxis.to_plotly_json)]
 
 
@@ -95,6 +97,7 @@ def _python(value: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
+    """Return nested settings as a copy, except for the template and lists of numbers or names."""
     if isinstance(value, dict):
         return {name: one if name == "template" else _copy(one) for name, one in value.items()}
     return [*map(_copy, value)] if isinstance(value, list) and value and isinstance(value[0], dict) else value
@@ -102,4 +105,5 @@ def _copy(value: Any) -> Any:
 
 @cache
 def _template(name: str) -> dict[str, Any]:
+    """Return a template of Plotly in plain values; it is shared by all drafts."""
     return pio.templates[name].to_plotly_json()

@@ -17,8 +17,8 @@ from embryo_core.figures.lines import Curves, Line
 from embryo_core.types import Run
 from embryo_core.words import count_range, percent
 
-STRONG = 0.9  # rank correlation of an early signal
-MAX_SHOWN = 5  # tasks that are drawn at first; the legend shows the others
+STRONG = 0.9  # least rank correlation of an early signal
+MAX_SHOWN = 5  # tasks that are visible at first; clicks in the legend show more
 CURVES = Curves(
     by="task",
     value="rho",
@@ -37,7 +37,7 @@ def common_measures(runs: Sequence[Run]) -> list[str]:
 
 
 def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
-    """Return how far the order of `runs` by a measure at each step agrees with their order in each task at the end.
+    """Return the figure of how far the order of `runs` by a measure at each step agrees with their final order by task.
 
     Seeds of a design are separate runs. Raises FigureError for fewer than three runs with common steps, and
     ResultsError.
@@ -69,9 +69,9 @@ def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
 
 
 def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
-    """Return the tasks of `compare.early_signals`: the measure itself, then by how soon and how well it ranks them.
+    """Return the tasks of `compare.early_signals`: the measure itself, then those with the earliest, strongest signal.
 
-    Tasks with the curve of an earlier one come last.
+    Tasks whose curve repeats the curve of a task before them come last.
     """
 
     def unclear(task: str) -> tuple[bool, float, float]:
@@ -85,7 +85,7 @@ def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
 
 
 def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
-    """Return a sentence on when the order by a measure comes close to the final one; "" for a single step."""
+    """Return a sentence on when the order by a measure comes close to its final order; "" for a single step."""
     step = held_from(rows["step"].to_numpy(), rows["rho"], STRONG)
     if step is None or len(rows) < 2:
         return ""

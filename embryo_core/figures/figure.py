@@ -34,7 +34,7 @@ BIBTEX = """\
   doi = {10.18653/v1/2020.emnlp-main.553}
 }"""
 NEEDS = {metric.name: metric.needs for metric in METRICS} | {"finetuning": frozenset({"trainable"})}
-WHOLE_NUMBERS = ("n", "seeds", "layer")  # columns of integers, even with missing values, like those named n_...
+WHOLE_NUMBERS = ("n", "seeds", "layer")  # columns of integers, even with missing values; so are all columns n_...
 PICTURES = {".svg": "svg", ".png": "png"}
 
 
@@ -59,7 +59,7 @@ class Caption:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A plotly figure, the table of its numbers, and its text; it is never modified."""
+    """A plotly figure, the table of its numbers, and its text; not modified after a figure function returns it."""
 
     name: str  # prefix of its files' names, unique on a page
     title: str
@@ -71,7 +71,7 @@ class Figure:
     headline: str = ""  # the result in one sentence, computed from the table
     missing: tuple[str, ...] = ()  # requested runs without data
     drawing: str = ""  # how curves were smoothed and thinned; also in the caption
-    suffix: str = ""  # part of the run that the numbers belong to, such as "step-1000"; "" for all of it
+    suffix: str = ""  # part of the run that the numbers belong to, such as "step1000"; "" for all of it
 
     @cached_property
     def plot(self) -> go.Figure:
@@ -110,7 +110,7 @@ class Figure:
 
     @cached_property
     def file_sizes(self) -> dict[str, Any]:
-        """The data for SVG and PNG in a browser, by size: inches, layout, kept columns, and long names."""
+        """What a browser needs to draw SVG and PNG, by size: inches, layout, kept columns, and long legend names."""
         return {
             columns: {
                 "inches": size.inches,
@@ -183,7 +183,7 @@ def make_figure(
     metric: str = "",
     **more: Any,
 ) -> Figure:
-    """Return the Figure of some runs; add to its caption how curves are smoothed and thinned, and of which network.
+    """Return the Figure of some runs, whose caption also has notes on smoothing, thinning, measures and networks.
 
     `metric` names the metric whose results are drawn, if any. `more` are other fields of Figure.
     """
@@ -218,7 +218,7 @@ def data_note(run: Run, metric: str, default: str = "") -> str:
 
 
 def describe_readings(runs: Sequence[Run], metric: str) -> str:
-    """Return a note on which runs read sentences as running text, if others read words one by one; "" otherwise."""
+    """Return a note on the runs that read sentences as running text, if other runs read single words; else ""."""
     if len(runs) < 2:
         return ""
     try:
@@ -235,13 +235,13 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
 
 
 def name_measures(runs: Sequence[Run], metric: str) -> str:
-    """Return a metric's name for a heading; "prediction" if some runs predict masked words, and others next words."""
+    """Return a metric's name for a heading; "prediction" if some runs predict masked words and some next words."""
     several = len({measured_as(run, metric) for run in runs}) > 1
     return "prediction" if several else measured_as(runs[0], metric).replace("_", " ")
 
 
 def describe_measures(runs: Sequence[Run], metric: str) -> str:
-    """Return a note on the measure of each run, if they differ; "" otherwise."""
+    """Return a note on the measure of each run, if they differ; else ""."""
     by_measure: dict[str, list[str]] = {}
     for run in runs:
         by_measure.setdefault(measured_as(run, metric), []).append(run.name)
@@ -255,7 +255,7 @@ def describe_measures(runs: Sequence[Run], metric: str) -> str:
 
 
 def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
-    """Return a note on which network of an ELECTRA a figure is about (see `Metric.needs`); "" for other families."""
+    """Return a note on the network of an ELECTRA model that a figure is about (see `Metric.needs`); else ""."""
     two = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
     if not two or not needs or "replaced_tokens" in needs:
         return ""

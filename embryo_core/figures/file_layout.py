@@ -14,7 +14,7 @@ from embryo_core.figures.axis import STEP_LINE, STEP_MARK
 from embryo_core.figures.file_panels import LETTER, fit_panels
 from embryo_core.figures.file_words import describe_left_out, draw_columns, legible_columns
 
-# Fonts with Arial's widths, of which every system has one: text has the width that was reserved for it.
+# Every system has one of these fonts with Arial's widths, so that text has the width that was reserved for it.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, GRID = "#222222", "#E3E3E3"
 SIDES = 28  # pixels left and right of the plot and its legend, in total
@@ -28,7 +28,7 @@ AXIS = re.compile(r"[xy]axis\d*")
 AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertical axis
 MAX_NAME_SHARE = 0.3  # share of a file's width that names of rows may take
 BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
-# Plotly sets the lines of a title that is anchored at its top too close.
+# Anchored at the bottom: Plotly sets the lines of a title that is anchored at its top too close together.
 TITLE = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
 PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
 
@@ -45,7 +45,7 @@ SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # widths of one and two
 
 
 def map_sizes(small_print: str) -> dict[str, Any]:
-    """Return inches, pixels and small print for each size of a file of maps, which components draw themselves."""
+    """Return inches, pixels and small print by size, for files of attention maps, which components draw themselves."""
     return {name: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for name, size in SIZES.items()}
 
 
@@ -89,7 +89,10 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
 
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
-    """Break long names of rows into lines; return their width and height in pixels (0 for short names)."""
+    """Break long names of rows into lines; return the width of the names and the height of the rows, in pixels.
+
+    The height is 0 if no name was broken.
+    """
     room = max(AXIS_WIDTH, MAX_NAME_SHARE * width)
     letter = LETTER * (style.FONT - 1) / 14
     letters, rows, most = int((room - 8) / letter), 0, 0
@@ -113,7 +116,7 @@ def _categories(figure: go.Figure, axis: str) -> list[str]:
 
 
 def _break_title(file: dict[str, Any], width: float) -> int:
-    """Break the titles of horizontal axes into lines of this width, in pixels; return how many more the lowest has."""
+    """Break the titles of horizontal axes to a width in pixels; return how many lines the last title gained."""
     more = 0
     for axis in (file[name] for name in file if name.startswith("xaxis") and file[name].get("title", {}).get("text")):
         lines = textwrap.wrap(axis["title"]["text"], max(8, int(width / LETTER)), break_on_hyphens=False)
@@ -133,10 +136,10 @@ def _joined(lines: list[str]) -> str:
 
 
 def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return the legends above the plot, and their height in pixels: one, or a second with long names below it.
+    """Return the legends above the plot, one or two, and their height in pixels; the second one has the long names.
 
     Entries are in columns as wide as the longest name. At this point the y of a legend is in pixels below the first
-    one.
+    one; `layout` converts it.
     """
     names = _names(figure, file)
     long = _long_names(names, width)
@@ -178,6 +181,7 @@ def _names(figure: go.Figure, file: dict[str, Any]) -> list[str]:
 
 
 def _rows(names: Sequence[str], width: float) -> int:
+    """Return the number of rows of a legend with these names, `width` pixels wide."""
     return -(-len(names) // max(1, int(width / _entry(names)))) if names else 0
 
 

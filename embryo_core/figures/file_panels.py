@@ -1,4 +1,4 @@
-"""Panels of a figure's file, or on a phone: as many in a row as fit into the width, without overlapping text."""
+"""Panels of a figure's file or on a phone, arranged in rows that fit the width, without overlapping text."""
 
 import math
 import textwrap
@@ -22,14 +22,14 @@ Layout = dict[str, Any]
 
 
 def panels(layout: Layout) -> list[tuple[Axis, Axis]]:
-    """Return the axes of each panel, row by row."""
+    """Return the horizontal and the vertical axis of each panel, row by row."""
     numbers = ("", *map(str, range(2, len(layout))))
     axes = ((layout.get(f"xaxis{i}", {}), layout.get(f"yaxis{i}", {})) for i in numbers)
     return [(x, y) for x, y in axes if "domain" in x and "domain" in y]
 
 
 def fit_panels(layout: Layout, width: float, height: float) -> float:
-    """Fit the panels of a layout into a width, given their height on the page; return the new height."""
+    """Fit the panels of a layout into a width; return their new height, given the old one (all in pixels)."""
     axes = panels(layout)
     if len(axes) > 1:
         height = _reflow(layout, axes, width, height)
@@ -40,7 +40,7 @@ def fit_panels(layout: Layout, width: float, height: float) -> float:
 
 
 def on_phone(figure: go.Figure) -> dict[str, Any]:
-    """Return the changes that panels.js makes to a figure of panels on a phone, by paths of Plotly.relayout."""
+    """Return the changes of layout that browser/panels.js makes on a phone, by path, such as "xaxis.domain"."""
     wide, layout = (figure.layout.to_plotly_json() for _ in range(2))
     margins = layout["margin"]["t"] + LABELLED_GAP
     inner = fit_panels(layout, PHONE, layout["height"] - margins)
@@ -54,7 +54,7 @@ def on_phone(figure: go.Figure) -> dict[str, Any]:
 
 
 def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, height: float) -> float:
-    """Arrange panels in rows of as many as fit, which keep their height."""
+    """Arrange panels in rows that fit a width, without changing their heights; return the height of all rows."""
     before = len({tuple(x["domain"]) for x, _ in panels_of})
     beside = TITLED_AXIS if any(y.get("title", {}).get("text") for _, y in panels_of) else PLAIN_AXIS
     across = min(before, max(1, int(width // (PANEL + beside))))
@@ -87,7 +87,7 @@ def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, he
 
 
 def _heading(layout: Layout, x: Axis, y: Axis) -> Layout:
-    """Return the title above a panel, which is an annotation; empty if there is none."""
+    """Return the annotation that is the title above a panel; empty for a panel without a title."""
     place = sum(x["domain"]) / 2, y["domain"][1]
     notes = (note for note in layout.get("annotations", ()) if note.get("xref") == note.get("yref") == "paper")
     matching = (note for note in notes if np.allclose((note["x"], note["y"]), place, rtol=0, atol=1e-6))
@@ -102,7 +102,7 @@ def _wrapped(text: str, width: float, size: float) -> str:
 
 
 def _thin(axis: Axis, width: float) -> None:
-    """Leave out numbers of an axis that would overlap."""
+    """Leave out tick labels of an axis of this width, in pixels, that would overlap."""
     texts = list(axis.get("ticktext") or ())
     if len(texts) > 1:
         each = max(1, math.ceil(sum(LETTER * (len(text) + 2) for text in texts) / width))

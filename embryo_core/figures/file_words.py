@@ -10,13 +10,15 @@ import plotly.graph_objects as go
 
 TAGS = re.compile("<[^>]*>")  # a "<" in a word is escaped
 WORDS = "words"  # `meta` of a heat map that is useless without the words in its cells
-LEGIBLE, LETTER, PLOT, CELL_PADDING = 6.5, 0.58, 0.64, 4  # as in browser/figure_files.js
+# As in browser/figure_files.js: smallest legible font (pixels), width of a letter by its height, the plot's share of a
+# figure's width, padding of a cell (pixels).
+LEGIBLE, LETTER, PLOT, CELL_PADDING = 6.5, 0.58, 0.64, 4
 
 
 def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
-    """Return the columns of a heat map of words that a file this many pixels wide draws, or None for all.
+    """Return the columns of a heat map of words that fit into a file `width` pixels wide; None if all fit.
 
-    They are spread evenly over the columns with a step label, and include the last one.
+    They are spread evenly over the columns with a step label, and include the last one. Other figures return None.
     """
     maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.meta == WORDS]
     if not maps:
@@ -31,7 +33,7 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
 
 
 def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
-    """Change the layout of such a heat map so that it has only the columns `kept`, counted from 0, and no empty one."""
+    """Reduce the layout of a heat map of words to the columns `kept`, counted from 0; annotations are left out."""
     axis, new = layout["xaxis"], {old: i for i, old in enumerate(kept)}
     names = dict(zip(axis["tickvals"], axis["ticktext"]))
     axis |= {"tickvals": [*new.values()], "ticktext": [names[old] for old in kept], "range": [-0.55, len(kept) - 0.45]}
@@ -43,6 +45,6 @@ def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
 
 
 def describe_left_out(figure: go.Figure, kept: Sequence[int]) -> str:
-    """Return the small print about columns that are left out."""
+    """Return the small print on how many of the columns are drawn."""
     (words,) = (trace for trace in figure.data if trace.meta == WORDS)
     return f" {len(kept)} of the {len(words.x)} steps on the page are drawn."

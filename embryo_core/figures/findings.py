@@ -1,4 +1,4 @@
-"""The Findings page: all findings of a run as a table, and the comparisons of one as a figure of intervals."""
+"""The Findings page: all findings of a run as a table, and the comparisons of one finding as a figure of intervals."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -32,7 +32,7 @@ RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the headline
     "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
     "cannot be said": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
 }
-PICTURE = (120, 32)  # pixels
+PICTURE = (120, 32)  # pixels: width and height of a small picture
 DOES_NOT_APPLY = "does not apply"  # verdict for a model without the outputs that a finding needs
 ROW, GAP = 24, 80  # pixels: height of a comparison, gap between panels
 
@@ -48,8 +48,8 @@ def verdict_name(verdict: Verdict) -> str:
 def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
     """Return a row for each finding: verdict, finding, hold, picture, comparisons, paper.
 
-    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts them ("9 of 9"). Each `compared` run
-    adds a column of verdicts (`verdict_column`), with the measure if it differs.
+    `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts those that hold ("9 of 9"). Each
+    `compared` run adds a column of verdicts (`verdict_column`), with the measure if it differs.
     """
     rows, by_name = [], [{one.finding.name: one for one in other} for other in compared]
     for judgement in judgements:
@@ -130,7 +130,7 @@ def describe_verdict(judgement: Judgement) -> tuple[str, str]:
 def picture(judgement: Judgement) -> str | None:
     """Return the curves behind a verdict over the logarithm of the step, as the address of an SVG.
 
-    A verdict on shares alone has a bar for each comparison instead; without comparisons there is None.
+    A judgement without curves has a bar for each comparison instead; without comparisons the picture is None.
     """
     if judgement.curves:
         shapes = _lines(judgement)
@@ -144,7 +144,7 @@ def picture(judgement: Judgement) -> str | None:
 
 
 def _lines(judgement: Judgement) -> Iterator[str]:
-    """Yield a line for each curve, all on one scale."""
+    """Yield an SVG line for each curve, all on one scale."""
     last = max(curve.steps[-1] for curve in judgement.curves)
     low = min(curve.values.min() for curve in judgement.curves)
     high = max(curve.values.max() for curve in judgement.curves)
@@ -156,7 +156,7 @@ def _lines(judgement: Judgement) -> Iterator[str]:
 
 
 def _bars(values: Sequence[float]) -> Iterator[str]:
-    """Yield a bar for each value, from the zero line."""
+    """Yield an SVG bar for each value, from the zero line."""
     low, high = min(0.0, *values), max(0.0, *values)
     for i, value in enumerate(values):
         ends = [_pixel((i + 0.5) / len(values), (end - low) / ((high - low) or 1)) for end in (0.0, value)]
@@ -201,7 +201,7 @@ def comparison_table(judgement: Judgement) -> pd.DataFrame:
 
 
 def plot_comparisons(table: pd.DataFrame) -> go.Figure:
-    """Plot the rows of a `comparison_table` (at least one) from top to bottom; those with one unit share a panel."""
+    """Plot the rows of a `comparison_table` (at least one) from top to bottom, with a panel for each unit."""
     panels = [(unit, rows) for unit, rows in table.groupby("unit", sort=False)]
     heights = [len(rows) + 1 for _, rows in panels]
     height = ROW * sum(heights) + GAP * len(panels)

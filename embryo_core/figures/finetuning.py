@@ -1,4 +1,4 @@
-"""Figures of the Fine-tuning page: scores of tasks over pretraining, and one fine-tuning's own curve (Section 5)."""
+"""Figures of the Fine-tuning page: scores of tasks over pretraining, and the curve of one fine-tuning (Section 5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step
 
 PANELS, PANELS_WIDTH = 4, 1280  # panels in a row, and width of the figure in pixels
-MAX_TICKS = 8  # evaluations of a fine-tuning that have a tick each, at most
+MAX_TICKS = 8  # largest number of evaluations of a fine-tuning with a tick each
 # ALBERT-base, version 1, on the development sets: README.md of google-research/albert (31 October 2019).
 PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
 PUBLISHED_SQUAD = {  # F1 of versions 1.1 and 2.0
@@ -36,8 +36,8 @@ def scores(
 ) -> Figure:
     """Return the figure of tasks' scores over pretraining, with the range of their seeds, and their controls.
 
-    With `panels` each task has a panel, and with `published` the scores of ALBERT-base are lines. Several tasks of GLUE
-    have another curve, their average over the tasks that all runs have.
+    With `panels` each task has a panel; with `published`, the figure of a single run has the scores of ALBERT-base as
+    lines. If there are several GLUE tasks, another curve is their average, over the tasks that all runs have.
     """
     run, tables = runs[0], {one: read_scores(one, tasks) for one in runs}
     described = next((one for one in runs if len(tables[one])), run)
@@ -100,7 +100,8 @@ def published_score(task: str, rows: pd.DataFrame) -> float | None:
     """Return the published score of ALBERT-base on the data of these rows of a `score_table`; None if unknown."""
     if task in PUBLISHED_SQUAD:
         first, second = PUBLISHED_SQUAD[task]
-        # An empty answer is right for half of the questions of 2.0, and in 1.1 only where the gold answer is "." .
+        # The control shows the version: an empty answer is right for half of the questions of 2.0, but in 1.1 only for
+        # those with the gold answer ".".
         return second if rows["control"].iloc[-1] > 0.1 else first
     return PUBLISHED.get(task)
 
@@ -130,7 +131,7 @@ def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[floa
 
 
 def gaining_most(table: pd.DataFrame) -> str:
-    """Return the task of a `score_table` with the largest gain, or farthest above its control if all have one step."""
+    """Return the task of a `score_table` with the largest gain (over its control if no task has two steps)."""
     return str(_gains(table)["gain"].idxmax())
 
 
@@ -163,7 +164,7 @@ def describe_scores(
 ) -> Caption:
     """Return the caption of `scores`: metrics, examples, seeds, controls, and how the models were tuned.
 
-    `table` is a `score_table`, `average` its `glue_average`, and `sources` are those of the run's results.
+    `table` is a `score_table`, `average` its `glue_average`, and `sources` comes from `results.read_sources`.
     """
     fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if fewest < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
@@ -198,7 +199,7 @@ def describe_scores(
 
 
 def _describe_random_weights(first: int, unit: StepUnit) -> str:
-    """Return whether the random weights of step 0 were fine-tuned too, if `first` is the first step that was."""
+    """Return a sentence on whether random weights (step 0) were fine-tuned; `first` is the first step that was."""
     if first:
         return f"Random weights, a second control, were not fine-tuned: the first ones are at {name_step(first, unit)}."
     return f"{name_step(first, unit).capitalize()}, random weights fine-tuned in the same way, is a second control."
@@ -208,7 +209,7 @@ def _describe_random_weights(first: int, unit: StepUnit) -> str:
 
 
 def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: str) -> Figure:
-    """Return the training loss and development score of the first run's fine-tunings on a task at a step."""
+    """Return the figure of loss and development score during the first run's fine-tunings on a task at a step."""
     run = runs[0]
     curve = results.read_tuning(run, task, step)
     name = results_name(task, 1)
@@ -225,7 +226,7 @@ def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: 
 
 
 def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
-    """Plot loss and score after each epoch, two lines for each seed; `curve` as of `results.read_tuning`."""
+    """Plot loss and score after each epoch, two lines for each seed; `curve` comes from `results.read_tuning`."""
     plot = go.Figure()
     for seed, rows in curve.groupby("seed"):
         for column, name, colour, dash in (
@@ -247,7 +248,10 @@ def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
 
 
 def describe_tuning(noted: Mapping[str, Any]) -> Caption:
-    """Return the caption of `tuning_curve`, with the choice among tied learning rates; `noted` is from sources.json."""
+    """Return the caption of `tuning_curve`, with the choice among tied learning rates.
+
+    `noted` is the entry of the fine-tuning in sources.json.
+    """
     summary = (
         "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
         "the development set after every epoch."

@@ -12,7 +12,7 @@ from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step
 
-MAX_STEPS = 24  # columns of steps in a table of examples
+MAX_STEPS = 24  # largest number of columns of steps in a table of examples
 
 
 def read_seeds(run: Run, task: str) -> list[int]:
@@ -24,8 +24,8 @@ def read_seeds(run: Run, task: str) -> list[int]:
 def read_examples(run: Run, task: str, seed: int, contexts: pd.Series | None = None) -> pd.DataFrame:
     """Return one seed's answer to each development example at each step.
 
-    Classes and questions have a history (see `answer_histories`, `span_histories`), values have none; `contexts` are
-    the paragraphs of questions by id, if known. Raises ResultsError.
+    Answers of classification tasks and SQuAD have a history (see `answer_histories`, `span_histories`), values of
+    regression tasks do not. `contexts` are the paragraphs of questions by id, if known. Raises ResultsError.
     """
     if task == SQUAD:
         spans = results.read_spans(run, task)
@@ -39,9 +39,10 @@ def read_examples(run: Run, task: str, seed: int, contexts: pd.Series | None = N
 
 
 def answer_histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the answers of one seed by example: gold, history (by the rules for facts), a column for each step.
+    """Return the answers of one seed by example: gold, history, a column for each step.
 
     `answers` has the columns step, example, gold and answer; the latter two are indices of `labels`, if given.
+    Histories are those of `curves.classify_histories`.
     """
     table = answers.pivot(index="example", columns="step", values="answer")
     gold = answers.groupby("example")["gold"].first()
@@ -63,7 +64,8 @@ def answered_values(answers: pd.DataFrame) -> pd.DataFrame:
 def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFrame:
     """Return the answers of one seed by the question's id: history, a column for each step.
 
-    A column has the answers if the paragraphs, `contexts` by id, are known, else their F1. Only an exact match counts.
+    Columns of steps have the answers if the paragraphs are known (`contexts`, by id), else their F1. For the history,
+    only an exact match is right.
     """
     shown = spans["f1"].astype(float).round(2)
     if contexts is not None:

@@ -51,7 +51,7 @@ def task_label(task: str) -> str:
 
 
 def task_of(curve: str) -> str:
-    """Return the task of a curve, since SQuAD has two."""
+    """Return the task of a curve; SQuAD has two curves."""
     return SQUAD if curve == EXACT else curve
 
 
@@ -59,7 +59,10 @@ def task_of(curve: str) -> str:
 
 
 def read_scores(run: Run, tasks: Collection[str] | None = None) -> pd.DataFrame:
-    """Return `score_table` of a run for some tasks or all, each row with its data. Raises ResultsError."""
+    """Return the `score_table` of a run for some tasks, by default all, with a note on the data of each row.
+
+    Raises ResultsError.
+    """
     table = score_table(results.read_task_scores(run))
     if tasks is not None:
         table = table[table["task"].map(task_of).isin(tasks)]
@@ -89,9 +92,10 @@ def score_table(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def glue_average(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean score of the GLUE tasks of a `score_table` at the steps that all have: step, value, control, ...
+    """Return the mean score of the GLUE tasks of a `score_table` at the steps that all of them have.
 
-    Empty if only one GLUE task was run. Two more columns are task, its name, and tasks, over which it is the mean.
+    Columns: step, value, control, task (AVERAGE), tasks (names of the averaged tasks). Empty for fewer than two GLUE
+    tasks.
     """
     glue = table[table["task"].isin(GLUE)]
     several = glue if glue["task"].nunique() > 1 else glue[:0]
@@ -114,7 +118,8 @@ def task_table(
 ) -> pd.DataFrame:
     """Return a row for each task of a `score_table`: task, metric, now, last, best, control, n, seeds, 95 %, 99 %.
 
-    `now` is the score at a step, `best` the step of the highest score; the last two are the steps in `reached`.
+    `now` is the score at a step, `best` the step of the highest score; the last two columns have the steps in
+    `reached`, with their 95 % intervals.
     """
     rows = []
     for task, scores_of_task in scores.groupby("task", sort=False):

@@ -76,7 +76,7 @@ MEASURES = {
 
 
 def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame:
-    """Return layer, step, value, n of a measure, sorted; "cka_step" compares with `to`. Raises ResultsError."""
+    """Return layer, step, value, n of a measure, sorted; "cka_step" compares with step `to`. Raises ResultsError."""
     if measure == "cka_step":
         return similarity.to_step(run, to)
     scores = results.read_scores(run, f"{METRIC}_{measure}")
@@ -111,7 +111,7 @@ def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = Non
 
 
 def _name(run: Run, measure: str, to: int | None) -> str:
-    """Return the name of a measure, with the step that it compares with."""
+    """Return the name of a measure, with the step to which it compares."""
     if measure != "cka_step":
         return MEASURES[measure].label
     return f"Similarity to {'the last step' if to is None else name_step(to, run.step_unit)}"

@@ -24,15 +24,15 @@ from embryo_core.types import Run
 from embryo_core.words import count_range, name_step, percent, quantity
 
 METRIC = "minimal_pairs"
-LEVELS = {"paradigms": 2, "phenomena": 1}  # number of slashes in a group's name, which begins with the set's
-MAX_PANELS = 24  # panels of paradigms when a page opens; more would push the rest out of view
+LEVELS = {"paradigms": 2, "phenomena": 1}  # level -> slashes in the names of its groups, "set/phenomenon/paradigm"
+MAX_PANELS = 24  # most paradigms with a panel when the page opens; more would push the rest out of view
 TITLE_WIDTH = 34  # characters of a line above a panel
 COLOURS = {"": style.SKY, "flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
 COLOUR_NAMES = (
     "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no sure change"
 )
 SUM = "A sentence's score is the sum of the log probabilities of its pieces, never divided by its length; each is"
-HOW = {  # how a sentence is scored
+HOW = {  # method -> how it scores a sentence
     WORD_L2R: f"{SUM} masked together with the pieces of its word after it (PLL-word-l2r).",
     PLAIN: f"{SUM} masked alone (plain PLL).",
     "from the left": f"{SUM} predicted from those before it.",
@@ -61,7 +61,7 @@ def pair_sets(run: Run) -> list[str]:
 
 
 def levels(shapes: pd.DataFrame) -> list[str]:
-    """Return the levels of a set with these `shapes`; the first one is the default of the page."""
+    """Return the levels of a set with these `shapes`; the page opens on the first one."""
     return sorted(LEVELS, reverse=len(shapes) <= MAX_PANELS, key=lambda level: LEVELS[level])
 
 
@@ -78,7 +78,7 @@ def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFra
 
 
 def _rows_of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
-    """Return the rows of a set and of its groups at one level."""
+    """Return the rows of a set and of its groups at a level, whose names have this number of `slashes`."""
     groups = scores["group"].astype(str)
     is_of_set = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
     return scores.loc[is_of_set, ["group", "step", "value", "n"]].sort_values(["group", "step"], ignore_index=True)
@@ -129,7 +129,7 @@ def _shape(run: Run, group: str, rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def name_turns(table: pd.DataFrame, axis: StepAxis) -> list[str]:
-    """Return the turns of `shapes` as text, in the unit of the axis."""
+    """Return the turns of `paradigm_shapes` as text, in the unit of the axis."""
     return [", ".join(map(axis.number_without_unit, steps)) for steps in table["turns"]]
 
 
@@ -227,7 +227,7 @@ def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
 
 
 def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: StepAxis) -> str:
-    """Return a sentence on the accuracy on a set, and its paradigms that end above chance or fall after a rise."""
+    """Return a sentence on a set's accuracy and how many paradigms end above or below chance, or fall after a rise."""
     whole = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
     fallen = int(table["fallen"].sum())
@@ -240,7 +240,7 @@ def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: St
 
 
 def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
-    """Return a sentence for every two runs (also seeds) on how far their orders of a set's paradigms agree."""
+    """Return a sentence for every two runs (seeds included) on how far their orders of a set's paradigms agree."""
     groups = {one for run in runs for one in accuracy_table(run, pairs)["group"] if one != pairs}
     agreements = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
     lines = []

@@ -34,8 +34,8 @@ NATS = Curves(
 def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair] = ()) -> pd.DataFrame:
     """Return the pairs of a paradigm at a step: pair, good, bad, difference, good_score, bad_score, right, history.
 
-    `good` and `bad` are the sentences, if given. Scores are in nats; `history` is that of `curves.classify_histories`,
-    a tie counting as wrong. The lowest difference comes first. Raises ResultsError.
+    `good` and `bad` are the sentences, if given. Scores are in nats; `history` comes from `curves.classify_histories`,
+    in which a tie counts as wrong. The lowest difference comes first. Raises ResultsError.
     """
     table = results.read_pairs(run, paradigm)
     table = table.assign(difference=table["good"] - table["bad"])

@@ -1,4 +1,4 @@
-"""The content of the Overview's tiles: a run's best example, and the parts of speech that change most."""
+"""The content of the Overview's tiles: best example, most changed parts of speech, findings, description of a run."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,10 +14,10 @@ from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import family_name
 
-CURVES = 3  # number of parts of speech
+CURVES = 3  # number of parts of speech with a curve
 METRIC = "mask_prediction"
-SURE = 0.5  # least accuracy of the best part of speech of a model that has learned some grammar
-KNOWING = 0.2  # least precision at 1 over all facts of a model that knows more than a few
+SURE = 0.5  # accuracy of the best part of speech from which a model has learned grammar, not only some
+KNOWING = 0.2  # precision at 1 over all facts from which a model has learned facts, not only few
 LEADING = {  # findings that need only scores, by preference, and the meaning of each
     "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
     "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
@@ -30,7 +30,10 @@ PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
 
 
 def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
-    """Return the learned example with many different answers on the way and a confident last one; None without one."""
+    """Return the learned example that is best to watch; None if no example was learned.
+
+    It has the largest product of the number of its different top answers and the probability of the last one.
+    """
 
     def worth(example: ExampleQuestion) -> float:
         leaders = {next(iter(answers.words)) for answers in example.answers if answers.words}
@@ -50,7 +53,7 @@ def changed_most(run: Run) -> pd.DataFrame:
 
 
 def leading(judgements: Iterable[Judgement]) -> list[Judgement]:
-    """Return the judgements of LEADING that the Overview shows: those with a verdict first."""
+    """Return at most LEADING_COUNT judgements, those with a verdict first, in the order of LEADING."""
     names = [*LEADING]
     order = sorted(judgements, key=lambda one: (one.verdict == "cannot be said", names.index(one.finding.name)))
     return order[:LEADING_COUNT]
@@ -73,7 +76,7 @@ def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
 
 
 def _learned(run: Run) -> list[str]:
-    """Return what a run has learned, by its scores at the last step."""
+    """Return what a run has learned by its scores at the last step, such as "some grammar"; "language" if unknown."""
     try:
         facts, words = results.read_scores(run, "world_knowledge"), changed_most(run)
     except EmbryoError:

@@ -34,7 +34,7 @@ Head = tuple[int, int]  # layer and head, both from 1
 
 
 def at_step(runs: Sequence[Run], axis: Axis, pattern: str, step: int, chosen: Head) -> Figure:
-    """Return the map of a pattern by layer and head of the first run at one step, on the colour scale of all steps."""
+    """Return the figure of a pattern by layer and head in the first run at a step, on the colour scale of all steps."""
     run, spec = runs[0], PATTERNS[pattern]
     rows = _rows(run, pattern)
     rows_at_step = rows[rows["step"] == step]
@@ -58,7 +58,7 @@ def at_step(runs: Sequence[Run], axis: Axis, pattern: str, step: int, chosen: He
 
 
 def presence(runs: Sequence[Run], axis: Axis, pattern: str, change: float | None, chosen: Head) -> Figure:
-    """Return the map of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
+    """Return the figure of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, along = runs[0], axis.for_run(runs[0], runs)
     frame = read_behaviour(run, pattern)
     since = appearances(frame, pattern, change)
@@ -130,6 +130,7 @@ def describe_presence(
 
 
 def _rows(run: Run, name: str) -> pd.DataFrame:
+    """Return the rows of a pattern. Raises FigureError if it was not measured."""
     rows = select_pattern(read_behaviour(run, name), name)
     if rows.empty:
         raise FigureError(f"'{PATTERNS[name].label}' has not been measured for the heads of '{run.name}'.")
@@ -137,7 +138,7 @@ def _rows(run: Run, name: str) -> pd.DataFrame:
 
 
 def headline(run: Run, pattern: str, chosen: Head, axis: StepAxis) -> str:
-    """Return the page's headline: how a head's pattern changed from the first step to the last."""
+    """Return the page's headline: how a head's pattern changed from the first step to the last; "" if it is unknown."""
     rows = _rows(run, pattern)
     rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
     if rows_of_head.empty:
@@ -216,10 +217,10 @@ def plot_heads(
     chosen: Head,
     axis: StepAxis,
 ) -> go.Figure:
-    """Plot a pattern of every head over the steps: the chosen head bold, the others faint in their layer's colour.
+    """Plot a pattern of every head over the steps: the chosen head bold, all other heads faint in their layer's colour.
 
-    `rows` come from `of_pattern`, `base` from `baseline`. Only the chosen head is smoothed. Customdata: layer, head,
-    step.
+    `rows` come from `select_pattern`, `base` from `baseline`. Only the chosen head is smoothed. Customdata: layer,
+    head, step, value as text.
     """
     figure = go.Figure()
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
@@ -247,7 +248,7 @@ def plot_heads(
 
 
 def _add_others(figure: go.Figure, rows: pd.DataFrame, pattern: str, axis: StepAxis, name: str, colour: str) -> None:
-    """Add one faint trace for several heads, with a gap between one and the next."""
+    """Add the faint curves of several heads as one trace, with gaps between them."""
     x: list[float | None] = []
     y: list[float | None] = []
     about: list[list[Any]] = []

@@ -60,7 +60,7 @@ def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.
 
 
 def with_baselines(scores: pd.DataFrame, baseline_rows: pd.DataFrame) -> pd.DataFrame:
-    """Add Wilson's 95 % intervals to `scores`, and `baseline_rows`, a table of `baselines.fact_baselines`.
+    """Add 95 % intervals (Wilson) and baselines to `scores`; `baseline_rows` come from `baselines.fact_baselines`.
 
     Columns: relation, step, value, n, baseline, answer, low, high.
     """
@@ -208,7 +208,11 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
-    """Return a comparison of the last precision at 1 with its baseline; `without` is the table over unnamed facts."""
+    """Return sentences that compare the last precision at 1 with its baseline.
+
+    `table` is the `precision_table` of all facts, `without` the table that leaves out facts whose subject's name
+    contains the object.
+    """
     ends = pd.concat([one[one["relation"] == ALL].sort_values("step").tail(1) for one in (table, without)])
     every, others = ends.iloc[0], ends.iloc[-1]
     step_name = name_step(int(every["step"]), run.step_unit)
@@ -227,7 +231,7 @@ def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) 
 
 
 def _compare(row: pd.Series) -> str:
-    """Return in words whether a precision is above its baseline; both are over the same facts."""
+    """Return in words whether a precision is significantly above or below its baseline, over the same facts."""
     if row["low"] > row["baseline"]:
         return "above"
     return "below" if row["high"] < row["baseline"] else "not significantly different from"

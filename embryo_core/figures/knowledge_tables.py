@@ -1,4 +1,4 @@
-"""Tables of the Knowledge page: every relation, the facts of one at a step (Section 6)."""
+"""Tables of the Knowledge page: all relations, and the facts of one relation at a step (Section 6)."""
 
 import pandas as pd
 
@@ -21,9 +21,10 @@ RULES = (
 
 
 def first_fact(run: Run) -> tuple[str | None, str | None]:
-    """Return relation and fact to open on: the forgotten fact that was right at most steps, else such a learned fact.
+    """Return the relation and fact that the page opens on: the forgotten fact that was right at the most steps.
 
-    Its subject's name does not contain the answer. (None, None) if no such fact was ever right. Raises ResultsError.
+    Without a forgotten fact, it is such a learned or else oscillating one. Facts whose subject's name contains the
+    object are left out. (None, None) if no fact remains. Raises ResultsError.
     """
     facts = results.read_histories(run)
     facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~named_by_subject(facts)]
@@ -38,7 +39,7 @@ def first_fact(run: Run) -> tuple[str | None, str | None]:
 
 
 def relation_table(run: Run) -> pd.DataFrame:
-    """Return `summarize_relations` of a run. Raises ResultsError."""
+    """Return the table of `summarize_relations` for a run. Raises ResultsError."""
     coverage, facts = results.read_scores(run, f"{METRIC}_coverage"), results.read_histories(run)
     return summarize_relations(precision_table(run), coverage, facts, precision_table(run, unnamed=True))
 
@@ -50,8 +51,8 @@ def summarize_relations(
 
     Columns: relation, name, last (precision at 1 at the last step), answer (the most frequent object) and baseline (the
     precision of always answering it), named (share of facts whose subject's name contains the object), without (the
-    last precision over the others), asked (n facts), all (facts of the relation), coverage, history (of the relation's
-    curve), and the number of facts with each history.
+    last precision over all other facts), asked (n facts), all (facts of the relation), coverage, history (of the
+    relation's curve), and the number of facts with each history.
 
     `precision` is a `precision_table`, `coverage` the metric "world_knowledge_coverage", `facts` are
     `results.read_histories`, `without` is a `precision_table` over facts whose subject does not name the object.

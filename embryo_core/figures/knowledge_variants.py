@@ -53,7 +53,7 @@ def variant_table(run: Run, relation: str = ALL) -> pd.DataFrame:
 
 
 def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
-    """Plot the shares of right facts of a relation, or of all, that survive other wordings."""
+    """Return the figure of the shares of right facts, of a relation or of all, that survive other wordings."""
 
     def caption(rows: pd.DataFrame) -> Caption:
         counts = ", ".join(

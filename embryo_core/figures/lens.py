@@ -21,11 +21,11 @@ BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness":
 BAR |= {"tickfont_size": style.FONT - 3}
 LETTER = 6.4  # pixels of a letter of a word in a cell
 WORD_PADDING = 12  # pixels around a word
-# pixels: narrow column, wide column (of few), least width of the grid
+# pixels: narrowest column, widest column of a grid with few columns, least width of a grid with more
 MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900
 LAYER_NAMES = 60  # pixels of the layer names
 NOTHING = "no word reaches 10 %"  # text in the column of folded steps
-SURE = 0.1  # least probability of a word in any layer, at steps that are not folded
+SURE = 0.1  # folded steps end where a layer gives a word this probability
 FILLED = (
     "The model's masked-word head, which was trained only on the last layer, is applied to every hidden state "
     "(layer 0: the embeddings). Other masks stay in place."
@@ -49,9 +49,9 @@ def lens(
     folded: Sequence[int] = (),
     total: int | None = None,
 ) -> Figure:
-    """Return the lens of one mask: the best word of each layer at each step; see `grid`.
+    """Return the figure of the lens of one mask: the best word of each layer at each step; see `grid`.
 
-    `table` is that of `query.ask_layers`. `total` counts the steps that could be asked, if the table has fewer.
+    `table` comes from `query.ask_layers`. `total` counts the steps that could be asked, if the table has fewer.
     """
     (run,) = runs
     steps = table["step"].nunique()
@@ -77,7 +77,7 @@ def lens(
 
 
 def unsure_steps(table: pd.DataFrame) -> list[int]:
-    """Return the first steps of a table, at which no layer gives a word a probability of SURE."""
+    """Return the steps before any layer gives a word a probability of SURE; empty if no layer ever does."""
     surest = table.groupby("step")["probability"].max().sort_index()
     if surest.max() < SURE:
         return []
@@ -94,11 +94,11 @@ def grid(
     """Draw the grid of a lens, with a line around the pinned cell (layer, step) and the column of the chosen step.
 
     Without a pin the outline is around the last layer at the chosen step. `table` has the columns step, layer, rank,
-    token, probability; `marked` has the roles of words that are outlined where they are on top. The first steps that
-    are `folded` become one empty column; the other columns are wide enough for every word, so the grid sets its own
-    width. The colour shows the square root of the probability, the same on every grid. Only files have a colour bar;
-    the page's (`colour_scale`) stays visible when a wide grid is scrolled. Every cell has its layer and step as
-    customdata.
+    token, probability; `marked` maps words to roles: they are outlined in cells in which they are the top word. The
+    first steps that are `folded` become one empty column; the other columns are wide enough for every word, so the grid
+    sets its own width. The colour shows the square root of the probability, the same on every grid. Only files have a
+    colour bar; the page's (`colour_scale`) stays visible when a wide grid is scrolled. Every cell has its layer and
+    step as customdata.
     """
     rows = table[(table["rank"] == 1) & ~table["step"].isin(folded)].sort_values(["step", "layer"])
     top = list(zip(*(rows[name].tolist() for name in ("layer", "step", "token", "probability")), strict=True))
@@ -133,7 +133,7 @@ def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], l
 
 
 def _add_words(figure: Draft, top: Sequence[Cell], columns: Mapping[int, int]) -> None:
-    """Draw the cells, except at folded steps."""
+    """Draw the cells of the `top` words; folded steps have none."""
     _, of_cells, words, values = zip(*top, strict=True)
     steps = [*dict.fromkeys(of_cells)]
     z = np.sqrt(np.reshape(values, (len(steps), -1)).T)
@@ -154,7 +154,7 @@ def _add_words(figure: Draft, top: Sequence[Cell], columns: Mapping[int, int]) -
 
 
 def colour_scale() -> str:
-    """Return the colours of a grid with their probabilities, as HTML."""
+    """Return the colour scale of a grid with its probabilities, as HTML."""
     ticks = {tick**0.5: f"{tick:.0%}" for tick in TICKS}
     return style.colour_scale("probability", map(_mix, np.linspace(0, 1, 11)), ticks)
 

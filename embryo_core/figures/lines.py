@@ -1,4 +1,4 @@
-"""Lines of a figure of curves: which columns of a table they draw, a line per run, and how it looks."""
+"""Lines of a figure of curves: which columns of a table they show, and how the line of each run looks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ import pandas as pd
 from embryo_core.figures import style
 from embryo_core.figures.axis import StepAxis
 
-MAX_LINES = 6  # lines of several runs in one panel
+MAX_LINES = 6  # largest number of lines of several runs in one panel
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Curves:
     by: str  # category
     y_title: str
     value: str = "value"
-    low: str = "low"  # drawn if the table has `low` and `high`
+    low: str = "low"  # lower end of the band, which is drawn if the table has both ends
     high: str = "high"
     baseline: str | None = None
     label: Callable[[Any], str] = str  # name of a category
     # colour and symbol of each category
     styles: Callable[[Sequence[Any]], Mapping[Any, tuple[str, str]]] = style.default_styles
-    tickformat: str | None = None  # by default whole percents, for hover texts in percent
+    tickformat: str | None = None  # by default whole percents if `decimals` are percents
     decimals: str = ".1%"  # Python's format of values in hover texts
     unit: str = ""  # what n counts, such as "words"
     band: str = "95 % band"
@@ -39,7 +39,10 @@ class Curves:
     emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
 
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return a table with the columns curve, step, n, value, low, high, baseline (NaN where it has none)."""
+        """Return a table with the columns curve, step, n, value, low, high, baseline (NaN for missing columns).
+
+        If `describe_baseline` is set, the column of_baseline has the hover texts of baselines.
+        """
         named = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
         columns: dict[str, Any] = named | {"baseline": self.baseline}
         missing = pd.Series(np.nan, table.index)
@@ -50,7 +53,7 @@ class Curves:
         return rows
 
     def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """Return `rows` under the names of the table."""
+        """Return `rows` with the column names of the original table."""
         names = {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
         return rows.rename(columns={name: column for name, column in names.items() if column})
 
@@ -67,7 +70,7 @@ class Line:
 
 
 def categories(lines: Sequence[Line]) -> list[str]:
-    """Return the categories of all lines, those of a single line with the highest last value first."""
+    """Return the categories of all lines; for a single line, the one with the highest last value first."""
     if len(lines) > 1:
         return list(dict.fromkeys(name for line in lines for name in line.rows["curve"]))
     last = lines[0].rows.groupby("curve", sort=False)["value"].last()
@@ -92,7 +95,11 @@ def same_changes(lines: Sequence[Line]) -> bool:
 
 
 def look_of(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:
-    """Return the colour, symbol and opacity of the i-th line: those of its run in panels, else of its category."""
+    """Return the colour, symbol and opacity of the i-th line; a single line has the look of its category.
+
+    Several lines have the symbols of their runs: in panels with the runs' colours, else with the category's colour in
+    the runs' opacities.
+    """
     if len(lines) == 1:
         return *look, 1.0
     symbol, opacity = style.run_look(i)

@@ -1,9 +1,9 @@
-"""Escape untrusted text for Markdown."""
+"""Escaping of untrusted text for Markdown."""
 
 import re
 
 JOINER = "\u2060"  # word joiner: no width, no line break
-# Streamlit makes links, icons and arrows of these after parsing the Markdown, so that a backslash does not prevent it.
+# Streamlit turns these into links, icons and arrows after it has parsed the Markdown, so a backslash does not help.
 MADE_LATER = (
     re.compile(r"(:)(?=//|[\w+/-]+:)"),  # https://, :icon:
     re.compile(r"(?<=[\w.+-])(@)(?=[\w-])"),  # someone@example.org

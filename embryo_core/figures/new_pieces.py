@@ -17,7 +17,7 @@ from embryo_core.types import Run
 from embryo_core.words import name_step, percent, quantity
 
 NEW, OTHER = "new pieces", "other words"
-MIN_WORDS = 5  # words of a row
+MIN_WORDS = 5  # least number of measured words in a row
 
 
 def new_words(run: Run) -> frozenset[str]:
@@ -29,7 +29,7 @@ def new_words(run: Run) -> frozenset[str]:
 
 
 def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) -> pd.DataFrame:
-    """Return the accuracy at the last step on words with new pieces in `tokenizer` and on others, by group.
+    """Return the accuracy at the last step on words with new pieces in `tokenizer` and on other words, by group.
 
     Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if fewer
     than MIN_WORDS with new pieces were measured. Raises ResultsError.
@@ -52,7 +52,10 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
 
 
 def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:
-    """Return the figure of the accuracy on words with new pieces, and on others, at each run's last step."""
+    """Return the figure of the accuracy on words with new pieces, and on other words, at each run's last step.
+
+    Raises FigureError if no run added pieces, or no words with new pieces were measured.
+    """
     owner = next((run for run in runs if new_words(run)), None)
     if owner is None:
         raise FigureError(f"None of {', '.join(run.name for run in runs)} has pieces beyond those that it began with.")

@@ -101,7 +101,7 @@ WORDS = {  # quantities that have a section even if the log lacks them, by capab
     "masked_words": ("masked_lm_loss", "masked_lm_accuracy"),
     "next_words": ("next_token_loss", "next_token_accuracy"),
 }
-BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # quantities whose baseline is one word
+BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # quantities with a baseline that always answers one word
 
 
 # === The log ===
@@ -110,7 +110,10 @@ BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # quantities whos
 def _while_unchanged(
     file_of_run: Callable[[Run], Path], entries: int
 ) -> Callable[[Callable[[Run], T]], Callable[[Run], T]]:
-    """Decorate a reader of a run: cache its last results, without copies, until this file of the run changes."""
+    """Return a decorator for readers of a run, which caches results until a file of the run changes.
+
+    It keeps the last `entries` results, and returns them without a copy.
+    """
 
     def version(path: Path) -> tuple[int, int] | None:
         with suppress(OSError):
@@ -128,8 +131,8 @@ def _while_unchanged(
 def training_log(run: Run) -> pd.DataFrame:
     """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
 
-    Measures by length and position are left out. A row without counts gets those of its first measure, whose numbers
-    are the row's. The table is cached; do not modify it. Raises BrokenRun.
+    Measures by length and position are left out. A row without counts gets the counts of its first measure, from which
+    its means come too. The table is cached; do not modify it. Raises BrokenRun.
     """
     rows = [_counts_of_first(row.get("measures")) | row for row in run_files.read_log(run)]
     return pd.DataFrame(rows).drop(columns=["measures", "by_length"], errors="ignore")
@@ -149,7 +152,7 @@ def training_phases(run: Run) -> tuple[Phase, ...]:
 
 
 def logged_quantities(run: Run) -> list[str]:
-    """Return the quantities of the Overview: those of words, and all others that the log has."""
+    """Return the names of the quantities on the Overview: the quantities of words, and any other in the log."""
     log, always = training_log(run), WORDS["next_words" if "next_words" in run_capabilities(run) else "masked_words"]
     return [name for name in QUANTITIES if name in always or name in log]
 
@@ -170,7 +173,10 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
 
 @_while_unchanged(lambda run: run.frequencies, 64)
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
-    """Return the most frequent word of the training text and its share of the pieces; None if it is unknown."""
+    """Return the most frequent word of the training text and its share of the pieces.
+
+    None if it is unknown, or not a single piece.
+    """
     with suppress(EmbryoError):
         word = baselines.most_frequent_word(run)
         return word if word and load_tokenizer(run).single_piece(word[0]) is not None else None
@@ -178,7 +184,7 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 
 
 def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
-    """Return the figure of a quantity of the log: training averages as a thin line, held-out text as a thick one."""
+    """Return the figure of a quantity of the log: training averages as a thin line, held-out text as a thick line."""
     run, drawn = runs[0], QUANTITIES[quantity]
     of_words = quantity == loss_of_words(training_log(run))
     curves = Curves(
@@ -233,7 +239,7 @@ def describe_total_loss(config: Mapping[str, Any]) -> str:
 
 
 def weighted_losses(config: Mapping[str, Any]) -> str:
-    """Return the losses whose weight is not 1: "the sentence-order loss × 0.5"."""
+    """Return the losses whose weight is not 1, such as "the sentence-order loss × 0.5"."""
     factors = {loss: config.get(setting, 1) for setting, loss in LOSS_WEIGHTS.items()}
     return ", ".join(f"{loss} × {factor:g}" for loss, factor in factors.items() if factor != 1)
 

@@ -10,7 +10,7 @@ from embryo_core.types import Run
 
 PREFIX = "head_behaviour_"
 BASELINE = "fixed_offset"
-FIRST_HEAD = ("previous", 1, 1)  # default pattern, layer and head without measurements
+FIRST_HEAD = ("previous", 1, 1)  # pattern, layer and head that the page opens on without measurements
 COLUMNS = ["what", "layer", "head", "step", "value", "n", "offset"]
 
 
@@ -18,8 +18,8 @@ COLUMNS = ["what", "layer", "head", "step", "value", "n", "offset"]
 class Pattern:
     """One score of a head: its names, the format of its values, and the rule by which it counts as present.
 
-    It is present once it has risen (fallen, if the change is negative) by a change since the first evaluated step, or
-    has reached the baseline if the change is None. The first of the changes is the default.
+    It is present once the value has changed by one of the `changes` since the first evaluated step (fallen, if the
+    change is negative), or has reached the baseline if the change is None. The first of the changes is the default.
     """
 
     label: str
@@ -77,16 +77,20 @@ WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns 
 
 @results.memoized
 def read_behaviour(run: Run, pattern: str | None = None) -> pd.DataFrame:
-    """Return `behaviour_curves` of a run, or of a pattern and the baseline; empty without any. Raises ResultsError."""
+    """Return the `behaviour_curves` of a run, of all patterns or of one `pattern` and the baseline.
+
+    The table is empty without measurements. Raises ResultsError.
+    """
     metrics = [PREFIX + name for name in (pattern, BASELINE)] if pattern else None
     scores = results.read_many_scores(run, metrics, PREFIX)
     return behaviour_curves(scores) if len(scores) else pd.DataFrame(columns=COLUMNS)
 
 
 def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return scores of heads from `results.read_many_scores` as what (a category), layer, head, step, value, n, offset.
+    """Return scores of heads (see `results.read_many_scores`) by pattern, sorted.
 
-    Rows of the baseline have its offset instead of a layer and a head.
+    Columns: what (a pattern or BASELINE, categorical), layer, head, step, value, n, offset. Rows of the baseline have
+    its offset instead of a layer and a head.
     """
     patterns = scores["metric"].cat.rename_categories(lambda metric: metric.removeprefix(PREFIX))
     groups = scores["group"].cat
@@ -99,7 +103,10 @@ def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def baseline(frame: pd.DataFrame) -> tuple[float, int] | None:
-    """Return the unlabelled attachment of the best fixed offset, and the offset; None if the treebank had no heads."""
+    """Return the unlabelled attachment of the best fixed offset, and the offset.
+
+    None if the treebank had no syntactic heads.
+    """
     rows = frame[frame["what"] == BASELINE]
     return (float(rows["value"].iloc[0]), int(rows["offset"].iloc[0])) if len(rows) else None
 
@@ -136,7 +143,7 @@ def appearances(frame: pd.DataFrame, pattern: str, change: float | None) -> pd.D
 
 
 def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFrame:
-    """Return all patterns of one head: pattern, first, now (at `step`), last, appears, history (its curve).
+    """Return all patterns of one head: what, pattern, first, now (at `step`), last, appears, history (its curve).
 
     `appears` is by the default change. A history runs from 0, the pattern's lowest value in any head at any step, to 1,
     its highest, so that the curves of two heads can be compared.
@@ -158,7 +165,7 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
 
 
 def strongest(frame: pd.DataFrame, names: Sequence[str] = IN_MAPS) -> tuple[str, int, int] | None:
-    """Return pattern, layer and head of the clearest of some patterns at the last step; None if none was measured.
+    """Return pattern, layer and head of the clearest of these patterns at the last step; None if none was measured.
 
     By default the patterns are those that averaged maps show; [SEP] is not, since sentences end at different positions.
     """

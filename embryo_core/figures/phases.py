@@ -1,4 +1,4 @@
-"""The table of a run's phases: the beginning of each, and the changes in it."""
+"""The table of a run's phases: when each begins, and what changes in it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -23,7 +23,7 @@ ACCURACIES = {
     "Next-word prediction": "next_word_prediction",
     "Facts": "world_knowledge",
 }
-# metrics whose scores are needed
+# metrics that the table needs
 METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + pattern for pattern in WEIGHTS))
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 NO_PHASES = Caption("No phases can be distinguished: the loss on words does not turn, or has too few measurements.")
@@ -64,8 +64,9 @@ def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Captio
 def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd.DataFrame:
     """Return a row for each phase: name, steps, interval, fall of the loss, and changes from its start to its end.
 
-    The changes are in accuracies, the deviation of position embeddings divided by that of words, the mean cosine
-    between the last layer's states of a sentence (both if measured), and the head that changes most.
+    These are the changes of accuracies, of the head that changes most and, if measured, of two more quantities: the
+    deviation of position embeddings divided by the deviation of word embeddings, and the mean cosine between the last
+    layer's states of a sentence.
     """
     rows, measured, heads = [], _measured(scores), _fixed_places(scores)
     for number, phase in enumerate(phases):
@@ -82,19 +83,23 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd
 
 
 def cases(scores: pd.DataFrame) -> dict[str, int]:
-    """Return n of each column of `changes`, at the last step that has it."""
+    """Return n of each column of `changes`, at the last step at which it was measured."""
     counts = {title: table["n"] for title, table in _measured(scores).items()}
     counts[HEAD] = _fixed_places(scores).set_index("step")["n"].sort_index()
     return {title: int(n.iloc[-1]) for title, n in counts.items() if len(n)}
 
 
 def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return value and n by step of each quantity; accuracies that were not measured are empty."""
+    """Return value and n by step of each quantity.
+
+    Accuracies that apply to the kind of model are kept even if they are empty; the ratio and the cosine only if
+    measured.
+    """
     overall = scores[scores["group"] == ALL]
     measures = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
     decoder = len(measures["Next-word prediction"]) > 0
     for title in ("Reconstruction", "Mask prediction") if decoder else ("Next-word prediction",):
-        if measures[title].empty:  # not measured
+        if measures[title].empty:
             del measures[title]
     deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
     positions, words = (_by_step(deviations[deviations["group"] == group]) for group in (POSITIONS, WORDS))
@@ -110,9 +115,9 @@ def _by_step(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
-    """Return the evaluated steps nearest to the start and the end of a phase; None if there are not two.
+    """Return the last evaluated steps up to the start and up to the end of a phase; None if they are the same.
 
-    Each is the last step up to that point; if the first one is less than half as far, the first step in the phase
+    If the first of them is less than half as far in training as the start, the first evaluated step after the start
     replaces it.
     """
     steps = np.unique(steps)
@@ -123,12 +128,15 @@ def _ends(steps: ArrayLike, phase: Phase) -> tuple[int, int] | None:
 
 
 def _is_near(reference: int, step: int) -> bool:
-    """Return whether an evaluated step before another is at least half as far in training."""
+    """Return whether `reference`, which is -1 or a step up to `step`, is at least half as far in training."""
     return reference >= 0 and 2 * (reference + 1) >= step + 1
 
 
 def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[[int, int], str]) -> str:
-    """Return `describe` of the ends of a phase, with the evaluated steps if they are far from these; "" without two."""
+    """Return `describe` of the evaluated steps of a phase (see `_ends`); "" if it does not have two.
+
+    The text names the steps if they are far from the ends of the phase.
+    """
     ends = _ends(steps, phase)
     if ends is None:
         return ""
@@ -144,12 +152,12 @@ def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:
 
 
 def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the attention weights of every head on fixed positions."""
+    """Return the attention weights of every head in the patterns WEIGHTS."""
     return scores[scores["metric"].isin([PREFIX + pattern for pattern in WEIGHTS])]
 
 
 def _head(rows: pd.DataFrame, first: int, last: int) -> str:
-    """Return the head and fixed position whose attention weight changes most: "2.5 previous: 0.05 → 0.41"."""
+    """Return the head and pattern whose attention weight changes most, as "2.5 previous: 0.05 → 0.41"."""
     ends = rows[rows["step"].isin((first, last))]
     table = ends.pivot(index=["metric", "layer", "group"], columns="step", values="value")
     metric, layer, head = most_changed = (table[last] - table[first]).abs().idxmax()

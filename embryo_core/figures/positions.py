@@ -25,8 +25,8 @@ Y_TITLES = {DEVIATION: "standard deviation", COSINE: "mean cosine"}
 WORDS, POSITIONS = "words", "positions"
 COLOURS = (style.VERMILION, style.ORANGE, style.GREEN, style.PURPLE, style.PINK, style.OLIVE)
 SYMBOLS = ("square", "diamond", "triangle-up", "triangle-down", "cross", "x")
-MAX_SAMPLES = 4  # samples to choose from
-MASKINGS = {"training": "as in training"}  # labels of ways of masking; others are their own labels
+MAX_SAMPLES = 4  # largest number of samples to choose from
+MASKINGS = {"training": "as in training"}  # way of masking -> label; by default its name
 
 
 # === Accuracy by length and position ===
@@ -49,8 +49,8 @@ def maskings(table: pd.DataFrame) -> list[str]:
 def samples(table: pd.DataFrame, masking: str) -> list[int]:
     """Return the samples of the text by their number of masked pieces in the shortest sequences, the largest first.
 
-    Samples with less than a quarter of another's steps come last: they show no development. Empty if there are too many
-    to choose from, for example if each step has a new text.
+    Samples with less than a quarter of the steps of the most frequent sample come last: they show no development. Empty
+    if there are too many to choose from, for example if each step has a new text.
     """
     rows = table[table["masking"] == masking]
     shortest = rows[rows["length"] == rows["length"].min()]
@@ -63,8 +63,8 @@ def samples(table: pd.DataFrame, masking: str) -> list[int]:
 def position_table(table: pd.DataFrame, masking: str, sample: int | None = None) -> pd.DataFrame:
     """Return the accuracies of one way of masking: curve, step, value, low, high (Wilson's 95 % interval), n.
 
-    `sample` is one of the `samples`, by default the first; for longer sequences the sample of the same rank by size is
-    used.
+    `sample` is one of the `samples`, by default the first. Of longer sequences, the sample with the same rank by size
+    is used.
     """
     rows = table[table["masking"] == masking].sort_values(["length", "first", "step"], kind="stable")
     if sizes := samples(table, masking):
@@ -172,7 +172,8 @@ def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
 def embedding_table(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return one of the two metrics as curve, step, value, n; a curve is a table of embeddings, or a layer.
 
-    If positions are measured in several groups, the row of all positions is left out.
+    If positions are measured in several groups, the rows of all positions together are left out, else the rows of the
+    only group.
     """
     by = "group" if metric == DEVIATION else "layer"
     rows = scores[scores["metric"] == metric].rename(columns={by: "curve"})
@@ -195,7 +196,7 @@ def _styles(curves: Sequence[Any]) -> Mapping[Any, tuple[str, str]]:
 
 
 def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
-    """Return the caption: the size of position embeddings relative to word embeddings, smallest and last ratio."""
+    """Return the caption: position embeddings relative to word embeddings in size, at the lowest and the last step."""
     n = table.groupby("curve", sort=False)["n"].last()
     counted = f"n = {', '.join(f'{rows:,} ({name})' for name, rows in n.items())} rows of an embedding table."
     by_curve = table.pivot(index="step", columns="curve", values="value")

@@ -27,14 +27,14 @@ from embryo_core.figures.probing_scores import (
 from embryo_core.types import Run
 from embryo_core.words import count_range, percent, step_unit_name
 
-STYLES = {  # colour and marker
+STYLES = {  # task -> colour and marker
     "pos": (style.BLUE, "circle"),
     "constituent": (style.GREEN, "square"),
     "coref": (style.VERMILION, "diamond"),
     "srl": (style.PURPLE, "triangle-up"),
     MASKED: (style.GREY, "cross"),
 }
-RING = 9  # pixels: radius of the ring
+RING = 9  # pixels: radius of the ring at the chosen step
 OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
@@ -47,7 +47,7 @@ def plain(task: str) -> str:
 
 
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return colour and marker of each task: fixed for the paper's four and masked accuracy, in turn for others."""
+    """Return colour and marker of each task: fixed for the paper's tasks and masked accuracy, in turn for the rest."""
     tasks = list(dict.fromkeys(tasks))
     own_tasks = [task for task in tasks if task not in STYLES]
     turn = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own_tasks)}
@@ -111,7 +111,11 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
 
 
 def headline(best: pd.DataFrame, axis: StepAxis) -> str:
-    """Return a sentence on the tasks that gain most and least between the first and last step, in the `best` layers."""
+    """Return a sentence on the tasks that gain most and least between the first and last step.
+
+    `best` are `probe_scores` in the best layer at each step. With a single step, the sentence is on the tasks with the
+    best and the worst F1.
+    """
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     begin, end = (axis.step_in_unit(int(step)) for step in (best["step"].min(), best["step"].max()))
     if begin == end:
@@ -178,7 +182,10 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
 
 
 def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_task: str) -> Figure:
-    """Return the figure of the first run's path through the scores of two tasks, in one layer (see `tasks`)."""
+    """Return the figure of the first run's path through the scores of two tasks, in one layer (see `tasks`).
+
+    Raises FigureError if the tasks have no step in common.
+    """
     run = runs[0]
     frame = read_probe_scores(run)
     table = path(select_layer(frame, layer), x_task, y_task)

@@ -164,7 +164,7 @@ def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
 def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.Figure:
     """Return the plot of a `peak_table`: a row per layer with a mark per task; peaks on the left, decays on the right.
 
-    `steps` are those of the run. A mark is hollow if the 95 % interval of its decay contains zero.
+    `steps` are the probed steps of the run. A mark is hollow if the 95 % interval of its decay contains zero.
     """
     figure = make_subplots(1, 2, shared_yaxes=True, column_widths=[0.58, 0.42], horizontal_spacing=0.05)
     styles = task_styles(table["task"])
@@ -204,7 +204,7 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
 
 
 def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
-    """Set the axes of both panels, with `tasks` marks in a row; a log axis begins at the first peak."""
+    """Set the axes of both panels, with `tasks` marks in a row; a log axis covers only `ends`."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
     figure.update_xaxes(title_text=axis.step_heading("peak at"), row=1, col=1)
     if figure.layout.xaxis.type == "log":
@@ -230,7 +230,10 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 
 
 def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) -> Figure:
-    """Return the figure of the training of one probe of the first run and of its control."""
+    """Return the figure of the training of one probe of the first run and of its control.
+
+    Raises FigureError if the probe's training curve was not stored.
+    """
     run = runs[0]
     table = results.read_probes(run, task, layer, step)
     if table.empty:

@@ -17,6 +17,7 @@ ORDER = ("pos", "constituent", "coref", "srl")  # order of the paper's tasks
 BEST, LAST = "best", "last"  # a layer is chosen by one of these or by its number
 MASKED = "masked accuracy"  # the training log's curve among the tasks, whose names have no space
 HELD_OUT = "held-out text of the pretraining"  # data of this curve
+# column as drawn -> column as measured
 SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 
 
@@ -56,7 +57,7 @@ def select_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
 
 
 def task_table(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
-    """Return `task_curves` of a run in one layer; empty if it was not probed. Raises ResultsError."""
+    """Return the `task_curves` of a run in one layer; empty if it was not probed. Raises ResultsError."""
     rows = select_layer(read_probe_scores(run), layer)
     return rows if rows.empty else task_curves(rows, training_log(run), rescaled)
 
@@ -89,7 +90,7 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the expected layer of each task and step (see `curves.expected_layer`) with its 95 % interval.
 
-    Columns: task, step, expected, low, high, n. Steps without a layer above the majority are left out.
+    Columns: task, step, expected, low, high, n. Steps without a layer above the majority baseline are left out.
     """
     rows = []
     for task, scores in frame.groupby("task", sort=False):
@@ -119,14 +120,14 @@ def task_label(task: str) -> str:
 
 
 def describe_layer(layer: str | int, frame: pd.DataFrame) -> str:
-    """Describe the layer of `probe_scores` that is chosen (see `select_layer`)."""
+    """Return the name of the chosen layer (see `select_layer`); `frame` are the `probe_scores`."""
     if isinstance(layer, int):
         return layer_name(layer)
     return "the layer with the best F1 at each step" if layer == BEST else f"the last layer ({frame['layer'].max()})"
 
 
 def read_provenance(run: Run, task: str) -> dict[str, Any]:
-    """Return the provenance of a task's probing: that of the metric, or of the user's own task."""
+    """Return the entry of sources.json that covers a task: the metric's, or a user's own; empty without one."""
     sources = results.read_sources(run)
     candidates = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
     return next((about for about in candidates if task in about.get("tasks", {})), {})

@@ -20,11 +20,11 @@ from embryo_core.types import Prediction, Run, StepUnit
 from embryo_core.words import name_step, percent, quantity
 
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
-MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # role of a marked word -> its line
-# of the first answers; others are grey
+MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # role -> colour and dash of the line
+# colours of the first six answers; the rest is grey
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
 OTHERS = "other answers"  # the legend entry of the grey curves
-SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of an axis that ends within them
+SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of a rank axis that ends at 20 or earlier
 MIN_PROBABILITY = 1e-30  # lower end of a log axis
 COLUMNS = ("token", "role", "step", "probability", "rank", "exact", "leads", "final")
 NEEDS = frozenset({"masked_words"})  # capability of the network that answers
@@ -47,17 +47,20 @@ WIDENED = (
 
 @dataclass(frozen=True)
 class Subject:
-    """The question of a figure: one mask of a text (or TOGETHER), or its end; and its number on the page."""
+    """The question that a figure answers about a text, and its number on the page.
+
+    It asks for the word at one `mask`, for the words at all masks (TOGETHER), or for the continuation of the text.
+    """
 
     text: str
     mask: int
     masks: int
     number: int = 1
-    continues: bool = False  # whether the text is continued, or else its masks are filled
+    continues: bool = False  # whether the text is continued, instead of filling its masks
 
     @property
     def which(self) -> str:
-        """The answered one of several masks, for titles and captions; "" for a text with one mask."""
+        """Which of several masks is answered, for titles and captions; "" for a text with one mask."""
         if self.masks == 1:
             return ""
         return " (all masks together)" if self.mask == TOGETHER else f" ([MASK] {self.mask} of {self.masks})"
@@ -112,11 +115,11 @@ class Shared:
     log_probability: bool
     probabilities: tuple[float, float]  # smallest and largest
     worst_rank: int
-    colours: Mapping[str, str]  # answer -> colour; others are grey
+    colours: Mapping[str, str]  # answer -> colour; the rest is grey
 
 
 def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_probability: bool) -> Shared:
-    """Return axes that cover all of these tables (see `curve_table`); each table has its run's axis of steps."""
+    """Return axes that cover all of these tables (see `curve_table`); `axes` are the step axes of their runs."""
     together = pd.concat(tables)
     steps = tuple(sorted(set(together["step"])))
     ranges = [(table["step"].min(), table["step"].max()) for table in tables]
@@ -153,8 +156,8 @@ def answer_curves(
 ) -> Figure:
     """Return the figure of the "probability" or "rank" (1 at the top) of each answer; `table` is a `curve_table`.
 
-    If there are several steps, stars mark the steps at which the final answer first led, and from which it led to the
-    end. A point whose rank is not exact is hollow.
+    If there are several steps, stars mark the step at which the final answer first led, and the step from which it led
+    to the end. A point whose rank is not exact is hollow.
     """
     (run,) = runs
     table = with_smoothed(table, column, axis.smoothing, ["token", "role"])
@@ -196,6 +199,7 @@ def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -
 
 
 def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
+    """Draw a column of a `curve_table` with a curve for each answer; all grey curves share a legend entry."""
     axis, traces = replace(axis, zero=shared.zero), []
     by_answer = curves.groupby(["token", "role"]).indices
     x, exact, is_final = np.array(axis.values(curves["step"])), curves["exact"].to_numpy(), curves["final"].to_numpy()
@@ -238,7 +242,7 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
 
 
 def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]) -> list[tuple[str, str]]:
-    """Return token and role of each answer: the final one, marked words, then the others, most probable first."""
+    """Return token and role of each answer: the final one, marked words, then the rest, most probable first."""
     final, probabilities = curves["final"].to_numpy(), curves["probability"].to_numpy()
 
     def key(answer: tuple[str, str]) -> tuple[bool, bool, float]:
@@ -302,9 +306,9 @@ def describe_single(run: Run, step_name: str, loadable: Mapping[Run, int]) -> st
 
 
 def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axis: StepAxis) -> str:
-    """Return a sentence on how many examples a run learns, and the first step that has one; "" without examples.
+    """Return a sentence on how many examples a run learns, and the step of the first; "" without examples.
 
-    `checkpoints` is the number with weights: a single one does not show when they are learned.
+    `checkpoints` is the number of checkpoints with weights; a single one does not show when examples are learned.
     """
     since = [example.since for example in examples if example.since is not None]
     if not examples:

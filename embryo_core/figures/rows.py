@@ -12,7 +12,7 @@ SPREAD = 0.5  # share of a row's height over which its runs are spread
 
 
 def shift(i: int, runs: int) -> float:
-    """Return the distance of the i-th run below the middle of a row."""
+    """Return the distance of the i-th run's mark below the middle of its row, as a share of the row's height."""
     return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
 
 
@@ -30,7 +30,7 @@ def set_rows(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 
 
 def places(table: pd.DataFrame) -> pd.Series:
-    """Return the y of the mark of each `row` and `run` of a table, with runs side by side."""
+    """Return the y of the mark of each `row` and `run` of a table; runs are spread over the height of a row."""
     rows, runs = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
     below = {run: shift(i, len(runs)) for i, run in enumerate(runs)}
     return len(rows) - 1 - table["row"].map(rows.index) - table["run"].map(below)
@@ -39,7 +39,7 @@ def places(table: pd.DataFrame) -> pd.Series:
 def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     """Plot marks with their intervals, and a line at 0.
 
-    `table` has the columns row, run, value, low, high, n and optionally text, a hover text that replaces theirs.
+    `table` has the columns row, run, value, low, high, n and optionally text, which replaces the default hover texts.
     """
     names, heights, plot = list(dict.fromkeys(table["row"])), places(table), go.Figure()
     if "text" not in table:

@@ -1,4 +1,4 @@
-"""Similarity of states to those of another step or another run: debiased linear CKA on the same words."""
+"""Similarity of states between steps or between runs: debiased linear CKA on the same words."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,9 +16,9 @@ from embryo_core.types import Run
 from embryo_core.words import count_range
 
 METRIC = "geometry"
-MIN_WORDS = 20  # words that two runs share
+MIN_WORDS = 20  # least number of words that two compared runs share
 NEAR = 1.25  # largest ratio of two steps that are compared
-MAX_NAMED = 6  # pairs of steps in a caption
+MAX_NAMED = 6  # largest number of pairs of steps in a caption
 COLUMNS = ["layer", "step", "value", "n", "low", "high"]
 DETAILS = (
     "Linear CKA is 1 if one set of states is the other one rotated and scaled, and about 0 if they have nothing in "
@@ -34,9 +34,10 @@ def steps(run: Run) -> list[int]:
 
 
 def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
-    """Return the similarity of every layer at every step to itself at one step: the last one up to `step` or of all.
+    """Return the similarity of every layer at every step to the same layer at one step.
 
-    Columns: layer, step, value, n (words), low, high (95 %). Raises ResultsError.
+    That step is the last evaluated one, up to `step` if this is given. Columns: layer, step, value, n (words), low,
+    high (95 %). Raises ResultsError.
     """
 
     def compare(rows: pd.DataFrame, grams: Floats) -> tuple[np.ndarray, Floats, Floats]:
@@ -70,7 +71,7 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
 
 
 def nearest_steps(first: Sequence[int], second: Sequence[int]) -> dict[int, int]:
-    """Match steps of one run with those of another: both are nearest to each other, with a ratio below NEAR."""
+    """Match the steps of two runs: each of a pair is nearest to the other, with a ratio below NEAR."""
     if not first or not second:
         return {}
     ours, theirs = (np.array(one, float) + 1 for one in (first, second))
@@ -82,7 +83,10 @@ def nearest_steps(first: Sequence[int], second: Sequence[int]) -> dict[int, int]
 
 
 def _table(run: Run, compare: Compare) -> pd.DataFrame:
-    """Return the rows of all layers; `compare` returns the compared rows of a layer, and both grams."""
+    """Return the similarities of all layers.
+
+    `compare` returns which rows of a layer are compared, and the Gram matrices of both sides.
+    """
     parts = []
     for _, rows in results.read_grams(run).groupby("layer"):
         grams = geometry.unpack(rows["products"].tolist(), int(rows["n"].iloc[0]))
@@ -94,7 +98,10 @@ def _table(run: Run, compare: Compare) -> pd.DataFrame:
 
 
 def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
-    """Return the indices of the common words in two runs' samples. Raises FigureError, ResultsError."""
+    """Return the indices of the common words in two runs' samples.
+
+    Raises FigureError if the runs count steps in different units or share fewer than MIN_WORDS words, and ResultsError.
+    """
     if run.step_unit != other.step_unit:
         raise FigureError(
             f"Run '{run.name}' counts {run.step_unit} and '{other.name}' {other.step_unit}; compare runs that "
@@ -115,7 +122,7 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
 
 
 def _grams_of_words(grams: Floats, places: list[int]) -> Floats:
-    """Return the grams of some of the words, U-centred over these."""
+    """Return the Gram matrices of some of the words, U-centred over these words."""
     chosen = grams[:, places][:, :, places]
     return np.stack([geometry.u_centre(each) for each in chosen]) if len(places) < grams.shape[-1] else chosen
 

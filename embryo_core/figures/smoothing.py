@@ -16,7 +16,7 @@ COLUMNS = (SMOOTHED, WINDOW)
 
 
 def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:
-    """Add the column `value` smoothed, separately for each curve (`by`), to a table; unchanged if the window is 1."""
+    """Add columns with the running mean of `value` in each curve (`by`) and its window; unchanged for a window of 1."""
     if window == 1:
         return table
     means = pd.Series(0.0, table.index)
@@ -35,7 +35,8 @@ def curve(
 ) -> list[dict[str, Any]]:
     """Return traces of the column `value` of `rows`: as measured, with markers, and the smoothed line if it exists.
 
-    With a smoothed line, a faint line joins the measured points. `measured` are further settings of the measured trace.
+    With a smoothed line, only a faint line joins the measured points. `measured` has further settings of the measured
+    trace.
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})

@@ -20,7 +20,7 @@ PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, PINK, OLIVE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star", "hexagon")
 
 RUN_SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
-LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs; dashes mark baselines
+LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs, since dashes mark baselines
 LAYER_COLOURS = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # RGB of the lowest, middle, highest layer
 
 PARTS_OF_SPEECH = {
@@ -75,7 +75,7 @@ def default_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
 
 
 def layer_colours(layers: Sequence[int]) -> dict[int, str]:
-    """Return a sequential scale from the lowest layer to the highest, legible on a light and on a dark page."""
+    """Return a colour for each of the sorted layers, on a sequential scale that is legible on light and dark pages."""
     fractions = np.linspace(0, 1, max(len(layers), 2))
     channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(*LAYER_COLOURS)]
     return {layer: "#" + "".join(f"{round(one[i]):02x}" for one in channels) for i, layer in enumerate(layers)}
@@ -157,14 +157,14 @@ def few_ticks(first: int, last: int) -> list[int]:
 
 
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
-    """Return a colour scale, lowest first, as HTML, with the `ticks` at their shares of the width."""
+    """Return a colour scale as HTML, the lowest colour first, with `ticks` at their shares of its width."""
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
     named = "".join(f'<span style="left: {100 * place:.0f}%">{tick}</span>' for place, tick in ticks.items())
     return f'<div class="colour-scale">{title}{bar}{named}</div>'
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
-    """Set these nested settings of all "x" or "y" axes and keep others, several times as fast as Plotly's update."""
+    """Merge nested settings into those of all "x" or "y" axes, several times as fast as Plotly's updates."""
     axes = figure.select_xaxes() if letter == "x" else figure.select_yaxes()
     changed = {axis.plotly_name: _merged(axis.to_plotly_json(), settings) for axis in axes}
     return figure.update_layout(changed, overwrite=True)

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 
 from embryo_core.curves.step_scales import Scale
 
-STRETCHES = 100  # stretches of an axis, each a few pixels wide
-OF_POINTS = ("x", "y", "customdata", "text", "hovertext")
-OF_MARKERS = ("size", "symbol", "color")
+STRETCHES = 100  # number of stretches of an axis, each a few pixels wide
+OF_POINTS = ("x", "y", "customdata", "text", "hovertext")  # settings of a trace with a value for each point
+OF_MARKERS = ("size", "symbol", "color")  # settings of markers, some with a value for each point
 
 
 def thin_curves(figure: go.Figure, scale: Scale) -> None:
@@ -36,7 +36,7 @@ def thin_curves(figure: go.Figure, scale: Scale) -> None:
 
 
 def _curves(figure: go.Figure) -> list[go.Scatter]:
-    """Return the curves of a figure, which have a legend group: no filled bands, and no entries of the legend alone."""
+    """Return the curves of a figure: lines in a legend group, but neither filled bands nor bare legend entries."""
     scatters = (trace for trace in figure.data if trace.type == "scatter" and trace.legendgroup and not trace.fill)
     return [trace for trace in scatters if "lines" in (trace.mode or "") and len(trace.x) and trace.x[0] is not None]
 
@@ -66,6 +66,7 @@ def longest(figure: go.Figure) -> int | None:
 
 
 def _keep(trace: go.Scatter, few: np.ndarray) -> None:
+    """Reduce a trace and its markers to the points with the indices `few`."""
     for holder, names in ((trace, OF_POINTS), (trace.marker, OF_MARKERS)):
         for name in names:
             held = holder[name]
@@ -76,7 +77,7 @@ def _keep(trace: go.Scatter, few: np.ndarray) -> None:
 
 
 def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
-    """Break every curve of a figure, but no band, at the places `gaps` on its x-axis, before and after a point."""
+    """Break every curve of a figure, but no band, at places of its x-axis; a point there is cut off on both sides."""
     for trace in _curves(figure):
         x = [*trace.x]
         cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})

@@ -37,14 +37,14 @@ TASKS = {
     "match",
 }
 ONE_WORD_SHARE = 0.9  # share of a category's right answers above which a single word determines its curve
-MIN_ANSWERS = 10  # right answers needed to report that share
+MIN_ANSWERS = 10  # least number of right answers for which that share is reported
 
 
 # === Tables ===
 
 
 def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Return the sets of categories to choose from: those of the paper with scores, else the metric's own."""
+    """Return the sets of categories to choose from: those of SETS that have scores, else one set of all categories."""
     groups = scores["group"].dropna().unique().tolist()
     sets: dict[str, list[str]] = {}
     missing = set(groups)
@@ -233,7 +233,10 @@ def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
 
 
 def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
-    """Return a sentence on categories whose `commonest_answers` are nearly all right answers; "" without any."""
+    """Return a sentence on categories with one word for nearly all right answers; "" without any.
+
+    `answers` are the `commonest_answers` of each category, with a column group.
+    """
     alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in alone.groupby(["group", "word"], sort=False):
@@ -262,7 +265,7 @@ def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def _plural(groups: Sequence[str], first: bool = True) -> str:
-    """Return categories in a sentence: parts of speech in the plural, others by name."""
+    """Return categories in a sentence: parts of speech in the plural, other categories by name."""
     named = join_names(
         [f"{group}s" if group in style.PARTS_OF_SPEECH else tags.with_tag_name(group) for group in groups]
     )
@@ -270,7 +273,7 @@ def _plural(groups: Sequence[str], first: bool = True) -> str:
 
 
 def describe_words(matches: pd.DataFrame, words: pd.DataFrame) -> Caption:
-    """Return the caption: the number of words `matches` among all `words` of a category, and of right occurrences."""
+    """Return the caption: how many of a category's `words` are in `matches`, and how often these were right."""
     return Caption(
         f"{matches['word'].nunique():,} of {words['word'].nunique():,} words; {matches['correct'].sum():,} of "
         f"{matches['n'].sum():,} occurrences predicted correctly.",

@@ -30,7 +30,10 @@ AGES = "Age: the step at which a word's surprisal is half-way from chance to its
 
 
 def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
-    """Return the words with an age, in whole steps, of each run that has any and that the axis supports."""
+    """Return the words with an age, in whole steps, of each run that the axis supports and that has such words.
+
+    Raises FigureError if no run has any.
+    """
     by_run = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
     tables = {
         name: table.assign(category=table["category"].fillna(UNKNOWN), age=table["age"].round().astype(int))
@@ -70,7 +73,10 @@ def ages(runs: Sequence[Run], axis: Axis) -> Figure:
 def _plot_ages(
     runs: Sequence[Run], axes: Sequence[StepAxis], tables: Mapping[str, pd.DataFrame], rank: Mapping[str, int]
 ) -> go.Figure:
-    """Plot the ages of the words with a `rank`; those of the first run in the colours of their categories."""
+    """Plot the ages of the words with a `rank`, in the colours of their categories.
+
+    Only the first run has intervals and a legend of categories; other runs are fainter and have a symbol each.
+    """
     plot = go.Figure()
     looks = category_styles([str(category) for table in tables.values() for category in table["category"]])
     for i, (run, axis) in enumerate(zip(runs, axes, strict=True)):
@@ -192,8 +198,9 @@ def children(runs: Sequence[Run], axis: Axis) -> Figure:
 def predictor_table(run: Run) -> pd.DataFrame:
     """Regress log10 of a run's ages on properties of the words; empty if there are too few words.
 
-    Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high (95
-    %), n, r2. Words without one of the predictors are left out, and so is a predictor that most words lack.
+    Columns: predictor, value (decades of steps per standard deviation, or against the largest category), low, high
+    (95 %), n, r2. Words that lack a predictor are left out, and so is a predictor that most words lack. Raises
+    ResultsError.
     """
     table = age_table(run).dropna(subset="age")
     numbers = {
@@ -244,8 +251,8 @@ def _tables_by_design(
 ) -> dict[tuple[Run, ...], pd.DataFrame]:
     """Return the table of each design, read by `read` and averaged over its seeds; keys are the runs with a table.
 
-    `low` and `high` of a mean are one standard error from it, `seeds` is their number, and n is the sum. The column
-    sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
+    `low` and `high` of a mean are one standard error from it, `seeds` is the number of seeds, and n is the sum. The
+    column sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
     """
     by_design = {}
     for seeds in compare.group_by_design(runs):
@@ -265,7 +272,7 @@ def _tables_by_design(
 
 
 def _describe_seeds(tables: Mapping[tuple[Run, ...], Any]) -> str:
-    """Return the caption's part on seeds: what marks of several seeds show, and those of one do not; "" for one run."""
+    """Return the part of the caption on seeds; "" for one run."""
     counts = [*map(len, tables)]
     several = "Several seeds: their mean, with a line of one standard error on both sides; n adds up."
     alone = "A mark of a single seed does not show what another seed would give."
@@ -281,7 +288,7 @@ def _compare(
     title: str,
     caption: Caption,
 ) -> Figure:
-    """Return the figure of the tables of some designs; `names` maps their columns to those of `plot_rows`."""
+    """Return the figure of the tables of some designs; `names` maps their columns to the columns of `plot_rows`."""
     drawn = [run for seeds in tables for run in seeds]
     parts = [of_design.assign(run=design_name(seeds)).drop(columns="sure") for seeds, of_design in tables.items()]
     table = pd.concat(parts, ignore_index=True)

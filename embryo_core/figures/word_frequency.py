@@ -1,4 +1,4 @@
-"""Words compared with unigrams and bigrams: surprisals near the former, then near the latter, then below both.
+"""Words compared with unigrams and bigrams: which of these a word's surprisal is near, or whether it is below both.
 
 Chang and Bergen (2022) find that models first learn unigrams, then bigrams, then context.
 """
@@ -31,8 +31,9 @@ PHASES = {  # phase of a word at a step -> colour and symbol
 def distance_table(run: Run) -> pd.DataFrame:
     """Return the mean distance of words from their frequency at each step, for all words and each category.
 
-    Columns: group, step, value (mean distance of the surprisal from that by frequency, bits), low, high (95 %), n
-    (words), below (the share whose surprisal is significantly below that and chance). Empty if no frequency is known.
+    Columns: group, step, value (mean distance in bits of the surprisal from the surprisal by frequency), low, high
+    (95 %), n (words), below (share of words whose surprisal is significantly below both the surprisal by frequency and
+    chance). Empty if no frequency is known.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
@@ -50,7 +51,10 @@ def distance_table(run: Run) -> pd.DataFrame:
 
 
 def distance(runs: Sequence[Run], axis: Axis) -> Figure:
-    """Return the figure of the distance of words' surprisal from that by their frequency."""
+    """Return the figure of the distance of words' surprisal from their surprisal by frequency.
+
+    Raises FigureError if no frequency is known for the first run.
+    """
     run = runs[0]
     if distance_table(run).empty:
         raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
@@ -78,9 +82,9 @@ def distance(runs: Sequence[Run], axis: Axis) -> Figure:
 def phase_table(run: Run) -> pd.DataFrame:
     """Return the share of words in each of the PHASES at each step: group, step, value, n, low, high (95 %, Wilson).
 
-    A word is in the phase "context" if its surprisal is significantly below those by chance, unigram and bigram, else
-    in the phase with the nearest surprisal. Empty if unigrams or bigrams are unknown for all words. Raises
-    ResultsError.
+    A word is in the phase "context" if its surprisal is significantly below chance and below its surprisals by unigrams
+    and bigrams, else in the phase whose surprisal is nearest. Empty if unigrams or bigrams are unknown for all words.
+    Raises ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)

@@ -19,10 +19,10 @@ METRIC = "word_surprisal"
 FITTED = ("top", "bottom", "rate", "middle")
 AGE_COLUMNS = "word category age earliest latest why n pieces count unigram bigram beyond children concreteness".split()
 AGE_COLUMNS += ["chance", "first", "lowest", *FITTED]
-# columns of tables of all words
+# columns of the table that pages show of all words
 LISTED = "word category age earliest latest why children beyond lowest n count".split()
 PARTLY = "measured at some steps alone"
-EXPECTED = {  # surprisal without context -> label of its line, its definition, and its style
+EXPECTED = {  # expected surprisal -> label of its line, its definition, and dash of its line
     "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
     "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
 }
@@ -32,11 +32,12 @@ EXPECTED = {  # surprisal without context -> label of its line, its definition, 
 def age_table(run: Run) -> pd.DataFrame:
     """Return every word of the list with the step at which the run acquires it, or the reason why it has none.
 
-    Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (no age), n (occurrences), pieces,
-    count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits after the word before, by
-    counts of the measured text), beyond (first step from which its surprisal stays significantly below these and
-    chance), children (months), concreteness, chance, first and lowest surprisal, and the fitted top, bottom, rate and
-    middle. Sorted by age; words without one come last. Raises ResultsError and BrokenRun.
+    Columns: word, category, age (a step), earliest, latest (see `ages.Ages`), why (the reason if it has no age), n
+    (occurrences), pieces, count (in the training text), unigram (bits by the counts of `counted_text`), bigram (bits
+    after the word before, by counts of the measured text), beyond (first step from which its surprisal stays
+    significantly below these and chance), children (months), concreteness, chance, first and lowest surprisal, and the
+    fitted top, bottom, rate and middle. Sorted by age; words without an age come last. Raises ResultsError and
+    BrokenRun.
     """
     table = results.read_surprisals(run)
     if table.empty:
@@ -72,7 +73,7 @@ def age_table(run: Run) -> pd.DataFrame:
 
 
 def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tuple[int, int]]) -> list[int | None]:
-    """Return the column `beyond` of `age_table` for words whose rows in a table of surprisals are these spans."""
+    """Return the column `beyond` of `age_table`; `spans` are the ranges of each word's rows in `table`."""
     lowest = words[[*EXPECTED, "chance"]].min(axis=1).where(words["unigram"].notna())
     steps, high = table["step"].to_numpy(), table["surprisal"].to_numpy() + half_intervals(table)
     return [
@@ -82,7 +83,10 @@ def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tupl
 
 
 def half_intervals(table: pd.DataFrame) -> np.ndarray:
-    """Return half the 95 % interval of each mean surprisal of `results.read_surprisals`; NaN for one occurrence."""
+    """Return half the width of the 95 % interval of each mean surprisal; NaN for a single occurrence.
+
+    `table` comes from `results.read_surprisals`.
+    """
     n = table["n"].to_numpy()
     if not len(n):
         return np.zeros(0)
@@ -100,7 +104,7 @@ def _left_out(run: Run) -> Iterator[tuple[str, str]]:
 
 
 def counted_text(run: Run) -> str:
-    """Return the name of the text with the frequencies: the training text, or the measured one if that is unknown."""
+    """Return the name of the text with the frequencies: the training text or, if it is unknown, the measured text."""
     return "training text" if run_files.has_counts(run.frequencies) else "measured text"
 
 
@@ -120,7 +124,7 @@ def _counts(run: Run) -> Counter[str]:
 
 
 def list_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Reduce an `age_table` to the columns of tables of all words; ages have two digits."""
+    """Reduce an `age_table` to the columns LISTED; ages are rounded to two significant digits."""
     ages = table[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
     ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
     return table.assign(**ages, n=table["n"].astype("Int64"), count=table["count"].astype("Int64"))[LISTED]
@@ -129,7 +133,7 @@ def list_words(table: pd.DataFrame) -> pd.DataFrame:
 def acquired_table(run: Run) -> pd.DataFrame:
     """Return the share of words acquired by each step, of all and of each category: group, step, value, n, low, high.
 
-    n counts the measured words, with or without an age. Raises ResultsError.
+    n is the number of measured words, with or without an age. Raises ResultsError.
     """
     table = age_table(run)
     table = table[table["n"].notna()]

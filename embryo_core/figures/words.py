@@ -38,7 +38,7 @@ BITS = Curves(
 )
 MASKED = "A piece is masked together with the pieces of its word after it, and predicted from both sides."
 UNMASKED = "A piece is predicted from those before it."
-MIN_WORDS = 5  # words of a category that a headline names
+MIN_WORDS = 5  # least number of words of a category that a headline names
 
 
 def category_styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -67,7 +67,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def default_word(table: pd.DataFrame) -> str | None:
-    """Return the default word: the one with the surest age in the middle third by age, else the first measured."""
+    """Return the default word: of the middle third by age, the one with the surest age; else the first measured."""
     aged = table.dropna(subset="age")
     if aged.empty:
         return min(table.loc[table["n"].notna(), "word"], default=None)
@@ -166,7 +166,7 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 
 
 def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
-    """Add the sigmoid, the age and the surprisals without context to a word's curve, in plot and table."""
+    """Add the sigmoid, the age and the expected surprisals (see EXPECTED) to a word's curve, in plot and table."""
     row, step_axis = _row(run, word), axis.for_run(run)
     line_name = figure.table["run"].iloc[0]
     of_run = figure.table["run"] == line_name
