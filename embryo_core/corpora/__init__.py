@@ -1,4 +1,4 @@
-"""Read annotated data: treebanks, edge-probing tasks, LAMA's T-REx, plain text."""
+"""Readers of evaluation data: treebanks, edge-probing tasks, LAMA's T-REx, plain text."""
 
 from embryo_core.corpora.data_files import FETCHED, fetched, open_source, read_text, require
 from embryo_core.corpora.lama import read_lama

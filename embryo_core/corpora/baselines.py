@@ -1,6 +1,6 @@
-"""Baselines of accuracies: the most frequent answer to everything, and facts whose subject names the object.
+"""Baselines of accuracies: always the most frequent answer, and facts whose subject contains the object.
 
-All are computed from stored tables when they are read (docs/metrics.md, Baselines).
+All are computed when stored results are read (docs/metrics.md, Baselines).
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,10 @@ def fact_baselines(facts: pd.DataFrame) -> pd.DataFrame:
 
 
 def type_baselines(table: pd.DataFrame) -> pd.DataFrame:
-    """Aggregate `fact_baselines` by type of relation (and step), each fact counted once: group, step, value, n."""
+    """Aggregate `fact_baselines` by type of relation, and by a column step if any: group, step, value, n.
+
+    Each fact counts once.
+    """
     table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
     by = ["group", "step"] if "step" in table else ["group"]
     sums = table.groupby(by, as_index=False)[["value", "n"]].sum()
@@ -41,7 +44,7 @@ def type_baselines(table: pd.DataFrame) -> pd.DataFrame:
 def word_baselines(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
     """Compute the accuracy of always answering each group's most frequent word: group, answer, value, n.
 
-    `words` are those of one metric at one step, of all groups (`results.read_words`). If the model is not `cased`,
+    `words` has the words of all groups for one metric at one step (`results.read_words`). If the model is not `cased`,
     words are compared in lower case. Groups without words are left out.
     """
     if not cased:
@@ -66,9 +69,9 @@ def _most_frequent(counts: pd.Series) -> tuple[str, int]:
 
 
 def most_frequent_word(run: Run) -> tuple[str, float] | None:
-    """Return the most frequent word of a run's training text and its occurrences per piece.
+    """Return the most frequent word of a run's training text and its share of the text's pieces.
 
-    For a word of one piece, this is the accuracy of always answering it if masks are drawn from such text. None if the
+    For a word of one piece, the share is the accuracy of always answering this word at masks in such text. None if the
     run does not record its word counts or its number of pieces. Raises BrokenRun.
     """
     counts, pieces = runs.read_counts(run.frequencies), runs.counted_tokens(run)
@@ -87,7 +90,7 @@ def named_by_subject(facts: pd.DataFrame) -> pd.Series:
 def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) -> pd.DataFrame:
     """Compute the precision at 1 over these `facts` only, at all `steps`: group (relation, or "all"), step, value, n.
 
-    `facts` are some rows of `results.read_histories`, and `right` has the answers to all of its rows.
+    `facts` are some rows of `results.read_histories`, and `right` covers all of its rows.
     """
     steps = list(steps)
     groups = [*facts.groupby("relation").groups.items()]

@@ -16,21 +16,21 @@ from embryo_core.errors import CorpusError
 from embryo_core.metric import Source
 
 FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_core fetch` downloads
-# By the suffix that compression adds to the file's own.
+# Suffix of a compressed file -> function that opens it.
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
-MAX_BYTES = 2**29  # bytes of a decompressed text: a small file may expand to any size
-MAX_LINES = 2**23  # lines of a text: each takes a hundred bytes of memory, even if it is blank
+MAX_BYTES = 2**29  # bytes of a decompressed text; a limit, because a small file may expand to any size
+MAX_LINES = 2**23  # lines of a text; a limit, because each takes a hundred bytes of memory, even if blank
 MAX_LINE = 2**20  # characters of a line of JSON
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
 
 def read_text(folder: Path, split: str) -> list[str]:
-    """Read the non-blank lines of `<split>.txt` (train, heldout), also compressed, in a folder. Raises CorpusError."""
+    """Read the non-blank lines of `<split>.txt` (train, heldout), or of its .xz or .gz. Raises CorpusError."""
     return [line for _, line in read_lines(split_file(folder, f"{split}.txt")) if line.strip()]
 
 
 def split_file(folder: Path, name: str) -> Path:
-    """Return the file of this name, also compressed, in a folder. Raises CorpusError if there is none."""
+    """Return the file with this name in a folder, plain or compressed. Raises CorpusError if both are missing."""
     files = [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)]
     path = next((file for file in files if file.is_file()), None)
     if path is None:
@@ -41,13 +41,13 @@ def split_file(folder: Path, name: str) -> Path:
 
 
 def fetched(sources: Collection[str]) -> dict[str, Path]:
-    """Return the folders in data/corpora that are named after a source; for a treebank its test split."""
+    """Return the folders in data/corpora named after `sources`, by name; for a treebank, the file of its test split."""
     folders = {folder.name: folder for folder in runs.data_folder("corpora").glob("*/") if folder.name in sources}
     return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}
 
 
 def require(path: Path) -> None:
-    """Raise CorpusError if there is neither a file nor a folder."""
+    """Raise CorpusError if the path is neither a file nor a folder."""
     if not path.exists():
         raise CorpusError(
             f"{path} does not exist; name a file or folder that does, or fetch: python -m embryo_core fetch -h"
@@ -89,7 +89,10 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile | gzip.Gzi
 
 
 def read_lines(path: Path) -> Lines:
-    """Read the lines of a text file without trailing blanks, each with its location; a byte order mark is skipped."""
+    """Read the lines of a UTF-8 file without trailing blanks, each with its location; skip a byte order mark.
+
+    Raises CorpusError if the file is unreadable or exceeds MAX_BYTES or MAX_LINES.
+    """
     with _opened(path) as file:
         content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES or content.count(b"\n") + content.count(b"\r") > MAX_LINES:

@@ -1,4 +1,4 @@
-"""Download public evaluation data: UD English EWT (Section 3) and LAMA (Section 6)."""
+"""Download of public evaluation data: UD English EWT (Section 3) and LAMA (Section 6)."""
 
 import re
 import tarfile
@@ -11,9 +11,9 @@ import pooch
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
 
-# UD release of 2025-05-10, and the hashes of its files at that commit. The hash of train is that of the release's
-# documents joined in the order of its split list, which reproduces dev and test byte for byte. Test comes first because
-# `evaluate` uses it.
+# UD release of 2025-05-10, and the hashes of its files at that commit. The hash of train was computed by joining the
+# release's documents in the order of its split list, which reproduces dev and test byte for byte. Test comes first
+# because `evaluate` uses it.
 TREEBANK = (
     "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
 )
@@ -23,9 +23,9 @@ TREEBANK_FILES = {
     "en_ewt-ud-train.conllu": "3fb78e2b55482c8ee00caa653af436c88c9e5bc9a73ce26e4ae3ddc79d2b7e7b",
 }
 
-# LAMA as its authors publish it, with negated templates that are not read. Its checksum is that of the data set "lama"
-# in Hugging Face's datasets 2. The content is checked too: each relation of the paper's Table 8 must have at least as
-# many facts as the paper used, since the paper left out facts and added none.
+# LAMA as its authors publish it, with negated templates that are not read. The checksum is from the data set "lama" in
+# Hugging Face's datasets 2. The content is checked too: each relation of the paper's Table 8 must have at least the
+# paper's number of facts, since the paper left out facts and added none.
 LAMA = "https://dl.fbaipublicfiles.com/LAMA/negated_data.tar.gz"
 LAMA_SHA256 = "1a151058e6608e47983ea4c99c50bb69248c1c0763a04a3793b0a0b657aa0b61"
 LAMA_MAX_BYTES = 2**30  # bytes, unpacked
@@ -48,7 +48,8 @@ def fetch_treebank(folder: Path) -> list[Path]:
 def fetch_lama(folder: Path) -> Path:
     """Download LAMA's relations.jsonl and the TREx/ files of the paper's 25 relations into `folder`; return it.
 
-    They are unpacked and checked in a temporary folder and then moved. Raises CorpusError.
+    They are unpacked and checked in a temporary folder and then moved. An existing `folder` is only checked. Raises
+    CorpusError.
     """
     by_hand = f"unpack its relations.jsonl and TREx/ into {folder}"
     if folder.exists():
@@ -69,7 +70,7 @@ def fetch_lama(folder: Path) -> Path:
 
 
 def _unpack_lama(archive: Path, into: Path) -> None:
-    """Unpack the needed files, from any folder of the archive; never links."""
+    """Unpack the needed files, from any folder of the archive; links are skipped."""
     (into / "TREx").mkdir(parents=True)
     left = LAMA_MAX_BYTES
     with tarfile.open(archive, "r:gz") as content:
@@ -86,7 +87,7 @@ def _unpack_lama(archive: Path, into: Path) -> None:
 
 
 def _check_lama(folder: Path, named: str, then: str) -> None:
-    """Raise CorpusError unless a folder has the facts of the paper's Table 8."""
+    """Raise CorpusError unless a folder is a LAMA folder with the numbers of facts in LAMA_FACTS."""
     try:
         read_lama(folder)
     except CorpusError as reason:
@@ -102,7 +103,7 @@ def _check_lama(folder: Path, named: str, then: str) -> None:
 
 
 def _download(url: str, path: Path, checksum: str | None, by_hand: str) -> Path:
-    """Download one file under a temporary name, verify and rename it; a correct existing file is kept."""
+    """Download one file under a temporary name, verify and rename it; keep a correct existing file."""
     pooch.get_logger().setLevel("WARNING")
     loader = pooch.HTTPDownloader(progressbar=True, timeout=30)
     try:

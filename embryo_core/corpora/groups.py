@@ -1,7 +1,7 @@
 """Groups of words and facts that share a score: parts of speech, Penn tags, frequency bands, types of relations.
 
-Word groups are those of Section 3 and Figure 1, relations those of Section 6. A treebank without Penn tags is grouped
-by the parts of speech of Universal Dependencies (https://universaldependencies.org/u/pos/).
+The groups of words are from Section 3 and Figure 1, the relations from Section 6. A treebank without Penn tags is
+grouped by the parts of speech of Universal Dependencies (https://universaldependencies.org/u/pos/).
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ SINGLE_TAGS = tuple(  # all Penn tags except those of punctuation
     "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
     "VBZ WDT WP WP$ WRB".split()
 )
-# All universal tags but punctuation and symbols.
+# All universal tags except punctuation and symbols.
 UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN SCONJ VERB X".split())
 PENN_GROUPS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # name of a part of speech or a tag -> Penn tags
 UNIVERSAL_GROUPS: dict[str, tuple[str, ...]] = {tag: (tag,) for tag in UNIVERSAL_TAGS}
@@ -45,7 +45,7 @@ _RELATIONS: dict[Kind, str] = {
 }
 KINDS: tuple[Kind, ...] = tuple(_RELATIONS)
 TYPES: dict[str, Kind] = {relation: kind for kind, names in _RELATIONS.items() for relation in names.split()}
-RELATION_NAMES = {  # in Wikidata; those of the paper's Table 8
+RELATION_NAMES = {  # names in Wikidata of the relations in the paper's Table 8
     "P17": "country",
     "P19": "place of birth",
     "P20": "place of death",
@@ -75,7 +75,7 @@ RELATION_NAMES = {  # in Wikidata; those of the paper's Table 8
 
 
 def band_of(rank: int | None) -> str | None:
-    """Return the band of a word's rank; None if no band contains it, or for a word that the corpus lacks."""
+    """Return the band that contains a word's rank; None if no band does, or the corpus lacks the word (rank None)."""
     return next((band for band, (low, high) in BANDS.items() if rank is not None and low <= rank <= high), None)
 
 
@@ -85,12 +85,12 @@ def are_penn(tags: Sequence[str]) -> bool:
 
 
 def groups_of_tags(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the groups, with their tags, that contain most of these tags; none if half or fewer are in a group."""
+    """Return the Penn or the universal groups (name -> tags), whichever cover more of `tags`; {} if less than half."""
     shares = {_share(tags, groups): groups for groups in (UNIVERSAL_GROUPS, PENN_GROUPS)}
     return shares[max(shares)] if max(shares) >= 0.5 else {}
 
 
 def _share(tags: Sequence[str], groups: Mapping[str, tuple[str, ...]]) -> float:
-    """Return the share of tags that are in a group, without those of punctuation, which have no letters."""
+    """Return the share of tags that are in a group; tags of punctuation, which have no letters, are not counted."""
     of_words = [tag for tag in tags if tag.rstrip("$").isalpha()]
     return sum(tag in groups for tag in of_words) / max(1, len(of_words))

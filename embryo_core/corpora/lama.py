@@ -1,4 +1,4 @@
-"""Read the facts of LAMA's T-REx (Section 6), and other ways to ask them: negations, paraphrases, wrong words.
+"""Readers of the facts of LAMA's T-REx (Section 6), and of their variants: negations, paraphrases, wrong words.
 
 Negations and wrong words: Kassner and Schütze (2020), "Negated and Misprimed Probes for Pretrained Language Models".
 Paraphrases: Elazar et al. (2021), "Measuring and Improving Consistency in Pretrained Language Models" (ParaRel).
@@ -24,8 +24,8 @@ PRIMES = ("high", "low", "random")  # kinds of wrong words, by their similarity 
 def read_lama(path: Path) -> list[Fact]:
     """Read the facts of each relation with a template in relations.jsonl and a file (TREx/P19.jsonl) in a LAMA folder.
 
-    The paper's relations come first, in the order of Table 8, then others in the order of their templates. Repeated
-    facts count once. Raises CorpusError, also for a file whose relation has no template.
+    The paper's relations come first, in the order of Table 8, then other relations in the order of their templates.
+    Repeated facts count once. Raises CorpusError, also for a file whose relation has no template.
     """
     templates = _read_templates(path)
     paths = sorted(one for suffix in ("", *OPENERS) for one in (path / "TREx").glob(f"*.jsonl{suffix}"))
@@ -53,7 +53,7 @@ def read_lama(path: Path) -> list[Fact]:
 
 
 def _read_templates(folder: Path) -> dict[str, str]:
-    """Read the template of each relation."""
+    """Read the template of each relation. Raises CorpusError if the file is missing or a template malformed."""
     try:
         path = split_file(folder, "relations.jsonl")
     except CorpusError:
@@ -74,7 +74,7 @@ def _read_templates(folder: Path) -> dict[str, str]:
 
 
 def _fact(location: str, row: dict[str, Any], relation: str, template: str) -> Fact:
-    """Parse one fact."""
+    """Parse one row as a fact; a row without a uuid gets an id from its labels. Raises CorpusError."""
     try:
         subject, object = row["sub_label"], row["obj_label"]
     except KeyError as missing:
@@ -92,7 +92,7 @@ def _fact(location: str, row: dict[str, Any], relation: str, template: str) -> F
 
 @dataclass
 class Variants:
-    """Templates of each relation, and the wrong words of each fact by their kind in PRIMES."""
+    """Other templates of each relation, and the wrong words of each fact by their kind in PRIMES."""
 
     negated: dict[str, str] = field(default_factory=dict)
     paraphrases: dict[str, list[str]] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Read minimal pairs, such as BLiMP's, Zorro's and BabyLM's: a good and a bad sentence each, by paradigm.
+"""Reader of minimal pairs, such as BLiMP's, Zorro's and BabyLM's: pairs of a good and a bad sentence, by paradigm.
 
 BLiMP: Warstadt et al. (2020), "BLiMP: The Benchmark of Linguistic Minimal Pairs for English". Zorro: Huebner et al.
-(2021), "BabyBERTa". Their columns are read, and those of BabyLM's files, some of which have only the sentences.
+(2021), "BabyBERTa". Columns may be named as in any of the three; some of BabyLM's files have only the sentences.
 """
 
 from collections import Counter
@@ -26,8 +26,8 @@ def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[Minima
     """Read the pairs of a file, or of all files in a folder and its subfolders, in the order of their names.
 
     Without a column for it, the paradigm is the name of the file, and the phenomenon is the paradigm. A file with
-    several paradigms, or a single file at `path`, is a set named after the file; other files form the set of their
-    folder, which is called `name` if it is the one at `path`. Raises CorpusError.
+    several paradigms, or a single file at `path`, is a set named after the file. The other files of a folder form one
+    set, named after the folder; `name`, if given, replaces the name of the folder at `path`. Raises CorpusError.
     """
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_read(file.relative_to(path)))
     pairs: list[MinimalPair] = []
@@ -50,7 +50,7 @@ def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[Minima
 
 
 def _is_read(file: Path) -> bool:
-    """Return whether a file of a folder is read, by its name; hidden files and folders are not."""
+    """Return whether a file of a folder is read, by its suffix; hidden files and files in hidden folders are not."""
     return file.name.endswith((*LINES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
 
 
@@ -77,7 +77,7 @@ def _read_parquet(file: Path, read: Parquet) -> Iterator[tuple[str, dict[str, An
 
 
 def _text(location: str, row: Mapping[str, Any], names: tuple[str, ...], default: str | None = None) -> str:
-    """Return the text of a row under one of these names. Raises CorpusError."""
+    """Return the text of a row in the first of the columns `names` that it has, or the default. Raises CorpusError."""
     value = next((row[name] for name in names if row.get(name) is not None), default)
     if value is None:
         columns = ", ".join(map(str, row)) or "nothing"

@@ -1,4 +1,4 @@
-"""Read annotated sentences: treebanks (CoNLL-U, CoNLL-2012, JSON lines) and edge-probing tasks (JSON lines)."""
+"""Readers of annotated sentences: treebanks (CoNLL-U, CoNLL-2012, JSON lines) and edge-probing tasks (JSON lines)."""
 
 import operator
 import re
@@ -11,7 +11,7 @@ from embryo_core.corpora.groups import are_penn
 from embryo_core.errors import CorpusError
 from embryo_core.types import Example, Target
 
-TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # the forms that read_treebank reads
+TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # formats that read_treebank reads
 # Escapes of CoNLL-2012 for characters that its format reserves.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}
@@ -28,7 +28,7 @@ class Word(NamedTuple):
 
 
 class Contraction(NamedTuple):
-    """Words that the text writes as one: "didn't" from the second word to the third."""
+    """Words `first` to `last` of a sentence, counted from 1, that the text writes as one form, such as "didn't"."""
 
     first: int
     last: int
@@ -40,9 +40,9 @@ def read_treebank(path: Path) -> list[Example]:
     """Read sentences with one target per tagged word, whose label is its tag, from a file or a folder of files.
 
     Formats: CoNLL-U (syntactic words, tag in column 5, syntactic head in column 7), CoNLL-2012 (OntoNotes: word in
-    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz, .gz). The extension
-    decides on the format, else the first line. If column 5 of CoNLL-U is empty or does not have Penn tags, labels are
-    the universal tags of column 4. Raises CorpusError, with file and line if one is wrong.
+    column 4, tag in column 5) and the JSON lines of edge probing; each also compressed (.xz, .gz). The format follows
+    from the extension or the first line. If column 5 of CoNLL-U is empty or does not have Penn tags, labels are the
+    universal tags of column 4. Raises CorpusError, which names the file and line at fault.
     """
     sentences = [sentence for file in _treebank_files(path) for sentence in _read_file(file)]
     if not sentences:
@@ -53,7 +53,7 @@ def read_treebank(path: Path) -> list[Example]:
 
 
 def _example(sentence: Sequence[Word], universal: bool) -> Example:
-    """Return a sentence with its universal or its language-specific tags; "_" means no tag."""
+    """Return a sentence as an example, labelled with universal or language-specific tags; "_" means no tag."""
     words, tags, universal_tags, heads, blanks = zip(*sentence, strict=True)
     targets = tuple(Target((i, i + 1), tag) for i, tag in enumerate(universal_tags if universal else tags))
     return Example(
@@ -65,7 +65,7 @@ def _example(sentence: Sequence[Word], universal: bool) -> Example:
 
 
 def _treebank_files(path: Path) -> list[Path]:
-    """Return the files of a treebank, in the order of their names."""
+    """Return the files of a treebank in the order of their names. Raises CorpusError if it has none."""
     if path.is_file():
         return [path]
     if not path.is_dir():
@@ -92,7 +92,7 @@ def _read_file(path: Path) -> Iterator[Example] | Iterator[list[Word]]:
 
 
 def _sentences(lines: Lines, parse: Callable[[str, str], Word | Contraction | None]) -> Iterator[list[Word]]:
-    """Read a column format: one word per line, a blank line after each sentence, comments begin with "#"."""
+    """Yield the sentences of a column format: a word per line, a blank line after a sentence, comments after "#"."""
     words: list[Word] = []
     contractions: list[Contraction] = []
     for location, line in [*lines, *((last, "") for last, _ in lines[-1:])]:
@@ -113,7 +113,7 @@ def _sentences(lines: Lines, parse: Callable[[str, str], Word | Contraction | No
 
 
 def _contracted(words: list[Word], contractions: list[Contraction]) -> list[Word]:
-    """Return the words with the spaces of the text; parts that do not spell their contraction stay separate."""
+    """Return the words with the spaces of the text: none within a contraction, unless its parts do not spell it."""
     for first, last, form, blank in contractions:
         parts = words[first - 1 : last]
         together = "".join(word.form for word in parts) == form
@@ -123,7 +123,7 @@ def _contracted(words: list[Word], contractions: list[Contraction]) -> list[Word
 
 
 def _conllu_word(location: str, line: str) -> Word | Contraction | None:
-    """Parse a word or a multiword token (3-4); return None for empty nodes (5.1)."""
+    """Parse a line as a word or a multiword token (3-4); return None for an empty node (5.1)."""
     columns = line.split("\t")
     if len(columns) != 10:
         raise CorpusError(
@@ -143,7 +143,7 @@ def _conllu_word(location: str, line: str) -> Word | Contraction | None:
 
 
 def _conll2012_word(location: str, line: str) -> Word:
-    """Parse word and tag."""
+    """Parse the word and tag of a line."""
     columns = line.split()
     if len(columns) < 5 or not columns[2].isdecimal():
         raise CorpusError(f"{location}: CoNLL-2012 has document, part, number, word, tag, ...; received {line[:60]!r}.")
@@ -156,7 +156,7 @@ def _conll2012_word(location: str, line: str) -> Word:
 def read_probing(folder: Path, split: str) -> list[Example]:
     """Read one split (train, dev, test) of an edge-probing task: `<split>.jsonl`, also compressed, in its folder.
 
-    All targets have one span, or all have two. Raises CorpusError, with file and line if one is wrong.
+    All targets have one span, or all have two. Raises CorpusError, which names the file and line at fault.
     """
     path = split_file(folder, f"{split}.jsonl")
     examples: list[Example] = []
@@ -172,7 +172,7 @@ def read_probing(folder: Path, split: str) -> list[Example]:
 
 
 def parse_probing_row(location: str, row: dict[str, Any]) -> Example:
-    """Parse one row of a probing file. Raises CorpusError with the location."""
+    """Parse one row of a probing file as an example. Raises CorpusError with the location."""
     try:
         words = tuple(row["text"].split(" "))
         targets = tuple(_probing_target(target) for target in row["targets"])

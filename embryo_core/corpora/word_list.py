@@ -1,6 +1,7 @@
-"""Read a list of words with children's ages, such as the MacArthur-Bates CDI's, and find the words in sentences.
+"""Lists of words with the ages at which children learn them, such as the CDI's, and their occurrences in sentences.
 
-Wordbank: Frank et al. (2017), "Wordbank: an open repository for developmental vocabulary data".
+The CDI are the MacArthur-Bates Communicative Development Inventories. Wordbank: Frank et al. (2017), "Wordbank: an open
+repository for developmental vocabulary data".
 """
 
 import csv
@@ -16,20 +17,20 @@ from embryo_core.types import ListedWord
 
 WORD_LIST = "list of words: CSV or TSV with a column word, and age, category and concreteness if known; or .txt"
 TEXT = "sentences with the words: a treebank, or .txt with a sentence in each line; a file or a folder"
-WORD = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; the later ones are Wordbank's
+WORD = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; all but the first are Wordbank's
 AGE, CATEGORY, CONCRETENESS = ("age", "aoa"), ("lexical_category", "category"), ("concreteness",)
 SEVERAL = "several"  # category of a word that is listed in several categories
 MAX_WORD = 60  # characters
 PART = re.compile(r"\w+")
 
-Occurrence = tuple[int, int, int]  # number of the sentence, and start and end of the word in it
+Occurrence = tuple[int, int, int]  # index of the sentence, and first and end character of the word in it
 
 
 # === List ===
 
 
 def read_word_list(path: Path) -> list[ListedWord]:
-    """Read the words of a list in order; repeated words are merged, with mean numbers. Raises CorpusError."""
+    """Read the words of a list in order; repeated words are merged, and their numbers averaged. Raises CorpusError."""
     if not path.is_file():
         raise CorpusError(f"{path} is not a file; give a {WORD_LIST}.")
     lines = [(location, line) for location, line in read_lines(path) if line.strip()]
@@ -127,10 +128,9 @@ def read_sentences(path: Path) -> list[str]:
 
 
 def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:
-    """Return where each word occurs in the sentences, in order, delimited by characters that are not letters.
+    """Return the occurrences of each word in the sentences, in order, as whole words spelled as in the list.
 
-    The spelling is that of the list; a capitalised form counts only as the first word of a sentence, since "Will" and
-    "US" elsewhere are other words.
+    A capitalised form counts only as the first word of a sentence, since "Will" and "US" elsewhere are other words.
     """
     occurrences: dict[str, list[Occurrence]] = {one.word: [] for one in words}
     longest = max((len(PART.findall(word)) for word in occurrences), default=0)

@@ -1,4 +1,4 @@
-"""Statistics of stored scores: intervals, onsets, peaks and histories; import rarer ones from their modules."""
+"""Statistics of stored scores: intervals, onsets, peaks and histories; import the less common from their modules."""
 
 from embryo_core.curves.scores import (
     HISTORIES,

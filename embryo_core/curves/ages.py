@@ -20,7 +20,8 @@ RESAMPLES = 200  # bootstrap samples of a word's occurrences
 SEED = 0
 TAILS = (0.025, 0.975)
 FINE, COARSE = (480, 64), (120, 16)  # numbers of middles and rates on the grid of fits; resamples use the coarse one
-VALUES_AT_ONCE = 2**22  # curves times sigmoids
+VALUES_AT_ONCE = 2**22  # curves times sigmoids of the grid, in memory at once
+# Reasons why a word has no age.
 FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
 FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
 CHANCE = "never significantly below chance"
@@ -43,7 +44,7 @@ class Sigmoids:
         )
 
     def crossing(self, level: ArrayLike) -> Floats:
-        """Return log10 of the step [N] at which each falls to its level: -inf if always below it, inf if never."""
+        """Return log10 of the step [N] at which each falls to its level: -inf if it is always below, inf if never."""
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (np.asarray(level, float) - self.bottom) / (self.top - self.bottom)
             log_step = self.middle - np.log(share / (1 - share)) / self.rate
@@ -52,19 +53,19 @@ class Sigmoids:
 
 @dataclass(frozen=True, eq=False)
 class Ages:
-    """The step at which each of W words is acquired, with its 95 % interval, arrays [W]; NaN with a reason."""
+    """The step at which each of W words is acquired, with its 95 % interval, arrays [W]; NaN for words without one."""
 
     step: Floats
     earliest: Floats  # -inf if the interval extends before the first step
-    latest: Floats  # inf if it extends beyond the last
+    latest: Floats  # inf if the interval extends beyond the last step
     reasons: tuple[str, ...]  # reasons for missing ages; "" for a word with an age
     fits: Sigmoids
 
 
 def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]], chance: ArrayLike) -> Ages:
-    """Return the ages of W words from the surprisals of their occurrences, [S, n] each, and of chance [W].
+    """Return the ages of W words from the surprisals of each word's occurrences [S, n] and the chance surprisals [W].
 
-    Intervals are percentiles of a bootstrap over occurrences, drawn once for all steps.
+    Intervals are percentiles of a bootstrap over occurrences, which are drawn once for all steps.
     """
     chance, words = np.asarray(chance, float), len(occurrences)
     after = _thin(np.asarray(steps, float))
@@ -105,7 +106,7 @@ def _thin(steps: Floats) -> NDArray[np.integer]:
 
 
 def _why_not(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:
-    """Return the reason why a word has no age, from its mean surprisals [S] and those of its samples [RESAMPLES, S]."""
+    """Return the reason why a word has no age, or "", from mean surprisals [S] and those of samples [RESAMPLES, S]."""
     if np.quantile(samples[:, mean.argmin()], TAILS[1]) >= chance:
         return CHANCE
     if crossing < np.log10(steps[0]):
@@ -159,12 +160,12 @@ def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FI
 
 
 def _falls(x: Floats, middle: Floats, rate: Floats) -> Floats:
-    """Return sigmoids that fall from 1 to 0."""
+    """Return the values at x of sigmoids that fall from 1 to 0."""
     return 0.5 - 0.5 * np.tanh(rate * (x - middle) / 2)
 
 
 def _unit(shapes: Floats) -> Floats:
-    """Return shapes [..., S] with mean 0 and length 1; one that is constant over the steps becomes 0."""
+    """Return shapes [..., S] with mean 0 and length 1; a shape that is constant over the steps becomes 0."""
     shapes = shapes - shapes.mean(axis=-1, keepdims=True)
     length = np.linalg.norm(shapes, axis=-1, keepdims=True)
     return np.where(length > 1e-3, shapes / np.maximum(length, 1e-3), 0)

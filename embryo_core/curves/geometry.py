@@ -1,7 +1,7 @@
-"""Geometry of states: how many dimensions they fill, in which shape, and how similar two sets of them are.
+"""Geometry of states: how many dimensions they fill, in which shape, and how similar two sets of states are.
 
-Every function takes states X of n words in D dimensions. sigma are the singular values of X, and lambda the eigenvalues
-of the covariance of X, the largest first.
+X are the states of n words in D dimensions, sigma the singular values of X, and lambda the eigenvalues of its
+covariance, largest first.
 
     rank_me         exp(-sum p log p), p = sigma / sum(sigma) + 1e-7: effective rank (RankMe: Garrido et al., 2023,
                     https://arxiv.org/abs/2210.02885)
@@ -11,8 +11,8 @@ of the covariance of X, the largest first.
     two_nn          intrinsic dimension from the distances r1, r2 to the two nearest neighbours: the slope through zero
                     of -log(1 - i / n) over the i-th smallest log(r2 / r1), without the largest tenth (Facco et al.,
                     2017, https://www.nature.com/articles/s41598-017-11873-y)
-    cka             linear CKA (Kornblith et al., 2019) with the unbiased HSIC of Song et al. (2012): it does not rise
-                    with D, as the biased one does (Murphy et al., 2024, https://arxiv.org/abs/2405.01012)
+    cka             linear CKA (Kornblith et al., 2019) with the unbiased HSIC of Song et al. (2012); unlike biased
+                    CKA, it does not rise with D (Murphy et al., 2024, https://arxiv.org/abs/2405.01012)
 
 A measure that is undefined, for example because all states are equal, is None.
 """
@@ -23,12 +23,12 @@ import numpy as np
 
 from embryo_core.curves.scores import Floats, Z
 
-EPSILON = 1e-7  # of RankMe
+EPSILON = 1e-7  # added to each p of RankMe
 RANKS = slice(10, 100)  # of the eigenvalues that alpha-ReQ fits
-MIN_RANKS = 10  # positive eigenvalues in RANKS, or there is no fit
+MIN_RANKS = 10  # least number of positive eigenvalues in RANKS for a fit
 FITTED_SHARE = 0.9  # share of the ratios that TwoNN fits
-MIN_POINTS = 20  # distinct states for TwoNN
-HALF = np.dtype("<f2")
+MIN_POINTS = 20  # least number of distinct states for TwoNN
+HALF = np.dtype("<f2")  # of packed products
 RESOLUTION = 1e-6  # share of the largest norm: closer states are equal in float32
 
 
@@ -42,7 +42,7 @@ def rank_me(states: Floats) -> float | None:
 
 
 def eigenvalues(states: Floats) -> Floats:
-    """Return the eigenvalues of the covariance of states [n, D], largest first, above the rounding of float32."""
+    """Return the eigenvalues of the covariance of states [n, D] that exceed float32 rounding, largest first."""
     centred = states - states.mean(axis=0)
     singular = np.linalg.svd(centred, compute_uv=False)
     noise = max(states.shape) * np.finfo(np.float32).eps * max(singular[0], np.abs(states).max(initial=0.0))
@@ -61,17 +61,17 @@ def alpha_req(spectrum: Floats) -> float | None:
 
 
 def participation(spectrum: Floats) -> float | None:
-    """Return the participation ratio of `eigenvalues`, from 1 to min(n - 1, D); None if there are none."""
+    """Return the participation ratio of `eigenvalues`, from 1 to min(n - 1, D); None without eigenvalues."""
     return float(spectrum.sum() ** 2 / (spectrum**2).sum()) if len(spectrum) else None
 
 
 def two_nn(states: Floats) -> tuple[float, int] | None:
-    """Return the intrinsic dimension and the number of the distinct states among [n, D]; None if there are too few."""
+    """Return the intrinsic dimension of states [n, D] and the number of distinct states; None if these are too few."""
     centred = states - states.mean(axis=0)
     norms = (centred**2).sum(axis=1)
     squares = np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)  # squared distances
     same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
-    distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group
+    distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group of equal states
     count = int(distinct.sum())
     if count < MIN_POINTS:
         return None
@@ -101,7 +101,7 @@ def gram(states: Floats) -> Floats | None:
 
 
 def u_centre(products: Floats) -> Floats:
-    """Return a Gram matrix [n, n] U-centred, ignoring its diagonal."""
+    """Return the U-centred form of a Gram matrix [n, n], whose diagonal is ignored."""
     n = len(products)
     without = products - np.diag(np.diag(products))
     means = without.sum(axis=0) / (n - 2)
@@ -111,9 +111,10 @@ def u_centre(products: Floats) -> Floats:
 
 
 def cka(first: Floats, second: Floats) -> float:
-    """Return the debiased linear CKA of two sets of states from their `gram` [n, n].
+    """Return the debiased linear CKA of two sets of states from their `gram` matrices [n, n].
 
-    1: the same up to rotation and scale. 0: unrelated; an unbiased estimate of 0 may be a little below it.
+    It is 1 for sets that are equal up to rotation and scale, and about 0 for unrelated sets, where the unbiased
+    estimate may be slightly negative.
     """
     n = len(first)
     return float((first * second).sum() / (n * (n - 3)))
@@ -122,9 +123,9 @@ def cka(first: Floats, second: Floats) -> float:
 def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
     """Return CKA of S pairs of sets of states with its 95 % interval (value, low, high, each [S]).
 
-    `first` [S, n, n] and `second` [n, n] or [S, n, n] are grams. The interval is a jackknife over words: without
-    word i, the rows of a U-centred K sum to -K_i and all of K to 0, so that HSIC follows from K_i . L_i (Song et al.,
-    2012, equation 3).
+    `first` [S, n, n] and `second` [n, n] or [S, n, n] are `gram` matrices. The interval is a jackknife over words:
+    without word i, the rows of a U-centred K sum to -K_i and all of K to 0, so that HSIC follows from K_i . L_i (Song
+    et al., 2012, equation 3).
     """
     second = np.broadcast_to(second, first.shape)
     n = first.shape[-1]
@@ -140,12 +141,12 @@ def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]
 
 
 def pack(products: Floats) -> bytes:
-    """Return the lower triangle of a `gram` [n, n] without its diagonal, row by row in float16."""
+    """Return the lower triangle of a `gram` matrix [n, n] without its diagonal, row by row in float16."""
     return products[np.tril_indices(len(products), -1)].astype(HALF).tobytes()
 
 
 def unpack(packed: Sequence[bytes], n: int) -> Floats:
-    """Return the grams [S, n, n] that `pack` packed."""
+    """Return the `gram` matrices [S, n, n] that `pack` packed."""
     products = np.zeros((len(packed), n, n))
     rows, columns = np.tril_indices(n, -1)
     for gram_of_one, each in zip(products, packed, strict=True):

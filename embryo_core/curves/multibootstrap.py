@@ -1,7 +1,7 @@
 """The multi-bootstrap: intervals of the difference between two designs, over seeds and cases together.
 
-Sellam et al. (2022), "The MultiBERTs: BERT Reproductions for Robustness Analysis", Section 4: seeds are resampled with
-replacement, and so are cases, which all runs share. Seeds of two designs are not paired.
+Sellam et al. (2022), "The MultiBERTs: BERT Reproductions for Robustness Analysis", Section 4: seeds and cases are
+resampled with replacement. All runs share the cases; the seeds of two designs are not paired.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,10 @@ def draw_cases(right: ArrayLike) -> Floats:
 
 
 def count_drawn(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]:
-    """Yield how often each of n cases is in each draw of n with replacement, [B, n], `at_once` numbers at a time."""
+    """Yield how often each of n cases is in each of B draws, [B, n]; B * n is at most `at_once`, or B is 1.
+
+    A draw has n cases, with replacement; B is the number of draws in a batch.
+    """
     random, size = np.random.default_rng(seed), max(1, at_once // n)
     for begin in range(0, draws, size):
         rows = min(size, draws - begin)
@@ -36,13 +39,13 @@ def count_drawn(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]
 
 
 def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:
-    """Return shares [DRAWS, S] drawn from binomials of `shares` [S] of `n` [S] cases, for cases that are not stored."""
+    """Return shares [DRAWS, S] from binomial draws with `shares` [S] of `n` [S] cases, where cases are not stored."""
     shares, n = np.asarray(shares, float), np.asarray(n, int)
     return np.random.default_rng(0).binomial(n, np.clip(shares, 0, 1), size=(DRAWS, len(n))) / n
 
 
 def difference_of_seeds(first: Floats, second: Floats) -> tuple[float, float]:
-    """Return the 95 % interval (low, high) of the mean over the second design's seeds minus that of the first.
+    """Return the 95 % interval (low, high) of the second design's mean over seeds minus the first design's.
 
     `first` [DRAWS, S] and `second` [DRAWS, T] are the shares of each seed on drawn cases. A single seed is always
     drawn, so the interval then does not cover the variation between seeds.

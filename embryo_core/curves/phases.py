@@ -1,4 +1,4 @@
-"""The phases of a run: stretches of its masked-word loss, found by lines with breakpoints (docs/metrics.md)."""
+"""The phases of a run: stretches in which its loss falls fast or slowly, found by fitting lines (docs/metrics.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ Name = Literal["start", "first fall", "plateau", "take-off", "later plateau", "l
 
 # columns of the loss on words, in logs of masked language models and of decoders
 LOSSES = ("masked_lm_loss", "next_token_loss")
-MIN_POINTS, MAX_POINTS = 10, 96  # of the fit
+MIN_POINTS, MAX_POINTS = 10, 96  # points of the fit
 MAX_BREAKS = 8  # a run with all six phases turns five times, and some turns are bends that need several lines
-MIN_DISTANCE = 2  # points between two breakpoints, or between one and an end
-RESAMPLES = 200
-FASTER = 1.15  # times the mean fall, the threshold of "fast"; a long plateau falls by about the mean
-MAX_SWEEPS = 10  # each sweep moves all breakpoints
+MIN_DISTANCE = 2  # least number of points between two breakpoints, or between a breakpoint and an end
+RESAMPLES = 200  # bootstrap samples for the intervals of breakpoints
+FASTER = 1.15  # a fast stretch falls by more than this times the mean; a long plateau falls by about the mean
+MAX_SWEEPS = 10  # passes over all breakpoints, each of which may move
 TINY = 1e-9  # a smaller residual of a column, relative to its sum of squares, is rounding
 SLOW: tuple[Name, ...] = ("plateau", "later plateau")
 FAST: tuple[Name, ...] = ("first fall", "take-off", "later fall")
@@ -28,7 +28,7 @@ FAST: tuple[Name, ...] = ("first fall", "take-off", "later fall")
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of a run in which the loss falls slowly or fast; it may have begun from `earliest` to `latest`."""
+    """A stretch of a run in which the loss falls slowly or fast; its start has an interval, `earliest` to `latest`."""
 
     name: Name
     start: int
@@ -39,7 +39,7 @@ class Phase:
 
 
 def loss_of_words(log: pd.DataFrame) -> str:
-    """Return the name of the column with the loss on words; that of masked words if the log has none."""
+    """Return the name of a log's column with the loss on words; the column of masked words if the log has neither."""
     return next((name for name in LOSSES if name in log), LOSSES[0])
 
 
@@ -56,10 +56,10 @@ def phases_of_log(log: pd.DataFrame) -> list[Phase]:
 
 
 def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
-    """Find the phases of `losses` [S] at ascending `steps` [S] above 0; none if no line turns or the loss never falls.
+    """Find the phases of `losses` [S] at ascending `steps` [S] above 0; none without a breakpoint or an overall fall.
 
-    A stretch is fast if the fitted loss falls by more than FASTER times as much per doubling as over the whole run,
-    else slow. Without a fast stretch there are no phases.
+    A stretch is fast if the fitted loss falls more than FASTER times as much per doubling of the step as over the whole
+    run, else slow. Without a fast stretch there are no phases.
     """
     places, values = _thinned(np.asarray(steps, float), np.asarray(losses, float))
     if len(places) < MIN_POINTS:
@@ -86,7 +86,7 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
 
 
 def _interval(moved: Floats, turn: float) -> Floats:
-    """Return the 2.5th and 97.5th percentile of the breakpoints nearest to a turn, one of each resample [R, K]."""
+    """Return the 2.5th and 97.5th percentile of the breakpoint nearest to a turn in each resample, `moved` [R, K]."""
     nearest = np.abs(moved - turn).argmin(axis=1)
     return np.quantile(moved[np.arange(len(moved)), nearest], (0.025, 0.975), method="nearest")
 
@@ -98,7 +98,7 @@ def _widened(ends: Floats, points: Floats) -> Floats:
 
 
 def _names(fast: Sequence[bool]) -> list[Name]:
-    """Name stretches that are alternately fast and slow."""
+    """Return the names of stretches that are alternately fast and slow."""
     names: list[Name] = [] if fast[0] else ["start"]
     falls = plateaus = 0
     for falling in fast[len(names) :]:
@@ -121,10 +121,10 @@ def _thinned(steps: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 class _Lines:
-    """Continuous lines with breakpoints at some of the points [S], found by moving breakpoints to better points.
+    """Continuous piecewise linear fits with breakpoints at some of the points [S].
 
-    A line is a sum of columns: 1, the point, and for each point j the distance beyond it, which bends there. The
-    products of columns give the improvement by one or two additional breakpoints, for all places at once.
+    A line is a sum of columns: 1, the point, and for each breakpoint the distance beyond it, which bends the line
+    there. The products of columns give the improvement by one or two additional breakpoints, for all places at once.
     """
 
     def __init__(self, points: Floats):
@@ -140,7 +140,7 @@ class _Lines:
         return basis @ (basis.T @ values)
 
     def fits(self, values: Floats) -> list[tuple[list[int], Floats]]:
-        """Return breakpoints and line for no breakpoint, one, and so on, up to MAX_BREAKS or as many as fit.
+        """Return breakpoints and line [S] for each number of breakpoints, from 0 to MAX_BREAKS or until no more fit.
 
         Forward selection adds the best further breakpoint; backward elimination removes the least needed one. After
         each change, every two neighbours are moved together to where the sum of squares is smallest, until no move
@@ -178,10 +178,11 @@ class _Lines:
         return turns
 
     def resampled(self, values: Floats, line: Floats, turns: Sequence[int]) -> np.ndarray:
-        """Return the indices [RESAMPLES, K] of the breakpoints after giving each residual of the line a random sign.
+        """Return the indices [RESAMPLES, K] of the breakpoints refitted after giving the residuals random signs.
 
-        This is the wild bootstrap of Wu (1986): residuals are much larger where the loss changes than on a plateau.
-        Starting at `turns`, each breakpoint is moved to where the sum of squares is smallest, until no move helps.
+        This is the wild bootstrap of Wu (1986), used because residuals are much larger where the loss changes than on a
+        plateau. Starting at `turns`, each breakpoint is moved to where the sum of squares is smallest, until no move
+        helps.
         """
         residuals = (values - line) * np.sqrt(self.size / max(1, self.size - 2 - 2 * len(turns)))
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, RESAMPLES))
@@ -206,7 +207,7 @@ class _Lines:
         return np.where(self._free(others) & (left > TINY), rest**2 / np.maximum(left, TINY), -1)
 
     def _two_more(self, along: Floats, others: np.ndarray) -> Floats:
-        """Return the squares [S, S] that breakpoints at a point and a later one add, given others [1, k]."""
+        """Return the squares [S, S] that two additional breakpoints explain, given others [1, k]; -1 if not allowed."""
         (cross,), (shares,), (rest,) = self._residuals(along, others)
         (free,), index = self._free(others), np.arange(self.size)
         products = self.products[2:, 2:] - cross.T @ shares
@@ -240,7 +241,7 @@ class _Lines:
 
 
 def _criterion(values: Floats, line: Floats, count: int) -> float:
-    """Compute Schwarz's criterion (BIC) of a line; a breakpoint costs two parameters, its place and its slope."""
+    """Compute Schwarz's criterion (BIC) of a line; each breakpoint has two parameters, its place and its slope."""
     size = len(values)
     squares = float(((values - line) ** 2).sum()) + _rounding(values)
     return size * np.log(squares / size) + (2 + 2 * count) * np.log(size)

@@ -1,4 +1,4 @@
-"""The step at which a task's score has reached a share of its last value, with a bootstrap interval."""
+"""The first step at which a task's score reaches a share of its last value, with a bootstrap interval."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from embryo_core.errors import ResultsError
 
 DRAWS = 400  # bootstrap samples of the development examples
 SEED = 7
-AT_ONCE = 2**20  # examples times draws that are in memory at once, some tens of MB with all that is computed from them
-MAX_ANSWERS = 2**23  # answers to a task at all steps, about those to QQP at 40 steps with five seeds
+AT_ONCE = 2**20  # examples times draws in memory at once: tens of MB with the arrays computed from them
+MAX_ANSWERS = 2**23  # answers to a task at all steps: enough for QQP at 40 steps with five seeds
 MAX_LABELS = 256  # labels of a task; every draw counts how often each was answered
 SHARES = (0.95, 0.99)  # shares of the last score
-SURE = 0.975  # share of the draws whose last score is above 0 if it is significantly above 0
+SURE = 0.975  # the last score is significantly above 0 if it is above 0 in this share of the draws
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
 LABELLED = ("matthews", "accuracy", "f1")
 # a step's answers [n] and the samples' weights [B, n] -> scores [B]
@@ -33,13 +33,13 @@ class Reached:
 
 
 def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
-    """Return when the score's mean over seeds reached each share of its last value; None if that may be 0 by chance.
+    """Return when the mean score over seeds reached each share of its last value; None if that may be 0 by chance.
 
     `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
-    the column `metric` (exact or f1), step, seed, question and that column. Every (step, seed) answered the same
+    the column `metric` (exact or f1), it has step, seed, question and that column. Every (step, seed) answered the same
     examples. The interval comes from resampling the development examples, the same for all steps. Draws whose last
-    score is not above 0 reach no step; only a few may do so (SURE). Raises ResultsError if some step lacks an example,
-    or an answer is not one of the labels.
+    score is not above 0 reach no step; only a few may do so (SURE). Raises ResultsError for too many answers, if some
+    step lacks an example, or if an answer is not one of the labels.
     """
     if answers.empty:
         return [None] * len(shares)
@@ -72,7 +72,7 @@ def _first_steps(
 ) -> np.ndarray:
     """Return the first step at which each sample reached each share of its last score, [B, shares]; -1 if none.
 
-    `answers` has an array [seeds, n] for each step, in order. Samples at the largest share are not scored again.
+    `answers` has an array [seeds, n] for each step. Samples that have reached all shares are not scored again.
     """
 
     def mean(step: int, samples: np.ndarray) -> np.ndarray:
@@ -92,7 +92,7 @@ def _first_steps(
 
 
 def _check(answers: pd.DataFrame, example_column: str, labelled: bool) -> None:
-    """Raise ResultsError for answers that cannot be resampled, would take too long, or are not an index of a label."""
+    """Raise ResultsError for answers that are too many, are missing at some steps, or are not the index of a label."""
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[example_column].nunique():
@@ -142,7 +142,7 @@ def _products(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[np.nda
 
 
 def _label_scores(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Compute scores of labels from how often each is the gold label, the answer, and right."""
+    """Compute accuracy, F1 or Matthews correlation [B] from weighted counts of gold labels, answers and matches."""
     n = weights.sum(1)
     if metric == "accuracy":
         return weights @ (gold == answers) / n

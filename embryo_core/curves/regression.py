@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TAIL = 0.975
+TAIL = 0.975  # of Student's distribution, for 95 % intervals
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """The change of a value per unit of a predictor, all others held fixed, with its 95 % interval."""
+    """The change of a value per unit of a predictor, with the other predictors held fixed, and its 95 % interval."""
 
     name: str
     value: float
@@ -34,7 +34,7 @@ def regress(
 ) -> Regression | None:
     """Regress values [n] on standardized `numbers`, [n] each, and on `classes` [n] relative to the largest class.
 
-    Constant numbers are left out. Intervals are Student's. None if cases are too few or predictors are collinear.
+    Constant numbers are left out. Intervals are Student's. None for too few cases, no predictor, or collinear ones.
     """
     columns, names = [np.ones(len(values))], [""]
     for name, values_of in numbers.items():
@@ -49,7 +49,7 @@ def regress(
     free = len(values) - design.shape[1]
     if free < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:
         return None
-    from scipy.special import stdtrit  # imported late: it takes as long as the rest of a page
+    from scipy.special import stdtrit  # imported only here: the import takes as long as the rest of a page
 
     inverse = np.linalg.inv(design.T @ design)
     fitted = inverse @ design.T @ values

@@ -31,10 +31,10 @@ class Rise:
 
 
 def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike) -> Rise | None:
-    """Return how raw `values` [S] at `steps` [S], shares of `n` [S] cases, rise; None if the last value is 0.
+    """Return the rise of raw `values` [S] at `steps` [S], shares of `n` [S] cases; None if the last value is 0.
 
-    The rule of docs/metrics.md: the onset at a tenth of the last value, and the slope from the checkpoint before it to
-    the onset at nine tenths.
+    As in docs/metrics.md, it is the onset at a tenth of the last value, and the slope from the checkpoint before this
+    onset to the onset at nine tenths.
     """
     foot, top = onset(steps, values, n, FOOT), onset(steps, values, n, TOP)
     if foot is None or top is None:
@@ -51,7 +51,7 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
 
 
 def ranks(rises: Sequence[Rise]) -> list[int]:
-    """Return the rank of each curve, 1 for the fastest; ties share a rank (the order of docs/metrics.md)."""
+    """Return the rank of each curve, 1 for the fastest, by the rule of docs/metrics.md; ties share a rank."""
     ranks_of = [0] * len(rises)
     leader: int | None = None
     slopes = [-np.inf if one.slope is None else -one.slope.value for one in rises]

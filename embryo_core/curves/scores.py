@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 History = Literal["learned", "oscillating", "forgotten", "never learned"]
 Fate = Literal[History, "declined"]
 
-POSITIONS = ("same", "previous", "next", "first")  # relative positions whose mean weight averaged maps have (Figure 4)
+POSITIONS = ("same", "previous", "next", "first")  # relative positions in `position_weights` (Figure 4)
 HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
 Z = 1.959963984540054  # two-sided 95 % point of the normal distribution
 MIN_PRECISION = 0.02  # least precision at 1 of a relation that counts as learned
@@ -34,8 +34,8 @@ def rescale(values: ArrayLike, last: float) -> Floats:
 def smooth(values: ArrayLike, window: int = 3) -> Floats:
     """Average each value [S] with its neighbours within an odd `window`, which is cut off at the ends.
 
-    Use it for display only. Neighbours are points, however far apart their steps are. Raises ValueError for an even
-    window.
+    Use it for display only. Neighbours are adjacent points, however far apart their steps are. Raises ValueError for an
+    even window.
     """
     if window < 1 or window % 2 == 0:
         raise ValueError(f"The window is an odd number of points. Received: {window}.")
@@ -50,8 +50,8 @@ def smooth(values: ArrayLike, window: int = 3) -> Floats:
 def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floats]:
     """Compute Wilson's score interval (low, high) of a share `value` in [0, 1] of `n` > 0 cases; numbers or arrays.
 
-    Unlike value +- 1.96 standard errors it stays within [0, 1], and has a width at 0 and at 1. `z` is the point of the
-    normal distribution that sets the confidence, 95 % by default.
+    Unlike value +- 1.96 standard errors, it stays within [0, 1], and its width at 0 and at 1 is positive. `z` is the
+    point of the normal distribution that sets the confidence, 95 % by default.
     """
     value, n = np.asarray(value, float), np.asarray(n, float)
     middle = value + z**2 / (2 * n)
@@ -65,10 +65,9 @@ def difference_interval(
 ) -> tuple[Floats, Floats]:
     """Compute Newcombe's interval (low, high) of first - second, two shares of `n` > 0 cases each; numbers or arrays.
 
-    If the second is a share of another number of cases, pass that as `n_second`.
-
-    Method 10 of Newcombe (1998), which combines the two Wilson intervals as if the cases were independent. It is wider
-    than needed for shares of the same cases, which usually rise and fall together. `z` as in `interval`.
+    `n_second` is the number of cases of the second share, if it differs; `z` is as in `interval`. This is method 10 of
+    Newcombe (1998), which combines the two Wilson intervals as if the cases were independent. It is wider than needed
+    for shares of the same cases, which usually rise and fall together.
     """
     first, second = np.asarray(first, float), np.asarray(second, float)
     first_low, first_high = interval(first, n, z)
@@ -98,8 +97,8 @@ def onset(
 
     The curve rises from `floor`, and the level is `share` of the way from there to the last value. `earliest` is the
     first step from which no 95 % interval is entirely below the level; `latest` is the first from which none extends
-    below it. The onset is the first step from `earliest` on whose value has reached the level. A later dip that may be
-    chance, because its interval still reaches the level, does not move it.
+    below it. The onset is the first step from `earliest` on whose value is at or above the level. A later dip whose
+    interval still reaches the level may be chance, and does not move the onset.
     """
     values = np.asarray(values, float)
     if not len(values) or values[-1] <= floor:
@@ -112,7 +111,7 @@ def onset(
 
 
 def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, threshold: float) -> int | None:
-    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None without one."""
+    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None if the last is not."""
     below = np.flatnonzero(np.asarray(values, float) < threshold)
     first = below[-1] + 1 if len(below) else 0
     return int(steps[first]) if first < len(steps) else None
@@ -133,12 +132,15 @@ class Peak:
 
     @property
     def decay(self) -> float:
-        """Return how far the curve has fallen from its peak by the last step; 0 if the last step is the peak."""
+        """The fall of the curve from its peak to the last step; 0 if the last step is the peak."""
         return self.value - self.last
 
 
 def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: ArrayLike) -> Peak:
-    """Return the peak of `values` [S], shares of `n` [S] cases, at `steps` [S], S > 0; of equal values the earliest."""
+    """Return the peak of `values` [S], shares of `n` [S] cases, at `steps` [S], S > 0; the earliest of equal values.
+
+    Its interval spans the steps whose values are not significantly below it.
+    """
     values = np.asarray(values, float)
     highest = int(np.argmax(values))
     below, _ = difference_interval(np.full(len(values), values[highest]), values, n)
@@ -192,10 +194,10 @@ def normalise_rows(weights: ArrayLike) -> NDArray[np.floating]:
 
 
 def position_weights(maps: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return the mean weight on each of POSITIONS [..., 4] of maps A [..., L, L], L at least 2.
+    """Return the mean weight [..., 4] on each of POSITIONS in maps A [..., L, L], L at least 2.
 
-    Each is a mean over the rows i that have the position: A[i, i], A[i, i-1], A[i, i+1] and A[i, 0]. The first position
-    leaves out row 0, where it equals the same position.
+    Each is a mean over the rows i that have the position: A[i, i], A[i, i-1], A[i, i+1] and A[i, 0]. Row 0 is left out
+    of "first", since its first position is itself.
     """
     diagonals = [np.diagonal(maps, offset, -2, -1) for offset in (0, -1, 1)]
     means = [entries.mean(axis=-1, dtype=np.float64) for entries in (*diagonals, maps[..., 1:, 0])]
@@ -227,7 +229,7 @@ def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
 def classify_curve(values: ArrayLike, n: ArrayLike) -> Fate:
     """Classify a relation's history by its precision at 1 at each step, `values` [S], on `n` [S] facts.
 
-    never learned   at no step is the whole 95 % interval at or above MIN_PRECISION
+    never learned   the 95 % interval is at no step entirely at or above MIN_PRECISION
     learned         it never falls significantly below the highest value that it has reached
     declined        it falls, does not come back, and keeps at least half of its highest value
     forgotten       it falls, does not come back, and ends below half of its highest value
@@ -248,7 +250,7 @@ def classify_curve(values: ArrayLike, n: ArrayLike) -> Fate:
         below = math.hypot(values[first] - low[first], high[second] - values[second])
         return values[first] - values[second] > below
 
-    highest, lowest = 0, None  # indices; `lowest` since it fell, None before
+    highest, lowest = 0, None  # indices of the values; `lowest` is None until the curve falls
     for i in range(len(values)):
         if lowest is None:
             highest = max(highest, i, key=values.__getitem__)

@@ -28,7 +28,7 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 
 
 def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
-    """Select at most `count`, at least 2, of sorted steps: the first, the last, and others evenly on a log axis."""
+    """Select up to `count` >= 2 of ascending steps: the first, the last, and steps evenly between on a log axis."""
     ascending = np.asarray(steps)
     if len(ascending) <= count:
         return ascending.tolist()

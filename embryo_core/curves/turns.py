@@ -1,4 +1,4 @@
-"""Where a curve turns: its significant rises and falls, tested on the same items at every step, or by their size."""
+"""Turning points of a curve: the ends of rises and falls that are significant on the same items, or exceed a ratio."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,26 +8,26 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-MAX_NAMED = 3  # moves that a shape lists
+MAX_NAMED = 3  # largest number of moves that a shape lists
 CONFIDENCE = 0.95  # joint, for all comparisons of two steps
 MIN_CHANGE = 1.1  # least ratio of the ends of a rise or fall, without a test on items
 
 
 @dataclass(frozen=True)
 class Turns:
-    """The turning points of a curve as indices of its steps, the ends of each rise and fall; empty for a flat one."""
+    """The ends of a curve's rises and falls, as indices of its steps; empty for a flat curve."""
 
     points: tuple[int, ...]
     rises_first: bool = True
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """Return "rises" and "falls" in their order."""
+        """The moves of the curve, "rises" and "falls" in turn."""
         return tuple("rises" if (i % 2 == 0) == self.rises_first else "falls" for i in range(len(self.points) - 1))
 
     @property
     def shape(self) -> str:
-        """Return the moves in words: "rises, falls"; "flat" if there are none; their number if there are many."""
+        """The moves in words: "rises, falls"; "flat" without moves; the number of turns if there are many."""
         if len(self.moves) > MAX_NAMED:
             return f"turns {len(self.moves) - 1} times, last {self.moves[-1]}"
         return ", ".join(self.moves) or "flat"
@@ -36,10 +36,10 @@ class Turns:
 def find_turns(right: ArrayLike) -> Turns:
     """Return where the mean of `right` [n, S] turns: scores of n items in [0, 1] at each of S steps.
 
-    A rise or fall counts from its lowest to its highest point if these differ significantly. Two steps are compared on
-    the same items: the sum of the items' differences divided by the root of the sum of their squares (McNemar's test
-    without correction; halves count as halves). Its bound holds for all pairs of steps together (Bonferroni), so that a
-    flat curve of many steps seldom turns.
+    A rise or fall counts if its lowest and highest points differ significantly. Two steps are compared on the same
+    items: the statistic is the sum of the items' differences divided by the root of the sum of their squares (McNemar's
+    test without correction; halves count as halves). Its bound holds for all pairs of steps together (Bonferroni), so
+    that a flat curve of many steps seldom turns.
     """
     right = np.asarray(right, float)
     steps = right.shape[1]
@@ -63,7 +63,10 @@ class Stretch:
 
 
 def stretches(steps: Sequence[int], values: ArrayLike, rises: str, falls: str) -> list[Stretch]:
-    """Return where a positive quantity [S] rises and falls by a ratio above MIN_CHANGE, with these names."""
+    """Return the stretches in which positive `values` [S] rise or fall by a ratio above MIN_CHANGE.
+
+    Their names are `rises` and `falls`.
+    """
     logarithms = np.log(np.asarray(values, float))
     turns = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
     names = [rises if move == "rises" else falls for move in turns.moves]
@@ -71,7 +74,7 @@ def stretches(steps: Sequence[int], values: ArrayLike, rises: str, falls: str) -
 
 
 def _turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> Turns:
-    """Return where `totals` [S] turn; `exceeds` says whether that at the first step counts as above the second's."""
+    """Return where `totals` [S] turn; `exceeds(i, j)` is whether the total at i counts as above the total at j."""
     points: list[int] = []
     up: bool | None = None
     low = high = 0

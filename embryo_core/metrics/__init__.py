@@ -40,7 +40,7 @@ METRICS: tuple[Metric, ...] = (
 
 
 def get_metrics(names: Iterable[str]) -> list[Metric]:
-    """Return the metrics of these names, in the order of METRICS. Raises UnknownMetric with the nearest known name."""
+    """Return the named metrics in the order of METRICS. Raises UnknownMetric, which suggests the nearest known name."""
     existing = [metric.name for metric in METRICS]
     wanted = set(names)
     for name in wanted.difference(existing):

@@ -1,4 +1,4 @@
-"""Attention: one pass over a treebank for all attention metrics; maps of every head, averaged over it (Figure 4).
+"""Attention maps of every head, averaged over a treebank (Figure 4), and the pass that all attention metrics share.
 
 Entry [i, j] of a map is the mean weight from position i to position j over the sentences that have both. Position 0 is
 [CLS]; [SEP] ends each sentence, and there is no padding. A map covers the positions that at least MIN_SENTENCES
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-MAX_LENGTH = 64
-MIN_SENTENCES = 10  # sentences behind every entry, or all if there are fewer
+MAX_LENGTH = 64  # largest number of positions of a map
+MIN_SENTENCES = 10  # least number of sentences averaged in an entry; all sentences if there are fewer
 
 
 class Observer(Protocol):
-    """Sums the attention weights that one metric needs at one checkpoint."""
+    """Accumulator of the attention weights of one checkpoint for one metric."""
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> Any:
-        """Return sums over the sentences numbered `batch` [b]; several threads call this at once.
+        """Return sums over the sentences with indices `batch` [b], all of length L; several threads call this at once.
 
-        `weights` [layers, b, heads, L, L], row = from, column = to, are of sentences of one length.
+        `weights` are [layers, b, heads, L, L], row = from, column = to.
         """
 
     def add(self, batch: np.ndarray, sums: Any) -> None:
-        """Add the sums of a batch; batches come one by one, always in the same order."""
+        """Add the sums of one batch; called by one thread, always in the same order of batches."""
 
     def findings(self) -> Findings:
-        """Return the findings after all batches were added."""
+        """Return the findings, once all batches have been added."""
 
 
 class AttentionMetric(Metric):
@@ -53,14 +53,14 @@ class AttentionMetric(Metric):
 
     @abstractmethod
     def observe(self, model: "Model", data: Any) -> Observer:
-        """Return a new observer of one checkpoint for the data that `read` returned."""
+        """Return a new observer of one checkpoint, for the data that `read` returned."""
 
     def compute(self, model: "Model", data: EncodedSentences) -> Findings:
         return self.shared_pass(model, [(self, data)])[0]
 
     @staticmethod
     def shared_pass(model: "Model", work: Sequence[tuple[Any, Any]]) -> list[Findings]:
-        """Return the findings of each (metric, data); all have read the same sentences."""
+        """Return the findings of each (metric, data) in `work` from one pass; all must have read the same sentences."""
         sentences = work[0][1].sentences
         observers = [metric.observe(model, data) for metric, data in work]
 
@@ -77,7 +77,7 @@ class AttentionMetric(Metric):
 
 
 class Attention(AttentionMetric):
-    """Computes one map per layer and head from the sentences that fit the model's positions."""
+    """One averaged map for each layer and head, from the sentences that fit the model's positions."""
 
     name = "attention"
 
@@ -103,7 +103,7 @@ class MapSums:
     def __init__(self, model: "Model", data: EncodedSentences):
         self._sentences, length = len(data.sentences), data.summary["length"]
         self._total = np.zeros((model.num_layers, model.num_heads, length, length))
-        self._reached = np.zeros((length, length), np.int64)  # [L, L] sentences that have both positions
+        self._reached = np.zeros((length, length), np.int64)  # [L, L] number of sentences that have both positions
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
         side = len(self._reached)

@@ -1,4 +1,4 @@
-"""Batches without padding: sequences of equal length, with one batch on each core; texts are tokenized in chunks."""
+"""Batches of sequences of equal length, which need no padding, one on each core; texts are tokenized in chunks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 T = TypeVar("T")
-TEXTS_AT_ONCE = 5000  # texts per chunk: their offsets take several times the memory of ids
+TEXTS_AT_ONCE = 5000  # texts tokenized per chunk: character offsets take several times the memory of ids
 
 
 def compute(
@@ -21,10 +21,10 @@ def compute(
     item_sequences: np.ndarray | None = None,
     tokens: int | None = None,
 ) -> None:
-    """Call `work` with indices [b] and ids [b, L] of each batch, on all cores; `work` stores its results.
+    """Call `work` on all cores with the item indices [b] and ids [b, L] of each batch; `work` stores its own results.
 
-    A batch has at most `tokens` of `sequences`, ids [L] each. `item_sequences` [n] gives the index of the sequence of
-    each of n items; by default, every sequence is an item.
+    `sequences` are arrays of ids [L]. `item_sequences` [n] has the index of the sequence of each of n items; by
+    default, every sequence is one item. A batch has at most `tokens` tokens, by default `model.max_batch_tokens`.
     """
     item_sequences = np.arange(len(sequences)) if item_sequences is None else item_sequences
     lengths = np.array([len(each) for each in sequences], np.int64)[item_sequences]
@@ -39,7 +39,7 @@ def compute(
 def compute_in_order(
     lengths: np.ndarray, cores: int, work: Callable[[np.ndarray], T], tokens: int
 ) -> Iterator[tuple[np.ndarray, T]]:
-    """Yield the indices of each batch and the result of `work` for them, always in the same order."""
+    """Yield the indices [b] of each batch and the result of `work` on them, always in the same order."""
     pool = ThreadPoolExecutor(cores)
     indices = list(equal_length_batches(lengths, tokens))
     try:
@@ -49,7 +49,7 @@ def compute_in_order(
 
 
 def equal_length_batches(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
-    """Yield indices [b] of sequences of equal length, longest first; b * length is at most `tokens`, b at least 1."""
+    """Yield indices [b] of sequences of equal length, longest first; b * length is at most `tokens` unless b is 1."""
     order = np.argsort(-lengths, kind="stable")
     for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
         if len(same):
@@ -58,6 +58,6 @@ def equal_length_batches(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarra
 
 
 def encode_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> Iterator["Pieces"]:
-    """Yield the pieces of each text, tokenized in chunks."""
+    """Yield the pieces of each text; texts are tokenized in chunks of TEXTS_AT_ONCE."""
     for start in range(0, len(texts), TEXTS_AT_ONCE):
         yield from tokenizer.encode_texts(texts[start : start + TEXTS_AT_ONCE])

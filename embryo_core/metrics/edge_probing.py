@@ -1,13 +1,14 @@
 """Edge probing: linear probes predict labels of spans from the states of every layer (Section 4).
 
-The four tasks are parts of speech, constituents, coreference and semantic roles, in the form of Tenney et al. (2019,
-https://arxiv.org/abs/1905.06316); a task of the user's own has the same form. For each task and layer (0: embeddings):
+The four tasks are parts of speech, constituents, coreference and semantic roles, in the format of Tenney et al. (2019,
+https://arxiv.org/abs/1905.06316); a user's task has the same format. For each task and layer (0: embeddings):
 
     edge_probing_f1        micro-averaged F1 of the probe on the whole test set
     edge_probing_control   F1 of a probe trained and tested on the control task's random labels (probing/data.py)
-    edge_probing_majority  F1 of the most frequent label of the training set; it has no layer
+    edge_probing_majority  F1 of always predicting the most frequent training label; without a layer
 
-Selectivity, F1 minus that of the control task, is computed on reading. Training curves of probes go to probes.parquet.
+Selectivity, F1 minus control F1, is computed when results are read. The probes' training curves are stored in
+probes.parquet.
 """
 
 import re
@@ -33,16 +34,16 @@ TASKS = ("pos", "constituent", "coref", "srl")
 
 @dataclass(frozen=True, eq=False)
 class Probing:
-    """Encoded tasks, and the settings of their probes."""
+    """Encoded tasks and the settings of their probes."""
 
     data: ProbingData
     protocol: str
-    memory: int  # bytes of features
+    memory: int  # bytes of features that stay in memory; more are mapped from disk
     summary: dict[str, Any]
 
 
 class EdgeProbing(Metric):
-    """Probes of the four tasks, or of one task of the user's own, which is a metric named edge_probing:NAME."""
+    """Probes of the four tasks, or of one user's task, which is a metric named edge_probing:NAME."""
 
     page = "probing"
     form = f"folder with {'/, '.join(TASKS)}/"
@@ -80,9 +81,8 @@ class EdgeProbing(Metric):
         return Probing(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
 
     def compute(self, model: "Model", probing: Probing) -> Findings:
+        # imported here because they import torch, which the list of metrics does not need
         from embryo_core.metrics.probing.probes import span_features
-
-        # imports torch, which the list of metrics does not need
         from embryo_core.metrics.probing.training import train_all
 
         features = span_features(model, probing.data, probing.memory)
@@ -101,6 +101,7 @@ class EdgeProbing(Metric):
 
 
 def _scores(task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
+    """Return a task's majority baseline, then the F1 and control F1 of the probes of each layer."""
     n = len(task.test.labels)
     most_frequent = np.bincount(task.train.labels).argmax()
     majority = float((task.test.labels == most_frequent).mean())
@@ -112,7 +113,10 @@ def _scores(task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
 
 
 def _folders(path: Path) -> dict[str, Path]:
-    """Return the folders of those of the four tasks that exist, in their order. Raises CorpusError."""
+    """Return the folder of each of the four tasks that `path` contains, in the order of TASKS.
+
+    Raises CorpusError if it contains none, or a folder of another name.
+    """
     if not path.is_dir():
         raise CorpusError(f"{path} is no folder; give one that holds folders named {', '.join(TASKS)}.")
     folders = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
@@ -130,7 +134,7 @@ def _folders(path: Path) -> dict[str, Path]:
 
 
 def _note(data: ProbingData, source: Source, limits: Limits) -> str:
-    """Return one sentence on the probed and the left-out targets."""
+    """Return the note for captions: the numbers of test targets, of sentences, and of targets left out."""
     tests = ", ".join(f"{task.name} {len(task.test.labels):,}" for task in data.tasks)
     note = f"test targets: {tests}; {len(data.sentences):,} distinct sentences of {source.path.name}"
     if data.left_out["too_long"]:

@@ -1,4 +1,4 @@
-"""Geometry: the dimensions that the states of a sample of words fill in every layer (see curves/geometry.py).
+"""Geometry: how many dimensions the states of a sample of words fill at every layer (formulas: curves/geometry.py).
 
     geometry_rank_me         effective rank of the states
     geometry_alpha           decay of the eigenvalues of their covariance
@@ -8,12 +8,12 @@
     geometry_dimension       intrinsic dimension; n counts distinct states
     geometry_cka_below       linear CKA with the states of the layer below, debiased
 
-The sample is drawn from all words of a treebank with a fixed seed: it is equal at every step, and for all runs on the
-treebank, except for words that one of them cannot read. A word's state is the mean of the states of its pieces. WORDS
-is above the width of a base model, because n states span at most n dimensions. Layer 0 is the embeddings.
+The sample is drawn from all words of a treebank with a fixed seed. It is the same at every step, and for all runs on
+the treebank except for words that a run cannot read. A word's state is the mean of the states of its pieces. WORDS is
+above the width of a base model, because n states span at most n dimensions. Layer 0 is the embeddings.
 
-Similarities to other steps and runs are computed on reading, from the U-centred products of the states of the first
-COMPARED words, which are stored. CKA needs only these products, which are smaller than the states.
+CKA with other steps and runs is computed when results are read. It needs only the U-centred Gram matrix of the states
+of the first COMPARED words, which is stored because it is smaller than the states.
 """
 
 from dataclasses import dataclass
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 WORDS, MIN_WORDS = 1024, 20
-COMPARED = 128  # words whose products are stored, for similarities to any step and run: 16 kB per layer and step
+COMPARED = 128  # words of the stored Gram matrix, for CKA with any step and run: 16 kB per layer and step
 SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
 class WordSample:
-    """The sampled words, in the order in which they were drawn; arrays over the n words."""
+    """The n sampled words, in the order in which they were drawn."""
 
-    sentences: list[np.ndarray]  # ids with special tokens, of the sentences that have one of the words
-    sentence: np.ndarray  # [n] the sentence of each word
+    sentences: list[np.ndarray]  # ids with special tokens, of the sentences that contain sampled words
+    sentence: np.ndarray  # [n] index of each word's sentence
     start: np.ndarray  # [n] position of its first piece
     end: np.ndarray  # [n] position after its last piece
     summary: dict[str, Any]
 
 
 class Geometry(Metric):
-    """Computes measures of the states of a fixed sample of words at every layer."""
+    """Measures of the states of a fixed sample of words at every layer."""
 
     name = "geometry"
     page = "geometry"
@@ -61,7 +61,7 @@ class Geometry(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> WordSample:
         encoded = treebank_words.encode(tokenizer, limits, source)
-        drawn = [  # a random number for each word, which depends only on the sentence's place in the treebank
+        drawn = [  # each word has a random key that depends only on its sentence's place in the treebank
             (key, number, word)
             for number, sentence in enumerate(encoded.sentences)
             for word, key in enumerate(np.random.default_rng([SEED, sentence.number]).random(len(sentence.spans)))
@@ -103,7 +103,7 @@ class Geometry(Metric):
 
 
 def word_states(model: "Model", data: WordSample) -> np.ndarray:
-    """Return the states [layers + 1, n, D] of the sampled words, float32."""
+    """Return the states [layers + 1, n, D] of the sampled words in float32."""
     at_words = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
 
     def read(batch: np.ndarray, ids: np.ndarray) -> None:
@@ -117,7 +117,7 @@ def word_states(model: "Model", data: WordSample) -> np.ndarray:
 
 
 def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
-    """Return each defined measure of states [n, D], with the number of its states."""
+    """Return value and number of states of each measure of states [n, D], by name; undefined measures are left out."""
     n, spectrum = len(states), geometry.eigenvalues(states)
     whole = {
         "rank_me": geometry.rank_me(states),

@@ -1,23 +1,23 @@
 """Head behaviour: where each head attends, how sharply, and whether it finds syntactic heads (Section 4).
 
-Weights, entropy and distance are means over all pieces of all sentences, without [CLS] and [SEP] as origins. A
-decoder's tokenizer may put a token of another name there, or none; then `cls` or `sep` is not measured:
+Weights and entropy are means over all pieces of all sentences as origins, without [CLS] and [SEP]. A tokenizer's other
+tokens around a text count as [CLS] and [SEP]; without such a token, `cls` or `sep` is not measured:
 
     same, previous, next   weight on the piece itself, its predecessor and its successor ([CLS] and [SEP] count as the
                            neighbours of the first and last piece)
     cls, sep               weight on [CLS], on [SEP]
     punctuation            weight on all pieces of words that consist of punctuation (Unicode category P)
     entropy                of the weights over all positions, in nats
-    distance               |i - j| in pieces, weighted by the attention from i to j, both pieces of the sentence
+    distance               mean |i - j| over pairs of pieces in a sentence, weighted by the attention from i to j
                            (Vig and Belinkov, 2019, https://arxiv.org/abs/1906.04284)
 
 Syntax follows Clark et al. (2019, https://arxiv.org/abs/1906.04341): attention between words is the sum over the pieces
 attended to and the mean over the pieces attending. The strongest link of a word excludes the word itself and special
-tokens. Scores are the share of words whose strongest link is with their syntactic head (unlabelled attachment):
+tokens. Scores are shares of words whose strongest link is with their syntactic head (unlabelled attachment):
 
     dependent_to_head      the word to which the dependent attends most
     head_to_dependent      the word that attends most to the dependent
-    fixed_offset           the baseline on the same words: their head is the word at the single best offset
+    fixed_offset           the baseline on the same words: the head is always at the most frequent offset
 
 Each score is named head_behaviour_<quantity>; its layer and its group, the head, count from 1. The group of the
 baseline is its offset (+1: the next word). Roots have no head and are left out.
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
 
 MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINKS = ("dependent_to_head", "head_to_dependent")
-SUMS = (*MEANS, "between", *LINKS)  # between: weight between pieces of the sentence, by which the distance is divided
+SUMS = (*MEANS, "between", *LINKS)  # between: weight on all pieces of the sentence, the divisor of distance
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedSentence:
     """One encoded sentence of P pieces and W words that have pieces."""
 
-    ids: np.ndarray  # [P] pieces, and the special tokens around them
+    ids: np.ndarray  # pieces with the special tokens around them
     first: int  # position of the first piece
     word: np.ndarray  # [P] the word of each piece, from 0 to W - 1
     punctuation: np.ndarray  # bool [P]
-    head: np.ndarray  # [P] the syntactic head of each word; -1 for none, and from W on
+    head: np.ndarray  # [P] the syntactic head of each of the W words; -1 for no head, and as padding from W on
 
 
 class HeadBehaviour(AttentionMetric):
-    """Eleven scores for each layer and head, from the sentences that fit the model's positions."""
+    """Scores of each layer and head, from the sentences that fit the model's positions, and one baseline."""
 
     name = "head_behaviour"
 
@@ -104,7 +104,7 @@ class Sums:
 
 
 def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
-    """Return the share of words whose head is at the most frequent offset; ties go to the nearest."""
+    """Return the score `fixed_offset`: the share of words with the most frequent offset; ties go to the nearest."""
     offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
     distinct, counts = np.unique(offsets, return_counts=True)
     best = min(range(len(distinct)), key=lambda i: (-counts[i], abs(distinct[i]), distinct[i]))
@@ -113,7 +113,7 @@ def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
 
 
 def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
-    """Add punctuation and syntactic heads to a sentence."""
+    """Return a sentence with its punctuation and syntactic heads."""
     words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no pieces
     number = {int(own): i for i, own in enumerate(words)}
     head = np.full(len(word), -1)
@@ -125,9 +125,9 @@ def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
 
 
 def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
-    """Sum each quantity in SUMS within each sentence: [quantities, layers, b, heads].
+    """Return the sum of each quantity in SUMS over each sentence: [quantities, layers, b, heads].
 
-    Weights are [layers, b, heads, L, L], for b sentences of L tokens, P of which are pieces.
+    `weights` [layers, b, heads, L, L] are of b sentences of L tokens, including P pieces.
     """
     first, pieces = sentences[0].first, len(sentences[0].word)
     rows = weights[..., first : first + pieces, :]  # from each piece
@@ -135,7 +135,7 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
     apart = np.abs(np.subtract.outer(np.arange(pieces), np.arange(pieces))).astype(np.float32)
     marks = np.stack([sentence.punctuation for sentence in sentences])[None, :, None, :]  # [1, b, 1, P]
     received = inner.sum(axis=-2)  # [layers, b, heads, P]
-    neighbours = [np.trace(rows, first + offset, -2, -1) for offset in (0, -1, 1)]  # rows lack [CLS]
+    neighbours = [np.trace(rows, first + offset, -2, -1) for offset in (0, -1, 1)]  # columns include [CLS], rows do not
     entropy = -(rows * np.log(np.maximum(rows, np.finfo(np.float32).tiny))).sum(axis=(-2, -1))
     return np.stack(
         [
@@ -152,10 +152,10 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
 
 
 def _links(inner: np.ndarray, sentences: list[ParsedSentence]) -> tuple[np.ndarray, np.ndarray]:
-    """Count words whose strongest link, as dependent or head, is with their syntactic head: [layers, b, heads] each.
+    """Return the counts of both LINKS in each sentence, [layers, b, heads] each.
 
-    Attention between pieces [layers, b, heads, P, P] becomes attention between words. A sentence with fewer words than
-    pieces has spare rows and columns, which no link may choose.
+    `inner`, the attention between pieces [layers, b, heads, P, P], is reduced to attention between words. A sentence
+    with fewer words than pieces has spare rows and columns, which no link may choose.
     """
     pieces = inner.shape[-1]
     of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]

@@ -1,15 +1,15 @@
 """Variants of LAMA's facts: whether a right answer survives other wordings of its question.
 
-    lama_variants              share of the facts that are answered right as world_knowledge asks them
-    lama_variants_paraphrased  of the right facts with paraphrases, the share that most of these answer right too
-    lama_variants_negated      of the right facts with a negation, the share whose negation gets the same answer
-    lama_variants_high         of the right facts with such a word, the share answered wrong after a wrong word that is
-    lama_variants_low          similar to the object, dissimilar, or random: "Kabul? Sirindhorn was born in [MASK] ."
-    lama_variants_random
+    lama_variants              share of facts answered right when asked as in world_knowledge
+    lama_variants_paraphrased  of the right facts with paraphrases, the share with right answers to most of these
+    lama_variants_negated      of the right facts with a negation, the share with the same answer to the negation
+    lama_variants_high         of the right facts with a wrong word similar to the object, the share answered wrong
+                               after this word: "Kabul? Sirindhorn was born in [MASK] ."
+    lama_variants_low          the same for wrong words dissimilar to the object
+    lama_variants_random       the same for random wrong words
 
-Groups are relations, and all facts. Every variant of a right fact is asked and its answer recorded; variants of wrong
-facts are not asked. Elazar et al. (2021) define consistency over pairs of paraphrases, right or wrong; here only right
-answers count.
+Groups are the relations and `all`. Only variants of right facts are asked; their answers are recorded. Elazar et al.
+(2021) define consistency over pairs of paraphrases, right or wrong; here only right answers count.
 """
 
 from collections import Counter
@@ -38,11 +38,11 @@ KINDS = (PARAPHRASED, NEGATED, *PRIMES)
 
 @dataclass(frozen=True, eq=False)
 class FactVariants:
-    """Facts with variants, and the questions of the variants; lists and arrays are over the m variants."""
+    """The facts, and the questions of their m variants; lists and arrays are over the variants."""
 
     facts: Questions
     variants: Questions
-    fact_of_variant: np.ndarray  # [m] the fact of each variant
+    fact_of_variant: np.ndarray  # [m] index of each variant's fact
     kinds: list[str]
     texts: list[str]  # the template, or the wrong word
     vocabulary: list[str]  # readable form of every piece
@@ -50,7 +50,7 @@ class FactVariants:
 
 
 class LamaVariants(Metric):
-    """Asks variants of the facts that a model answers right."""
+    """Shares of right facts whose answers survive, or change with, other wordings."""
 
     name = "lama_variants"
     page = "knowledge"
@@ -93,7 +93,10 @@ class LamaVariants(Metric):
 
 
 def _variants(fact: Fact, listed: Variants) -> list[tuple[str, str, Fact]]:
-    """Return kind, text and question of each variant of a fact, without templates that equal its own."""
+    """Return kind, text (template or wrong word) and question of each variant of a fact.
+
+    Templates that equal the fact's and wrong words that equal its object are omitted.
+    """
     asked = [(PARAPHRASED, template) for template in listed.paraphrases.get(fact.relation, ())]
     if fact.relation in listed.negated:
         asked.append((NEGATED, listed.negated[fact.relation]))
@@ -105,7 +108,7 @@ def _variants(fact: Fact, listed: Variants) -> list[tuple[str, str, Fact]]:
 
 
 def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], variants: Variants) -> dict[str, Any]:
-    """Return the number of variants of each kind, and the note for captions."""
+    """Return the numbers of facts and of variants of each kind, and the note for captions."""
     counts = Counter(kinds)
     named = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
     named += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
@@ -123,9 +126,10 @@ def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], v
 
 
 def share_scores(answers: list[VariantAnswer]) -> list[Score]:
-    """Return, by kind and group, the share of right facts whose answer stays for most paraphrases or for the negation.
+    """Return a score for each kind and group of `answers`, which are to variants of right facts only.
 
-    For wrong words before the question, return the share whose answer changes.
+    It is the share of facts with right answers to most of their paraphrases, or to the negation; for wrong words, it is
+    the share of facts that are then answered wrong.
     """
     by_fact: dict[tuple[str, str, str], list[bool]] = {}
     for answer in answers:
@@ -139,6 +143,7 @@ def share_scores(answers: list[VariantAnswer]) -> list[Score]:
 
 
 def _scores(outcomes: dict[tuple[str, str], list[bool]]) -> list[Score]:
+    """Return the share of true outcomes of each kind and group; the kind "" is the facts themselves."""
     return [
         Score(f"lama_variants_{kind}".rstrip("_"), float(np.mean(outcomes_of_group)), len(outcomes_of_group), group)
         for (kind, group), outcomes_of_group in outcomes.items()

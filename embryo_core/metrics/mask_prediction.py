@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MaskPrediction(WordMetric):
-    """Measures accuracy by part of speech: a word is masked, and the best piece at each mask must be the word's."""
+    """Accuracy by part of speech: all pieces of a word are masked, and the best piece at each mask must be right."""
 
     name = "mask_prediction"
 

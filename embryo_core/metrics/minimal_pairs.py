@@ -1,10 +1,10 @@
 """Minimal pairs: does the model give the good sentence of a pair a higher score than the bad one?
 
-A masked language model's score of a sentence is its pseudo-log-likelihood: the sum, over the pieces, of the log
-probability of a piece that is masked. By default the later pieces of its word are masked too, since they would reveal
-it (PLL-word-l2r: Kauf and Ivanova, 2023, "A Better Way to Do Masked Language Model Scoring"). The plain form is that of
-Salazar et al. (2020), "Masked Language Model Scoring". A decoder's score is the sum of the log probabilities of the
-pieces, each after those before it. Scores are never divided by a sentence's length.
+A masked language model's score of a sentence is its pseudo-log-likelihood: each piece is masked in turn, and the log
+probabilities of the masked pieces are summed. By default the later pieces of the same word are masked too, since they
+would reveal the piece (PLL-word-l2r: Kauf and Ivanova, 2023, "A Better Way to Do Masked Language Model Scoring"); the
+plain form masks only the piece (Salazar et al., 2020, "Masked Language Model Scoring"). A decoder's score is the sum of
+the log probabilities of the pieces, each given the pieces before it. Scores are never divided by a sentence's length.
 """
 
 from collections import Counter
@@ -36,18 +36,17 @@ class EncodedPairs:
 
     pairs: list[MinimalPair]
     sentences: list[EncodedSentence]
-    good: np.ndarray  # [n] the sentence of each pair
-    bad: np.ndarray  # [n]
+    good: np.ndarray  # [n] index of the good sentence of each pair
+    bad: np.ndarray  # [n] index of the bad sentence of each pair
     whole_words: bool  # whether later pieces of the masked piece's word are masked too
     summary: dict[str, Any]
 
 
 class MinimalPairs(Metric):
-    """Measures accuracy by paradigm, phenomenon and set, and records the scores of every pair.
+    """Accuracy by paradigm, phenomenon and set, with the scores of every pair.
 
-    A tie counts as half a right answer; `minimal_pairs_ties` is the share of ties, if there are any. Left out are pairs
-    of equal sentences, of sentences longer than the model's positions, and with a word that the tokenizer cannot
-    encode.
+    A tie counts as half a right answer; `minimal_pairs_ties` is the share of ties, if there are any. A pair is left out
+    if its sentences are equal, if one is longer than the model's positions, or if the tokenizer cannot encode a word.
     """
 
     name = "minimal_pairs"
@@ -94,7 +93,7 @@ class MinimalPairs(Metric):
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
         pieces = score_sentences(model, data.sentences, data.whole_words)
-        # rounded as stored, so that ties are the same in the table
+        # rounded as in the stored table, so that both have the same ties
         scores = np.array([scores_of_pieces.sum() for scores_of_pieces in pieces]).astype(np.float32)
         good, bad = scores[data.good], scores[data.bad]
         pair_scores = [
@@ -105,7 +104,7 @@ class MinimalPairs(Metric):
 
 
 def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "Tokenizer", positions: int) -> str:
-    """Return why a pair cannot be scored, as a phrase after its number; "" if it can."""
+    """Return why a pair cannot be scored, as a phrase that follows a number of pairs; "" if it can be scored."""
     if pair.good == pair.bad:
         return "of equal sentences"
     if any(not len(one.ids) or (one.ids == tokenizer.unk_id).any() for one in both):
@@ -130,11 +129,12 @@ def _summarize(pairs: Sequence[MinimalPair], kept: Sequence[MinimalPair], reason
 
 
 def _describe_left_out(reasons: Counter[str]) -> str:
+    """Return the numbers of pairs left out and the reasons, as a phrase."""
     return ", ".join(f"{quantity(count, 'pair')} {why}" for why, count in sorted(reasons.items()))
 
 
 def accuracies(name: str, scored: Iterable[PairScore]) -> Iterator[Score]:
-    """Yield accuracy, and share of ties if there are any, of each paradigm, phenomenon and set."""
+    """Yield the accuracy of each paradigm, phenomenon and set, and the share of ties if there are any."""
     outcomes: dict[str, list[float]] = {}
     for one in scored:
         right = 0.5 if one.good == one.bad else float(one.good > one.bad)

@@ -1,6 +1,7 @@
 """Next-word prediction: does a decoder predict a word from the words before it?
 
-It replaces mask prediction (Section 3), which reads the words on both sides: the two are never merged into one measure.
+For decoders it replaces mask prediction (Section 3). The two are never merged into one measure, since mask prediction
+also reads the words after the mask.
 """
 
 from typing import TYPE_CHECKING
@@ -14,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class NextWordPrediction(PieceMetric):
-    """Measures accuracy by part of speech: a word is right if each piece is the best after the true previous ones.
+    """Accuracy by part of speech: a word is right if each of its pieces is the best after the true pieces before it.
 
-    The first word of a sentence is predicted after the token that begins a text, and left out without such a token.
+    The first word of a sentence is predicted from the token that begins a text; without such a token it is left out.
     """
 
     name = "next_word_prediction"

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-MASK_DISTANCE = 7  # positions between masks: 14 % are masked, and never the piece before a mask
+MASK_DISTANCE = 7  # every seventh position is masked (14 %), so the piece before a mask is never masked
 MAX_LENGTH = 128  # pieces of a line, including [CLS] and [SEP]
 UNIGRAM, BIGRAM = "unigram", "bigram"
 
 
 @dataclass(frozen=True, eq=False)
 class Bigrams:
-    """Smoothed distributions over the V pieces, from the counts of a text."""
+    """Smoothed unigram and bigram distributions over V pieces, from the counts of a text."""
 
     unigram: np.ndarray  # [V] probabilities
     starts: np.ndarray  # [V + 1] start of each piece's followers in the two arrays below
-    followers: np.ndarray  # [P] a piece that follows, ascending for each piece
-    counts: np.ndarray  # [P] how often it follows
+    followers: np.ndarray  # [P] ids of the followers of each piece, ascending
+    counts: np.ndarray  # [P] how often each of them follows
 
     def after(self, piece: int) -> np.ndarray:
-        """Return the distribution [V] of what follows a piece; the unigram distribution if the text lacks the piece.
+        """Return the distribution [V] of the next piece after `piece`; the unigram distribution if nothing follows it.
 
-        Smoothing follows Witten and Bell (1991): after a piece with c occurrences and t different followers, these
-        share c / (c + t) of the probability by their counts; the rest follows the unigram distribution.
+        Smoothing follows Witten and Bell (1991): after a piece with c occurrences and t different followers, the
+        followers share c / (c + t) of the probability by their counts; the rest follows the unigram distribution.
         """
         followers = slice(self.starts[piece], self.starts[piece + 1])
         different, total = followers.stop - followers.start, self.counts[followers].sum()
@@ -50,20 +50,20 @@ class Bigrams:
 
 @dataclass(frozen=True, eq=False)
 class HeldoutText:
-    """Held-out lines, and the distributions of the counted lines; arrays are over the n predicted positions."""
+    """Held-out lines with n predicted positions, and the distributions of the training lines."""
 
     lines: list[np.ndarray]  # ids of each held-out line, [CLS] and [SEP] included
-    line: np.ndarray  # [n] the line of each predicted position
-    position: np.ndarray  # [n] in the line, ascending
+    line: np.ndarray  # [n] index of each predicted position's line
+    position: np.ndarray  # [n] position in that line, ascending
     bigrams: Bigrams
     summary: dict[str, Any]
 
 
 class NgramDivergence(Metric):
-    """Computes the mean KL divergence (nats) of the model's distribution at masks from both distributions.
+    """Mean KL divergence (nats) of the model's predictions at masks from the unigram and from the bigram distribution.
 
-    A decoder has no masks: its distribution is that of the next piece, at the same positions.
-    `ngram_divergence_error` is the standard error of each mean.
+    For a decoder, which has no masks, next pieces are predicted at the same positions. `ngram_divergence_error` is the
+    standard error of each mean.
     """
 
     name = "ngram_divergence"
@@ -116,16 +116,16 @@ class NgramDivergence(Metric):
 
 
 def predicted(length: int, number: int) -> range:
-    """Return the predicted positions of a line, up to its `length` without [SEP]: every MASK_DISTANCE-th piece.
+    """Return the predicted positions of a line, below its `length` without [SEP]: every MASK_DISTANCE-th one.
 
-    The first is random, but never 0, which is [CLS] or a piece without context.
+    The first is random, seeded by the line's `number`, but never 0, which is [CLS] or a piece without context.
     """
     first = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 1))
     return range(1 + int(first), length, MASK_DISTANCE)
 
 
 def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
-    """Return the distributions of lines, each an array of ids that begins with [CLS].
+    """Return the distributions of lines of ids, each beginning with [CLS] if the tokenizer has one; `pieces` is V.
 
     The unigram distribution adds one to the count of every piece (Laplace). [CLS] never counts as a follower.
     """
@@ -140,7 +140,8 @@ def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
 def divergences(logits: np.ndarray, bigrams: Bigrams, before: int) -> tuple[float, float]:
     """Return the KL divergence (nats) of softmax(logits [V]) from the unigram and from the bigram distribution.
 
-    It is the sum of p (log p - log q) over the pieces, where q is the distribution after the piece `before`.
+    Each is the sum over pieces of p (log p - log q), where q is the unigram distribution, or the bigram distribution
+    after the piece `before`.
     """
     shifted = logits.astype(np.float64) - logits.max()
     logarithms = shifted - np.log(np.exp(shifted).sum())

@@ -1,6 +1,6 @@
 """The sentences behind minimal pairs: found in local data, and scored word by word at every step.
 
-Results contain no text. As for fine-tuning, data are searched for only in this user's folders and settings.
+Results store no sentences. As for fine-tuning, their data are searched for only in the user's folders and settings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ NAME, SOURCE = MinimalPairs.name, MinimalPairs.source
 def find_data(run: Run, roots: Iterable[Path]) -> Path | None:
     """Return the file or folder with exactly the pairs of a run's results, or None. Raises ResultsError.
 
-    It is searched for in and below `corpora/pairs` of these roots, and where this user evaluated on it.
+    The search covers the path that this user last evaluated on, and `corpora/pairs` and its entries in each root.
     """
     noted = str(results.read_sources(run).get(NAME, {}).get("sha256"))
     remembered = runs.remembered_folders().get(noted)
@@ -50,9 +50,9 @@ def _has_hash(path: Path, noted: str) -> bool:
 
 
 def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
-    """Return the pairs of each paradigm, in order, from the data of a run's results at a path.
+    """Return the pairs of each paradigm, in order, from the data at `path` on which a run was evaluated.
 
-    Sets have the names of the results, even if the folder was renamed. Raises CorpusError and ResultsError.
+    Sets are named as in the run's results, even if the folder was renamed. Raises CorpusError and ResultsError.
     """
     pairs: dict[str, list[MinimalPair]] = {}
     for pair in read_pairs(path, results.read_foreign, str(results.read_sources(run).get(NAME, {}).get("data", ""))):
@@ -64,11 +64,11 @@ def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
 
 
 def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataFrame:
-    """Score the words of two sentences at some steps, as for the run's results, to locate their difference.
+    """Score the words of two aligned sentences at `steps`, by the method of the run's results.
 
-    There is a row for each step and each place of the alignment. Columns: step, place (from 0), good and bad (the words
-    there; empty where a sentence has none), good_score and bad_score (the sums of their log probabilities in nats).
-    Raises QueryError for a sentence longer than the model reads, and as `query.ask` does.
+    Returns a table with a row for each step and each place of the alignment. Columns: step, place (from 0), good and
+    bad (the words there; empty where a sentence has none), good_score and bad_score (the sums of their log
+    probabilities in nats). Raises QueryError for a sentence longer than the model reads, and as `query.ask` does.
     """
     tokenizer = load_tokenizer(run)
     whole_words = results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R) == WORD_L2R
@@ -99,7 +99,7 @@ def _encode(tokenizer: "Tokenizer", text: str) -> EncodedSentence:
 
 
 def _words(tokenizer: "Tokenizer", text: str) -> list[str]:
-    """Return the words into which the tokenizer splits a text, in the text's spelling."""
+    """Return the words into which the tokenizer splits a text, spelled as in the text."""
     (pieces,), (encoding,) = tokenizer.encode_texts([text]), tokenizer.encode_sentences([text])
     words = []
     for word in np.unique(encoding.word_of_piece):
@@ -112,7 +112,10 @@ Place = tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]
 
 
 def _align(good: Sequence[str], bad: Sequence[str]) -> list[Place]:
-    """Return texts and spans of words at each place of two aligned sentences; a pair of equal words is one place."""
+    """Return the words and their spans at each place of two aligned sentences.
+
+    A place is a pair of equal words, or two stretches of words that differ.
+    """
     places: list[Place] = []
     for kind, a, b, c, d in SequenceMatcher(None, good, bad, autojunk=False).get_opcodes():
         if kind == "equal":

@@ -1,6 +1,6 @@
 """Log probabilities of pieces in sentences: of masked pieces by an encoder, of next pieces by a decoder.
 
-Sentences of one length form a batch, and heads are applied only at the scored positions.
+Batches have sentences of equal length, and the model's head is applied only at the scored positions.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from embryo_core.metrics import batches
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-MAX_LOGITS = 2**24  # logits of a batch of a decoder, which may need them at every position
+MAX_LOGITS = 2**24  # logits of a decoder's batch, which may need them at every position
 
 
 @dataclass(frozen=True, eq=False)
 class EncodedSentence:
-    """A sentence of P pieces: ids [L] with special tokens around them, and the word of each piece [P]."""
+    """A sentence of P pieces: ids [L], special tokens included, and the index of each piece's word [P]."""
 
     ids: np.ndarray
     words: np.ndarray
@@ -28,8 +28,8 @@ class EncodedSentence:
 def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_words: bool) -> list[np.ndarray]:
     """Return the log probability (nats) of each piece of each sentence, float64 [P] each.
 
-    An encoder predicts a piece where it is masked; if `whole_words`, the pieces of its word after it are masked too. A
-    decoder predicts it from the pieces before it; the first piece has 0 if no token begins a text.
+    An encoder predicts a masked piece; if `whole_words`, the later pieces of its word are masked too. A decoder
+    predicts a piece from the pieces before it; if no token begins a text, the first piece has the score 0.
     """
     counts = np.array([len(one.words) for one in sentences])
     place = np.concatenate([np.arange(count) for count in counts])
@@ -44,10 +44,10 @@ def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_
 def score_pieces(
     model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    """Return the log probability (nats) of n pieces in sentences, ids [L] each: float64 [n], as `score_sentences`.
+    """Return the log probability (nats), float64 [n], of n pieces in `sentences`, ids [L] each (see `score_sentences`).
 
-    Each piece is at a `place` [n], counted from 0 after the special tokens, in a `sentence` [n]; pieces are grouped by
-    sentence. An encoder also masks the pieces after it up to its `end` [n].
+    Piece i is at `place[i]`, counted from 0 after the special tokens, of `sentence[i]`; pieces are grouped by sentence.
+    An encoder also masks the pieces after it up to `end[i]`, exclusive.
     """
     if "masked_words" in model.capabilities:
         return _score_masked(model, sentences, sentence, place, end)
@@ -76,12 +76,12 @@ def _score_from_left(
 ) -> np.ndarray:
     scores = np.zeros(len(place))
     columns = len(model.tokenizer.begin) + place
-    first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # first of the pieces of each sentence
+    first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # index of each sentence's first piece
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
         of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
         of = of[columns[of] > 0]  # nothing predicts the first token of a text
-        rows = np.searchsorted(batch, sentence[of])  # a batch is in the order of the sentences
+        rows = np.searchsorted(batch, sentence[of])  # the indices of a batch ascend
         logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
         scores[of] = _log_probabilities(logits, ids[rows, columns[of]])
 
@@ -90,7 +90,7 @@ def _score_from_left(
 
 
 def _log_probabilities(logits: np.ndarray, pieces: np.ndarray) -> np.ndarray:
-    """Return the log probability [n] of one piece for each row of logits [n, V]."""
+    """Return the log probabilities [n] of `pieces` [n], one for each row of logits [n, V]."""
     top = logits.max(axis=1, keepdims=True)
     scores = np.take_along_axis(logits, pieces[:, None], axis=1) - top
     return scores[:, 0].astype(np.float64) - np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64))

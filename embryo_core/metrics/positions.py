@@ -1,8 +1,8 @@
 """Positions: the size of position embeddings relative to word embeddings, and the similarity of states.
 
-    positions_deviation    standard deviation of all numbers of an embedding table: group "words", "positions", and
-                           positions in groups that double: "positions 0 to 63", "64 to 127", ...; n: rows of the
-                           table. A model without an embedding for each position has the group "words" only.
+    positions_deviation    standard deviation of all entries of an embedding table of n rows: of "words", of
+                           "positions", and of ranges "positions 0 to 63", "positions 64 to 127", "positions 128 to
+                           255", ... A model without an embedding for each position has the group "words" only.
     positions_cosine       mean cosine between the states of two different pieces of a sentence, without [CLS] and
                            [SEP]: the mean over all pairs, then over the n sentences of at least two pieces. Layer 0 is
                            the embeddings that enter the first layer.
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-FIRST_GROUP = 64  # positions in the first group
+FIRST_GROUP = 64  # positions of the first range; each range ends at twice the end of the one before
 
 
 class Positions(Metric):
-    """Computes deviations of the embeddings, and cosines of states on the sentences of a treebank."""
+    """Deviations of the embeddings, and cosines of states on the sentences of a treebank."""
 
     name = "positions"
     page = "overview"
@@ -53,7 +53,7 @@ class Positions(Metric):
 
 
 def _deviations(model: "Model") -> list[Score]:
-    """Return the standard deviation of each embedding table."""
+    """Return the standard deviation of each embedding table and of each range of positions."""
     words, positions = model.embeddings()
     tables = {"words": words}
     if positions is not None:
@@ -69,7 +69,7 @@ def _deviations(model: "Model") -> list[Score]:
 
 
 def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Score]:
-    """Return the mean cosine of each layer."""
+    """Return the mean cosine between states of a sentence at each layer."""
     means = np.zeros((model.num_layers + 1, len(data.sentences)))
 
     def measure(batch: np.ndarray, ids: np.ndarray) -> None:
@@ -83,7 +83,7 @@ def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Scor
 
 
 def mean_cosine(states: np.ndarray) -> np.ndarray:
-    """Return the mean cosine [...] between two different ones of P >= 2 states [..., P, H].
+    """Return the mean cosine [...] over all pairs of different states among P >= 2 states [..., P, H].
 
     The squared norm of the sum of P unit vectors is P plus the cosines of all ordered pairs.
     """

@@ -14,21 +14,21 @@ from embryo_core.metrics.treebank_words import TreebankWords, WordMetric
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-SEED = 0  # seed of the samples: two checkpoints differ only by their generators
+SEED = 0  # seed of the samples at every step: the samples of two checkpoints differ only by their generators
 
 
 class ReplacedTokenAccuracy(WordMetric):
-    """Measures accuracy by part of speech: a word is right if it is classified as original and its sample as replaced.
+    """Accuracy by part of speech: a word is right if it is classified as original and its sample as replaced.
 
-    For the sample, the pieces of the word are masked and the generator draws another piece for each. Both conditions
-    must hold at all pieces, so a discriminator with a constant answer has no word right.
+    For the sample, the pieces of the word are masked, and a different piece is drawn from the generator for each. Both
+    conditions must hold at all pieces, so a discriminator with a constant answer has no word right.
     """
 
     name = "replaced_token_accuracy"
     needs = frozenset({"masked_words", "replaced_tokens"})
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        # per original sentence, whether each piece is classified as replaced
+        # for each original sentence, whether each piece is classified as replaced
         called = [np.empty(0, bool)] * len(data.sentences)
 
         def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
@@ -65,9 +65,9 @@ class ReplacedTokenAccuracy(WordMetric):
 
 
 def sample_others(logits: np.ndarray, originals: np.ndarray, chances: np.ndarray) -> np.ndarray:
-    """Sample pieces [n] from the softmax of logits [n, V] without the `originals` pieces [n].
+    """Sample pieces [n] from the softmax of logits [n, V], never the `originals` [n].
 
-    The piece is the one at which the cumulative probability passes `chances` [n], uniform in [0, 1).
+    The sample is the piece at which the cumulative probability exceeds `chances` [n], uniform in [0, 1).
     """
     weights = np.exp(logits.astype(float) - logits.max(axis=1, keepdims=True))
     weights[np.arange(len(originals)), originals] = 0.0

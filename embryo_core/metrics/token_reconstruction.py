@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TokenReconstruction(PieceMetric):
-    """Measures accuracy by part of speech: a word is correct if the best piece at each of its positions is its own."""
+    """Accuracy by part of speech: a word is correct if the best piece at each of its positions is the word's."""
 
     name = "token_reconstruction"
 

@@ -1,9 +1,9 @@
-"""Encode the sentences and words of a treebank; score words by part of speech and word frequency (Section 3).
+"""Encoding of a treebank's sentences and words, and their scores by part of speech and word frequency (Section 3).
 
 As in the paper's evaluation, each word is tokenized separately and the pieces are joined between [CLS] and [SEP], or
-the tokenizer's own special tokens; with the option AS_WRITTEN the sentence is tokenized as running text. A word is
-correct if all its pieces are. Sentences with more pieces than the model has positions are left out and counted. Words
-without a piece, whose characters the tokenizer drops, are left out.
+the special tokens that the tokenizer has instead; with the option AS_WRITTEN the sentence is tokenized as running text.
+A word is correct if all its pieces are. Sentences with more pieces than the model has positions are left out and
+counted. Words without a piece, whose characters the tokenizer drops, are left out.
 """
 
 from abc import abstractmethod
@@ -46,10 +46,10 @@ class Sentence:
 
     number: int  # index in the treebank, from 0
     example: Example
-    ids: np.ndarray  # [P] pieces, and the special tokens around them
+    ids: np.ndarray  # pieces with the special tokens around them
     first: int  # position of the first piece: 1 after a special token, else 0
     word_of_piece: np.ndarray  # [P] index of the word of each piece, never decreasing
-    spans: np.ndarray  # [words, 2] the first piece of each word, and the piece after its last
+    spans: np.ndarray  # [words, 2] index of the first piece of each word, and of the piece after its last
 
     @property
     def inside(self) -> slice:
@@ -68,7 +68,7 @@ class EncodedTreebank:
 
 @dataclass(frozen=True, eq=False)
 class EncodedSentences:
-    """The sentences of a treebank as a metric reads them; each has its `ids`."""
+    """The sentences of a treebank in the form that a metric needs; each has the attribute `ids`."""
 
     sentences: tuple[Any, ...]
     summary: dict[str, Any]
@@ -77,7 +77,7 @@ class EncodedSentences:
 def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTreebank:
     """Read and encode a treebank, or its first `source.limit` sentences, once for all metrics. Raises CorpusError.
 
-    A decoder, which the paper does not have, reads the sentences as written if the treebank has their spaces.
+    Decoders, which the paper does not evaluate, read the sentences as written if the treebank records their spaces.
     """
     return _encode(tokenizer, limits, replace(source, options={}), source.options.get(AS_WRITTEN.name, False))
 
@@ -117,16 +117,16 @@ def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: 
 
 @dataclass(frozen=True, eq=False)
 class TreebankWords:
-    """Encoded sentences and the words to be scored in them; arrays over the n words."""
+    """Encoded sentences, and the n words to be scored in them."""
 
     sentences: list[np.ndarray]  # ids with special tokens, one array per sentence
-    sentence: np.ndarray  # [n] the sentence of each word
+    sentence: np.ndarray  # [n] index of each word's sentence
     start: np.ndarray  # [n] position of its first piece in the sentence
     end: np.ndarray  # [n] position after its last piece
     words: list[str]  # as written in the treebank
     tags: list[str]
     bands: list[str | None]  # the frequency band of each word, if any
-    groups: dict[str, np.ndarray]  # bool [n] for each group that has words
+    groups: dict[str, np.ndarray]  # members of each group that has words, bool [n]
     summary: dict[str, Any]
 
 
@@ -204,7 +204,7 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
 
 
 def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findings:
-    """Return the accuracy of each group, and the counts by word and tag that add up to it; `correct` is bool [n]."""
+    """Return the accuracy of each group, and the counts of each word with its tag and band; `correct` is bool [n]."""
     everything = {**treebank.groups, ALL: np.ones(len(correct), bool)}
     scores = [
         Score(metric, float(correct[members].mean()), int(members.sum()), group)
@@ -229,7 +229,7 @@ def _targets(sentence: Sentence) -> Iterator[tuple[int, int, str, str]]:
 
 
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:
-    """Return the members of each non-empty group and frequency band. Raises CorpusError for other tags."""
+    """Return the members, bool [n], of each non-empty group and frequency band. Raises CorpusError for unknown tags."""
     if not (groups := groups_of_tags(tags)):
         raise CorpusError(
             "The treebank's tags are neither Penn's nor universal parts of speech (received "
@@ -241,10 +241,9 @@ def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndar
 
 
 def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None) -> list[str | None]:
-    """Return the band of each word; None for all if pretraining did not count its words."""
+    """Return the frequency band of each word, or None; None for all words if pretraining did not count words."""
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
-    cuts = [
-        tokenizer.cut(word) for word in (words if ranks else ())
-    ]  # words that the tokenizer splits were counted as their parts
+    # pretraining counted words as the tokenizer normalises and cuts them; one that is cut into parts has no count
+    cuts = [tokenizer.cut(word) for word in (words if ranks else ())]
     counted = [cut[0] if len(cut) == 1 else word for word, cut in zip(words, cuts, strict=False)]
     return [band_of(ranks.get(word)) for word in counted] or [None] * len(words)

@@ -1,8 +1,8 @@
-"""Surprisal of the words of a list in a text, from which the step at which a model acquires each word is estimated.
+"""Surprisal of the words of a list in a text, from which curves/ages.py estimates when a model acquires each word.
 
-Chang and Bergen (2022), "Word Acquisition in Neural Language Models". A word's surprisal is minus log2 of its
-probability, which is that of all its pieces. An encoder predicts a piece from both sides, with the piece and later
-pieces of its word masked (for a word of one piece as they do, else word-l2r, see minimal_pairs.py), a decoder from the
+Chang and Bergen (2022), "Word Acquisition in Neural Language Models". A word's surprisal is minus log2 of the joint
+probability of its pieces. An encoder predicts a piece from both sides, with the piece and the later pieces of its word
+masked (word-l2r, see minimal_pairs.py; for a word of one piece this is their method). A decoder predicts it from the
 left.
 """
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 SEED = 0  # seed of the draw of occurrences, the same for all runs
-START = ""  # the position before the first word of a sentence
+START = ""  # in bigrams, what precedes the first word of a sentence
+# Reasons why words or occurrences are left out.
 ABSENT = "never in the text"
 FIRST = "at the start of a text, where nothing predicts them"
 UNWRITABLE = "with letters that the tokenizer cannot write"
@@ -41,21 +42,21 @@ class EncodedWords:
     """The words that occur, and their n occurrences, grouped by word in the order of `words`."""
 
     words: list[ListedWord]
-    counts: np.ndarray  # [words] occurrences of each
+    counts: np.ndarray  # [words] number of occurrences of each word
     sentences: list[np.ndarray]  # ids with special tokens
-    sentence: np.ndarray  # [n] sentence of each occurrence
-    first: np.ndarray  # [n] first piece of each, counted from 0 after the special tokens
-    end: np.ndarray  # [n] piece after the last one of each
+    sentence: np.ndarray  # [n] index of each occurrence's sentence
+    first: np.ndarray  # [n] index of its first piece, counted from 0 after the special tokens
+    end: np.ndarray  # [n] index after its last piece
     summary: dict[str, Any]
 
 
 class WordSurprisal(Metric):
-    """Measures the mean surprisal (bits) of each word of a list over its occurrences in a text.
+    """Mean surprisal (bits) of each word of a list over its occurrences in a text; scores are means over words.
 
-    If a word has more than `occurrences`, this many are drawn; the draw depends only on the text, so that it is equal
-    for all runs and steps. Left out are occurrences in sentences longer than the model's positions, at the start of a
-    text where nothing predicts them, in pieces that contain more than the word, and with letters that the tokenizer
-    cannot encode. Scores are means over words. The summary has the surprisals of each word by counts of the text.
+    If a word has more than `occurrences`, this many are drawn, in an order that is the same for all runs and steps. An
+    occurrence is left out in a sentence longer than the model's positions, at the start of a text where nothing
+    predicts it, in pieces that contain more than the word, and with letters that the tokenizer cannot encode. The
+    summary has each word's surprisals by unigram and bigram counts of the text.
     """
 
     name = "word_surprisal"
@@ -77,7 +78,7 @@ class WordSurprisal(Metric):
         wanted = sorted({number for places in drawn.values() for number, *_ in places})
         pieces = batches.encode_texts(tokenizer, [sentences[number] for number in wanted])
         encoded = dict(zip(wanted, pieces, strict=True))
-        kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first piece, end, first character, end
+        kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first and end piece, first and end character
         skipped, reasons = Counter[str](), {}
         for word, places in drawn.items():
             kept[word], why = [], Counter[str]()
@@ -131,7 +132,7 @@ class WordSurprisal(Metric):
 
 
 def _shuffled(word: str, occurrences: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
-    """Return occurrences in a random order that depends only on the word and their number."""
+    """Return the occurrences of a word in a random order that depends only on the word and their number."""
     rng = np.random.default_rng([SEED, crc32(word.encode())])
     return [occurrences[i] for i in rng.permutation(len(occurrences))]
 
@@ -139,7 +140,7 @@ def _shuffled(word: str, occurrences: Sequence[word_list.Occurrence]) -> list[wo
 def _locate(
     text: str, pieces: "Pieces", occurrence: word_list.Occurrence, tokenizer: "Tokenizer", limits: Limits
 ) -> tuple[int, int] | str:
-    """Return the first piece of a word and the piece after its last, or the reason why it is left out, as a phrase."""
+    """Return the first piece of an occurrence and the piece after its last, or the reason why it is left out."""
     if len(tokenizer.surround(pieces.ids)) > limits.positions:
         return f"in a sentence longer than {limits.positions} pieces"
     _, start, end = occurrence
@@ -157,7 +158,7 @@ def _locate(
 
 
 def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, dict[str, float]]:
-    """Return each word's surprisal (bits) by counts of the text: by frequency, and the mean after the previous word."""
+    """Return each word's surprisal (bits) by its frequency in the text, and the mean of its surprisals by bigrams."""
     counts = WordBigrams(sentences)
     bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in each] for word, each in kept.items()}
     return {
@@ -174,7 +175,7 @@ def _summarize(
     source: Source,
     sentences: int,
 ) -> dict[str, Any]:
-    """Return the numbers of words and occurrences, the words that were left out, and the note for captions."""
+    """Return the numbers of words and occurrences, the words left out by reason, and the note for captions."""
     assert source.second is not None
     counts = [len(places) for places in kept.values() if places]
     most = source.options["occurrences"]
@@ -203,7 +204,7 @@ def _describe(reasons: Counter[str], noun: str = "word") -> str:
 
 
 def _means(name: str, surprises: Sequence[WordSurprise]) -> Iterator[Score]:
-    """Yield the mean over all words, and over those of each category."""
+    """Yield the mean surprisal over all words and over the words of each category."""
     groups: dict[str, list[float]] = {}
     for one in surprises:
         for group in {ALL, one.category or ALL}:
@@ -218,9 +219,9 @@ def _means(name: str, surprises: Sequence[WordSurprise]) -> Iterator[Score]:
 class WordBigrams:
     """Counts of words and of bigrams in sentences, ignoring case.
 
-    They are smoothed like those of n-gram divergence: after a word with c occurrences and t different followers, these
-    share c / (c + t) by their counts, and the rest follows single words with one added to each count (Witten and Bell,
-    1991).
+    Bigrams are smoothed as in ngram_divergence.py (Witten and Bell, 1991): after a word with c occurrences and t
+    different followers, the followers share c / (c + t) of the probability by their counts; the rest follows the
+    frequencies of single words, with one added to each count.
     """
 
     def __init__(self, sentences: Iterable[str]):
@@ -236,20 +237,20 @@ class WordBigrams:
             self.followers[first] += 1
 
     def bits(self, sentence: str, start: int, end: int) -> float:
-        """Return the surprisal (bits) of the words between two characters of one of the sentences."""
+        """Return the surprisal (bits) by bigrams of the words from character `start` to `end` of a counted sentence."""
         before, inside = split(sentence[:start]), split(sentence[start:end])
         previous = [before[-1] if before else START, *inside]
         return -sum(math.log2(self._probability(*pair)) for pair in zip(previous, inside, strict=False))
 
     def single_bits(self, words: str) -> float:
-        """Return the surprisal (bits) of words by their frequency, without the occurrence itself."""
+        """Return the surprisal (bits) of words by their frequency, without counting the occurrence itself."""
         return -sum(math.log2(self._single(word)) for word in split(words))
 
     def _single(self, word: str) -> float:
         return self.words[word] / (self.total - 1 + len(self.words))
 
     def _probability(self, first: str, second: str) -> float:
-        """Return the probability of a word after another, without the occurrence itself."""
+        """Return the probability of `second` after `first`, without counting the occurrence itself."""
         pair = self.pairs[first, second] - 1
         single = self._single(second)
         occurrences, different = self.before[first] - 1, self.followers[first] - (pair == 0)

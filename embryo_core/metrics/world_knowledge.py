@@ -31,14 +31,14 @@ class Questions:
     ids: list[np.ndarray]  # with [CLS] and [SEP]; for a decoder the pieces before the object
     at: np.ndarray  # [n] position of [MASK], or of the last piece before the object
     objects: np.ndarray  # [n] id of the object's one piece
-    places: list[int]  # indices of the asked facts among all
+    places: list[int]  # index of each asked fact among all facts
     going_on: int  # facts that a decoder is not asked, because the template continues after the object
     too_long: int  # facts that are not asked, because the question exceeds the model's positions
 
 
 @dataclass(frozen=True, eq=False)
 class Cloze:
-    """The questions of LAMA, and the data for their report."""
+    """LAMA's questions, and the data from which their answers are reported."""
 
     questions: Questions
     total: dict[str, int]  # facts of each relation, including those that cannot be asked
@@ -47,11 +47,11 @@ class Cloze:
 
 
 class WorldKnowledge(Metric):
-    """Measures precision at 1 over the whole vocabulary, and records the answer to every fact.
+    """Precision at 1 over the whole vocabulary, with the answer to every fact.
 
     A fact can be asked if its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
     model's positions; for a decoder the template must also end with the object, which is then the next piece. The score
-    `world_knowledge_coverage` is the share of such facts.
+    `world_knowledge_coverage` is the share of facts that can be asked.
     """
 
     name = "world_knowledge"
@@ -137,7 +137,7 @@ def first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
 
 
 def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[Reply]:
-    """Yield, for each row of logits [b, V], rank and probability of the object's piece, best piece and its probability.
+    """Yield a reply for each row of logits [b, V], given the piece of each object [b].
 
     Rank 1 is the best piece; ties go to the piece that comes first in the vocabulary.
     """

@@ -1,4 +1,4 @@
-"""Questions to the checkpoints of a run: fill or continue a text, track a word, read every layer; attention."""
+"""Questions to the checkpoints of a run: fill or continue a text, track a word, read layers, or compute attention."""
 
 from embryo_core.query.answers import SEPARATOR, TOGETHER, Answers, Lead
 from embryo_core.query.asking import Refinement, ask, ask_layers

@@ -1,16 +1,16 @@
-"""Answers: a long table of the answers of a run's checkpoints to a question, and methods to read it.
+"""The answers of a run's checkpoints to a question, as a long table with methods to read it.
 
 A row is an answer at a step, with these columns:
 
 - step
-- mask: the answered mask, counted from 1, or TOGETHER (0) for all masks of a text together; for a text that is
-  continued 1 is its next piece, and TOGETHER the greedy continuation
-- layer: the hidden state to which the head was applied (see `ask_layers`), or NA for the model's own answer
-- rank, and whether it is exact or a lower bound
+- mask: the answered mask, counted from 1, or TOGETHER (0) for all masks of a text together; for a continued text, 1 is
+  its next piece, and TOGETHER the greedy continuation
+- layer: the layer to whose hidden state the head was applied (see `ask_layers`), or NA for the model's own answer
+- rank, and exact: whether the rank is exact or a lower bound
 - token: a piece in readable form, the words of a joint answer, a continuation, or the tracked word
 - probability
 - listed: whether the answer is among the best of its step
-- leads: whether the answer, or the best joint answer that it is a part of, is the best at its step
+- leads: whether the answer is the best at its step; a single mask's answer leads if the best joint answer contains it
 
 The table has the best answers of each step. At every step it also has the answers that lead at any step, and the best
 FOLLOWED answers of the last step.
@@ -32,7 +32,7 @@ from embryo_core.types import Prediction
 TOGETHER = 0  # the mask number of an answer to all masks
 SEPARATOR = " | "  # between the words of a joint answer
 FOLLOWED = 5  # number of best answers of the last step that are followed over all steps
-NO_LAYER = -1  # the layer of an answer of the whole model; NA in the table
+NO_LAYER = -1  # layer of the model's own answer; NA in the table
 COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
 
 Ids = tuple[int, ...]  # a joint answer, a piece for each mask
@@ -50,7 +50,7 @@ class Lead:
     for_good: int  # the step from which it has led at every step
 
     def says(self, last: int) -> str:
-        """Return the meaning of `for_good` in words; a lead at the `last` step only is not for good."""
+        """Return the kind of lead in words; a lead that holds only at the `last` step is not for good."""
         if self.for_good < last:
             return "leads for good"
         return "leads only at the last step" if self.first == last else "leads again"
@@ -67,12 +67,12 @@ class Answers:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The table of the module's docstring; made on demand, since it takes longer than one checkpoint's answer."""
+        """The answers as a table (see the module), built on first use: this takes longer than asking a checkpoint."""
         return _frame(self.columns)
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """The steps that answered, ascending."""
+        """The steps whose checkpoints answered, ascending."""
         return tuple(dict.fromkeys(self.columns["step"].tolist()))
 
     @property
@@ -89,7 +89,7 @@ class Answers:
         return [Prediction(*row) for row in zip(*columns_of, strict=True)]
 
     def history(self, mask: int = 1) -> pd.DataFrame:
-        """Return the rows of answers with a row at every step: those that ever led, and the best at the last step."""
+        """Return the rows, at every step, of the answers that ever led and the best answers of the last step."""
         columns, tokens = self.columns, self.columns["token"]
         chosen = columns["mask"] == mask
         if not self.question.word:
@@ -131,7 +131,7 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
 
 
 def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
-    """Return the columns for a tracked word; `scores` are its probabilities and ranks by step."""
+    """Return the columns of a tracked word; `scores` has its probability and rank at each step."""
     steps = sorted(scores)
     probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)
     columns = {"step": steps, "rank": ranks, "probability": probabilities, "exact": exact}
@@ -140,7 +140,7 @@ def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
 
 
 def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> Columns:
-    """Return the columns of the answers to a text; `scores` has those of its joint answers at every step."""
+    """Return the columns of the answers to a text; `scores` has the scores of followed joint answers at every step."""
     steps = sorted(replies)
     ordered = [replies[step] for step in steps]
     parts = [_mask_columns(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
@@ -156,7 +156,7 @@ def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scor
 
 
 def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
-    """Return the answers with a row at every step, each once: the leaders, then the best at the last step."""
+    """Return the answers to follow over all steps, each once: the leaders, then the best of the `last` step."""
     return list(dict.fromkeys([*leaders, *last[:FOLLOWED]]))
 
 
@@ -190,7 +190,7 @@ def _mask_columns(question: Question, steps: Sequence[int], replies: Sequence[Re
 def _joint_columns(
     question: Question, steps: Sequence[int], replies: Sequence[Reply], k: int, scores: Scores
 ) -> Columns:
-    """Return the columns of the joint answers, in the order of steps; answers outside the beam come last."""
+    """Return the columns of the joint answers, in the order of steps; at each step those outside the beam come last."""
     answers = joint_followed(replies, k)
     rows = []
     for step, reply in zip(steps, replies, strict=True):
@@ -228,7 +228,7 @@ def _continuation_columns(question: Question, steps: Sequence[int], replies: Seq
 
 
 def joint_followed(replies: Sequence[Reply], k: int) -> list[Ids]:
-    """Return the joint answers with a row at every step; `replies` are in the order of steps."""
+    """Return the joint answers to follow over all steps; `replies` are in the order of steps."""
     leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
     return followed(leaders, [tuple(ids) for ids in replies[-1].answers[:k].tolist()])
 
@@ -250,7 +250,7 @@ def tabulate_layers(
 
 
 def _complete(columns: dict[str, Any]) -> Columns:
-    """Return the columns in the order of the table; repeat single values, and add the default NO_LAYER."""
+    """Return `columns` in the order of COLUMNS: single values are repeated, and a missing layer becomes NO_LAYER."""
     rows = len(columns["step"])
     complete = {name: np.asarray(columns.get(name, NO_LAYER)) for name in COLUMNS}
     return {name: values if values.ndim else np.full(rows, values) for name, values in complete.items()}

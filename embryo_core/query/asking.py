@@ -1,15 +1,15 @@
 """Ask the checkpoints of a run: all at once, or in rounds, first where the answers change.
 
-The answers of a long series take long, and change at few of its steps. So the first round asks FIRST checkpoints, or
-all if there are fewer. Each further round asks the middle of the widest gaps between two asked steps whose best answers
-differ; when no such gap is left, the middle of the widest of all gaps. After the last round the answers equal those of
-`ask` for the whole series.
+A long series takes long to ask, and its answers change at few steps. So the first round asks FIRST checkpoints, or all
+if there are fewer. Each further round asks the middle of the widest gaps between two asked steps whose best answers
+differ; when no such gap is left, the middle of the widest gaps of any kind. After the last round the answers equal
+those of `ask` for the whole series.
 
 The lens (`ask_layers`) reads a layer's answer by applying the model's head to its hidden state at a [MASK], or at the
 last piece of a text that is continued; a decoder's head includes its final norm. Layer 0 is the embeddings as they
 enter the first layer; the last layer's answer is the model's own. The head was trained only on the last layer, so a
 lower layer's answer shows how far its state already predicts a word (nostalgebraist 2020, "interpreting GPT: the logit
-lens"). In a text with several masks the others stay in place.
+lens"). In a text with several masks, the masks that are not asked stay in place.
 """
 
 import math
@@ -47,12 +47,12 @@ FIRST = 32  # largest number of checkpoints of the first round
 ROUND = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
 
 OfLayers = tuple[np.ndarray, np.ndarray]  # ids and probabilities [layers, k] of the best pieces, best first
-# whether the answers at its ends agree, its negative width, and the indices of its ends
+# whether the answers at the ends of the gap agree, its negative width, and the indices of its ends
 Gap = tuple[bool, int, int, int]
 
 
 def ask(run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10) -> Answers:
-    """Ask every checkpoint of a run, or those of given steps; list the k best answers of each.
+    """Ask every checkpoint of a run, or those of given steps; return the answers, which list the k best of each.
 
     A checkpoint that cannot be read is left out, and `skipped` has the reason. Raises QueryError; UnknownStep and
     MissingWeights for a given step; CheckpointError if no checkpoint has weights; BrokenCheckpoint if none can be read;
@@ -75,7 +75,7 @@ def ask_layers(
 
 
 def first_steps(run: Run) -> list[int] | None:
-    """Return the log-spaced steps of a long series to ask first; None means all, and reports missing weights."""
+    """Return the log-spaced steps to ask first in a long series; None to ask all, and report missing weights."""
     known = [checkpoint.step for checkpoint in runs.loadable(run)]
     return log_spaced(known, FIRST) if len(known) > FIRST else None
 
@@ -83,8 +83,8 @@ def first_steps(run: Run) -> list[int] | None:
 class Refinement:
     """The answers of the checkpoints of a run to a question, asked in rounds; every answer in its table is exact.
 
-    A round has ROUND steps. With several masks it has at least as many steps as were asked before, since each answer
-    that leads at a new step is then also scored at the old ones.
+    A round has ROUND steps. With several masks it at least doubles the number of asked steps, since each answer that
+    leads at a new step must then be scored at the old ones too.
     """
 
     def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
@@ -93,7 +93,7 @@ class Refinement:
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {found.step: found for found in runs.loadable(run, steps)}
             self._thinned = left_out(run, steps)
-        self._drafts: list[np.ndarray] = []  # continuations so far, which are close to those of other steps
+        self._drafts: list[np.ndarray] = []  # continuations so far, from which other steps start
         self._answered: dict[int, Reply | Score] = {}
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
@@ -101,7 +101,7 @@ class Refinement:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """All steps that can be asked."""
+        """All steps that may be asked, ascending."""
         return tuple(self._checkpoints)
 
     @property
@@ -119,7 +119,7 @@ class Refinement:
 
     @property
     def narrowing(self) -> bool:
-        """Whether steps are left between two whose best answers differ."""
+        """Whether a gap of unasked steps is left whose ends have different best answers."""
         return any(not agree for agree, *_ in self._gaps())
 
     def next_round(self) -> list[int]:
@@ -130,7 +130,7 @@ class Refinement:
         return halve(self._readable(), self._gaps(), count)
 
     def ask(self, steps: Iterable[int]) -> None:
-        """Ask `steps`, then further rounds until a checkpoint answers. Raises TokenizerMismatch, QueryError."""
+        """Ask `steps`; if no checkpoint has answered yet, ask further rounds. Raises TokenizerMismatch, QueryError."""
         while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
             answer = partial(_answer, self.question, self._drafts)
             found, broken = sweep(new, answer, transient=bool(self.asked))
@@ -168,7 +168,7 @@ class Refinement:
 
 
 def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
-    """Return the gaps between asked steps (those with a leader), before the first and after the last."""
+    """Return the gaps of unasked steps: between asked steps (those with a leader), before the first, after the last."""
     known = [i for i, step in enumerate(steps) if step in leaders]
     ends = [-1, *known, len(steps)]
     leader = [None, *(leaders[steps[i]] for i in known), None]
@@ -177,7 +177,7 @@ def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
 
 
 def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
-    """Return `count` steps, each in the middle of the then widest gap; gaps whose ends differ come first."""
+    """Return up to `count` steps, each of which halves the widest gap left; gaps whose ends differ come first."""
     heap: list[Gap] = list(gaps)
     chosen: list[int] = []
     heapify(heap)
@@ -208,7 +208,7 @@ def _answer(question: Question, drafts: list[np.ndarray], models: Sequence["Mode
 
 def score_word(reply: Reply, ids: np.ndarray) -> Score:
     """Return the probability and rank of the pieces `ids`, and whether the rank is exact."""
-    # excludes itself, since the beam rounds its probability differently
+    # a word in the beam has the log probability of the beam, so that a difference of rounding does not lower its rank
     itself = np.flatnonzero((reply.answers == ids).all(axis=1))
     total = reply.log_probabilities[itself[0]] if len(itself) else reply.sought
     return (math.exp(reply.sought), *reply.joint_rank(total))
@@ -217,7 +217,10 @@ def score_word(reply: Reply, ids: np.ndarray) -> Score:
 def _add_scores(
     run: Run, question: Question, replies: dict[int, Reply], answers: Sequence[tuple[int, ...]], scores: Scores
 ) -> None:
-    """Add the joint answers that `scores` lack; those outside a beam need the model. Raises BrokenCheckpoint."""
+    """Add the missing scores of joint answers to `scores`; answers outside a beam need the model.
+
+    Raises BrokenCheckpoint.
+    """
     transient = bool(scores)  # models of the first round are cached
     for step, reply in replies.items():
         if step not in scores:
@@ -239,7 +242,7 @@ def _add_scores(
 
 
 def _by_layer(question: Question, position: int, k: int, models: Sequence["Model"]) -> list[OfLayers]:
-    """Return each model's best pieces at every layer."""
+    """Return the best pieces of every layer of each model, at one position of a question."""
     question.check_length(min(model.max_positions for model in models))
     logits = _layer_logits(question, position, models)
     best = top_k(logits, k)  # for all models at once, since each call waits for the GIL

@@ -5,10 +5,10 @@ The probability of an answer (w1, ..., wm) follows from the chain rule, with mas
     P(w1, ..., wm | text) = P(w1 | text) P(w2 | text, w1) ... P(wm | text, w1, ..., wm-1),
 
 where each factor is computed at its mask, with the words before it filled in and the masks after it still in place. The
-best answers are found with a beam of BEAM_WIDTH, which stops once no further prefix can change the best. The
-predictions for one mask are its factor, exact over the whole vocabulary, given the words that the best answer puts into
-the masks before it. With one [MASK] all this is the model's own distribution. If a text is continued, each factor is
-the model's prediction of the next piece.
+best answers are found with a beam of BEAM_WIDTH, which skips prefixes that can no longer change the best. The
+predictions for one mask are its factor, exact over the whole vocabulary, with the words of the best answer in the masks
+before it. With one [MASK] they are the model's own distribution. If a text is continued, each factor is the model's
+prediction of the next piece.
 
 A beam can miss an answer that begins with improbable words. An answer dropped at a mask is no more probable than the
 least probable prefix kept there, and only loses probability with every further word. So the rank of a joint answer is
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 BEAM_WIDTH = 10  # joint answers kept after each mask
 CONTINUED = 6  # pieces of a greedy continuation
-FIRST_ROWS = 4  # rows of the beam that are computed first, if the others seem too improbable to matter
-IMPROBABLE = np.log(50)  # least gap of their log probability to the best one; it affects speed, not answers
-Pasts = dict[int, tuple[int, Any]]  # model -> length of the continued text, and its past
+FIRST_ROWS = 4  # rows of the beam that are computed first, if the rest seem too improbable to matter
+IMPROBABLE = np.log(50)  # gap to the best log probability from which they seem so; affects speed, not answers
+Pasts = dict[int, tuple[int, Any]]  # id of a model -> length of the continued text, and its past (cached states)
 
 
 # === Beam search ===
@@ -66,7 +66,7 @@ class Reply:
         return self.pieces[mask, :k] if k <= self.pieces.shape[1] else top_k(self.logits[mask], k)
 
     def ranks(self, mask: int, ids: Sequence[int] | np.ndarray) -> list[int]:
-        """Return the ranks of pieces at one mask (counted from 0); of equally probable ones the first is better."""
+        """Return the ranks of pieces at one mask (counted from 0); of equally probable pieces, the first is better."""
         values, ascending = self.logits[mask], self.sorted_logits[mask]
         ids = np.asarray(ids)
         own = values[ids]
@@ -84,9 +84,9 @@ class Reply:
 def search(
     models: Sequence["Model"], question: Question, beam: int = BEAM_WIDTH, sought: np.ndarray | None = None
 ) -> list[Reply]:
-    """Answer a question jointly with C models, by beam search over the chain rule; one pass per mask for all.
+    """Answer a question jointly with C models, by beam search over the chain rule; models share the passes at a mask.
 
-    If only the rank of one joint answer, ids [m], is `sought`, the search skips less probable answers, and ends once a
+    If only the rank of one joint answer, ids [m], is `sought`, the search skips less probable answers, and stops once a
     whole beam of more probable ones is known. This does not change the `joint_rank` of that answer.
     """
     every = np.arange(len(models))
@@ -94,7 +94,7 @@ def search(
     bounds = np.full(len(models), -np.inf)
     least: np.ndarray | None = None  # [C] log probability of the sought answer
     pasts: Pasts = {}
-    found = []  # per mask: logits [C, answers, V], logsumexps and best pieces; the row of each new answer's prefix
+    found = []  # per mask: logits [C, answers, V], logsumexps, best pieces, and the prefix row of each new answer
     for _ in question.masks:
         logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts)
         if sought is not None and least is None:
@@ -117,14 +117,14 @@ def search(
 
 
 def continue_greedily(models: Sequence["Model"], question: Question, drafts: list[np.ndarray]) -> list[Reply]:
-    """Continue a text with C models, piece by piece, each the most probable one after those before it.
+    """Continue a text with C models, piece by piece, each the most probable piece after the pieces before it.
 
     A continuation has CONTINUED pieces; fewer at the models' last position, or if a token ends the text. The first pass
-    reads the text and a draft after it: the last of `drafts`, the continuations of other models. A prediction is
-    correct if the draft before it is, so each pass determines at least one piece, and all pieces of a correct draft.
-    The next pass continues from the determined pieces. A model whose weights stay in their file reads one piece,
-    because each is slow; others read all predictions of the previous pass (Jacobi decoding: Santilli et al., 2023,
-    arXiv:2305.10427).
+    reads the text and a draft after it: the last of `drafts`, the continuations by other models, to which each is
+    added. A prediction is correct if the draft before it is, so each pass determines at least one piece, and all pieces
+    of a correct draft. The next pass continues from the determined pieces. A model whose weights stay in their file
+    reads a single piece, because reading is slow; any other model reads all predictions of the previous pass (Jacobi
+    decoding: Santilli et al., 2023, arXiv:2305.10427).
     """
     found, length = [], len(question.ids)
     count = min(CONTINUED, models[0].max_positions - length + 1)
@@ -154,7 +154,7 @@ def continue_greedily(models: Sequence["Model"], question: Question, drafts: lis
 
 
 def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.ndarray, Any]:
-    """Return logits [last, V] after the last of ids [n] that follow a past, and the past with them."""
+    """Read ids [n] after a past; return the logits [last, V] after the last of them, and the extended past."""
     between_chunks()
     logits, past = model.forward_with_past(ids[None], past, last)
     return logits[0], past
@@ -175,12 +175,13 @@ def _continued(
     least: np.ndarray | None,
     pasts: Pasts,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Continue each of the answers [C, B, n] to the first n masks at the next mask; `totals` [C, B], best first.
+    """Extend the answers [C, B, n] to the first n masks by the next mask; `totals` [C, B] are log probabilities.
 
-    Returns the logits [C, B, V] of each answer, their logsumexps [C, B, 1], and the pieces [C, B, beam] that continue
-    it, with their joint log probabilities. A continuation is at most as probable as its answer. So an answer's row is
-    not computed, and its continuations get -inf, if the answer is less probable than the last continuation in the beam
-    of the answers before it, or than `least`; or if, at the last mask, that continuation is more probable than `least`.
+    Answers are ordered best first. Returns the logits [C, B, V] after each answer, their logsumexps [C, B, 1], and the
+    best pieces [C, B, beam] to extend it, with joint log probabilities. An extension is at most as probable as its
+    answer. So no model reads an answer, and its extensions get -inf, if the answer is less probable than the last
+    extension in the beam of the answers before it, or than `least`, the log probability of a sought answer; or if, at
+    the last mask, that extension is more probable than `least`.
     """
     position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
     (count, rows), size = totals.shape, models[0].vocabulary_size
@@ -213,7 +214,7 @@ def _continued(
 
 
 def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:
-    """Compute log probabilities [A] of joint answers, ids [A, m], by the chain rule; the reply has the first factor."""
+    """Compute log probabilities [A] of joint answers, ids [A, m]; their first factors come from the model's reply."""
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
         prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)
@@ -232,7 +233,7 @@ def _log_probability(
     logsumexps: np.ndarray,
     pasts: Pasts,
 ) -> np.ndarray:
-    """Compute the log probability [C] of a joint answer, ids [m]; logits and logsumexps are those of its first mask."""
+    """Compute the log probability [C] of a joint answer, ids [m], given the first mask's logits and logsumexps."""
     totals = logits[:, answer[0]] - logsumexps
     for i, position in enumerate(question.masks[1:], start=1):
         ids = question.filled(np.broadcast_to(answer[:i], (len(models), 1, i)))
@@ -247,10 +248,10 @@ def _log_probability(
 def _logits(
     models: Sequence["Model"], ids: np.ndarray, position: int, pasts: Pasts
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Compute logits over all pieces at one position; model c reads its rows ids[c] [B, L] of ids [C, B, L].
+    """Compute logits over all pieces at one position; model c reads the rows ids[c] [B, L] of ids [C, B, L].
 
-    At the position after the end, L, they are logits of the next piece. Yields the model's number c, the first of its
-    rows, and the logits [rows, V] of some rows. One pass takes as many models or rows as fill a chunk (see sweep.py).
+    At the position after the end, L, they are logits of the next piece. Yields, for some rows at a time, the model's
+    number c, the first row, and the logits [rows, V]. A pass has models or rows for one chunk of work (see sweep.py).
     """
     from embryo_core.engine.model import mlm_logits  # imports torch, with the first query
 
@@ -266,7 +267,7 @@ def _logits(
             for j in range(0, rows, most):
                 between_chunks()
                 logits, own = model.forward_with_past(ids[c, j : j + most, read:], past)
-                pasts.setdefault(id(model), (length, own))  # past of the text, which is read first
+                pasts.setdefault(id(model), (length, own))  # the past of the text alone, which is read first
                 yield c, j, logits[:, -1]
         return
     together = max(1, most // rows)  # models

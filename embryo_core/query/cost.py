@@ -4,7 +4,7 @@ The estimate counts the matrix products of all passes: exactly, if no beam stops
 beam differ in every filled piece. It adds three costs that do not depend on the length of the text: the work on the
 logits of each row (sorting, summing exponentials), on each pass, and on each checkpoint. Each function is named after
 the question that it estimates and raises the same errors, QueryError and CheckpointError. Seconds are those of the
-machine in docs/benchmarks.md with its models in memory; another machine, or a question on several threads, differs by a
+machine in docs/benchmarks.md with the models in memory; another machine, or a question on several threads, differs by a
 factor that is the same for all questions.
 """
 
@@ -23,12 +23,12 @@ RATE = 7e10  # floating-point operations per second
 LOGIT = 1e-8  # seconds per logit: exponentials in float64, top_k, sorting
 PASS = 2e-4  # seconds per pass
 CHECKPOINT = 3e-4  # seconds per checkpoint
-CONTINUING = 4  # passes of a greedy continuation: fewer if steps have similar ones, at most its pieces
-RIVALS = 0.4  # per checkpoint: joint answers that led at some step and are outside the beam at another
+CONTINUING = 4  # passes of a greedy continuation: fewer if steps continue alike, at most one per piece
+RIVALS = 0.4  # joint answers per checkpoint that lead at some step and are outside the beam at another
 
 
 def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
-    """Estimate the seconds of `query.ask` at a number of steps, or at all."""
+    """Estimate the seconds of `query.ask` at this number of steps, or at all steps (None)."""
     sizes, checkpoints = _sizes(run, steps)
     question = _parsed(run, question, sizes)
     masks, length = len(question.masks), max(len(question.ids), question.masks[-1])
@@ -51,7 +51,7 @@ def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
 
 
 def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> float:
-    """Estimate the seconds of `query.ask_layers` at a number of steps, or at all."""
+    """Estimate the seconds of `query.ask_layers` at this number of steps, or at all steps (None)."""
     sizes, checkpoints = _sizes(run, steps)
     length = len(_parsed(run, question, sizes).ids)
     passes = 2 if run.family in DECODERS else 1  # states and logits of a decoder are computed in separate passes
@@ -59,7 +59,7 @@ def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> 
 
 
 def attend(run: Run, text: str, steps: int | None = 1) -> float:
-    """Estimate the seconds of `query.attend`, or of `query.attend_over_steps` at a number of steps or (None) at all."""
+    """Estimate the seconds of `query.attend`, or of `query.attend_over_steps` at this number of steps or all (None)."""
     sizes, checkpoints = _sizes(run, steps)
     length = len(read_sentence(text, load_tokenizer(run), sizes.max_position_embeddings))
     weights = 6 * length * sizes.hidden_size**2 + 2 * length**2 * sizes.hidden_size
@@ -71,10 +71,10 @@ def attend(run: Run, text: str, steps: int | None = 1) -> float:
 
 
 def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> int:
-    """Count the floating-point operations of a pass: its matrix products up to the logits of one position of each row.
+    """Count the floating-point operations of a pass: its matrix products, up to the logits at one position of each row.
 
-    As in engine/network.py, common pieces of rows are computed once up to the first layer's queries, keys and values;
-    rows differ in `filled` pieces. The last layer is computed only at that position, from the keys and values of all.
+    As in engine/network.py, pieces that rows share are computed once, up to the first layer's queries, keys and values;
+    rows differ in `filled` pieces. The last layer is computed only at the one position, from all keys and values.
     """
     hidden, inner, width = sizes.hidden_size, sizes.intermediate_size or 0, sizes.width
     once = length + filled * (rows - 1)
@@ -85,7 +85,7 @@ def products(sizes: Architecture, rows: int, length: int, filled: int = 0) -> in
 
 
 def _projection(sizes: Architecture, length: int) -> int:
-    """Count the operations that project a row of embeddings to hidden states, if these differ in size."""
+    """Count the operations that project embeddings of `length` pieces to hidden states, if their sizes differ."""
     width, hidden = sizes.width, sizes.hidden_size
     return 2 * length * width * hidden if width != hidden else 0
 
@@ -111,7 +111,7 @@ def _head(sizes: Architecture, states: int) -> float:
 
 
 def _scored(sizes: Architecture, masks: int, length: int, rows: int) -> float:
-    """Estimate the seconds of the passes for the masks after the first, with `rows` rows each."""
+    """Estimate the seconds of the passes at the masks after the first, with `rows` rows each."""
     return sum(_pass(sizes, rows, length, filled) for filled in range(1, masks))
 
 

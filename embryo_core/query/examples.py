@@ -13,7 +13,7 @@ from embryo_core.types import Run
 from embryo_core.words import quantity
 
 BEST = 3  # stored answers of an example at each step
-MIN_PROBABILITY = 0.01  # of stored answers; those of an untrained model are noise
+MIN_PROBABILITY = 0.01  # of stored answers: less probable answers, as of an untrained model, are noise
 LEARNED_EXAMPLES = 4  # number of learned questions, from an early one to a late one
 
 
@@ -38,10 +38,10 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     """Return the examples of a run, the earliest learned first; the last one is not learned.
 
     A question is learned if its word leads at the last step and not at the first. LEARNED_EXAMPLES of these are taken,
-    spread over the order in which they were learned. One question whose word never led follows: that whose word is most
-    probable at the last step. Questions whose word is not one piece of the vocabulary are left out. Models that
-    continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if no question is
-    left.
+    spread over the order in which they were learned. The last example is the question whose word is most probable at
+    the last step among those whose word never led. Questions whose word is not one piece of the vocabulary are left
+    out. Models that continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if
+    no question is left.
     """
     if "next_words" in run_capabilities(run):
         questions = [(before_mask(text), word) for text, word in questions]
@@ -59,7 +59,7 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
 
 
 def _example(run: Run, tracked: Answers) -> ExampleQuestion:
-    """Return a question with its best answers at every step, which the Overview draws."""
+    """Return an example with its best answers at every step, which the Overview draws."""
     text = tracked.question.text
     answers = ask(run, parse(run, text))
     best = {step: answers.best(step)[:BEST] for step in answers.steps}
@@ -71,7 +71,7 @@ def _example(run: Run, tracked: Answers) -> ExampleQuestion:
 
 
 def _history(run: Run, text: str, word: str) -> Answers | None:
-    """Track a word in a text; None if it is not one piece."""
+    """Return the answers for a word tracked in a text; None if the word is not one piece."""
     try:
         question = parse(run, text).track(word)
         return ask(run, question) if len(question.tracked.pieces) == 1 else None

@@ -1,7 +1,7 @@
-"""The question: a text whose masks are filled, or one that is continued, parsed once for all checkpoints of a run.
+"""The question: a text whose masks are filled or which is continued, parsed once for all checkpoints of a run.
 
 A model that predicts masked words fills the [MASK]s of a text. A model that predicts next words continues a text: it is
-asked for the word after the end, which is treated like a mask.
+asked for the word after the end, a position that is treated like a mask.
 """
 
 import re
@@ -33,11 +33,11 @@ class TrackedWord:
     text: str
     mask: int  # counted from 1
     ids: np.ndarray  # [m] ids of its pieces
-    pieces: tuple[str, ...]  # in readable form: "##" marks a piece inside a word
+    pieces: tuple[str, ...]  # in readable form: "##" marks a later piece of a word
 
     @property
     def token(self) -> str:
-        """The name of the word in a table of answers: its piece if it has only one, else the word as written."""
+        """The token of the word in a table of answers: its piece if it has only one, else the word as written."""
         return self.pieces[0] if len(self.pieces) == 1 else self.text
 
 
@@ -80,13 +80,13 @@ class Question:
         return ids
 
     def spell(self, words: np.ndarray) -> str:
-        """Return pieces [n] that continue the text as running text, which begins with "##" inside a word."""
+        """Return pieces [n] that continue the text as running text; "##" comes first if they continue its last word."""
         text = printable(self.tokenizer.decode(words.tolist()).strip(" "))
         first = readable(self.tokenizer, words[:1])[0]
         return "##" + text if first.startswith("##") and not text.startswith("##") else text
 
     def check_length(self, max_positions: int) -> None:
-        """Raise QueryError if the question is longer than the positions of a model."""
+        """Raise QueryError if the question has more pieces than a model has positions."""
         length = max(len(self.ids), self.masks[-1])  # the last piece of a continuation is not read
         check_length(length, max_positions, len(self.masks) if self.word else 1)
 
@@ -158,8 +158,8 @@ def reword(text: str, capabilities: Collection[str]) -> str:
 def check_text(text: str, capabilities: Collection[str] = MASKED_LANGUAGE_MODEL) -> str:
     """Check a text against the capabilities of models, without loading one; return it as `normalise_masks` does.
 
-    Raises QueryError if the text is empty, too long for any model, or has no mask or too many; and if it has one
-    although the models only continue a text.
+    Raises QueryError if the text is empty or too long for any model, if it has no mask or too many, and if it has a
+    mask although the models only continue texts.
     """
     text, continues = normalise_masks(text), "next_words" in capabilities
     masks = count_masks(text)
@@ -188,7 +188,7 @@ def check_text(text: str, capabilities: Collection[str] = MASKED_LANGUAGE_MODEL)
 def read_question(text: str, tokenizer: "Tokenizer", capabilities: Collection[str] = MASKED_LANGUAGE_MODEL) -> Question:
     """Tokenize a text for models with these capabilities: its masks are filled, or it is continued if it has none.
 
-    Raises QueryError as `check_text` does, and if the text has the tokenizer's own mask, which would count as another.
+    Raises QueryError as `check_text` does, and if the text contains the tokenizer's own mask, which would count too.
     """
     text = check_text(text, capabilities)
     if not count_masks(text):
@@ -205,14 +205,17 @@ def read_question(text: str, tokenizer: "Tokenizer", capabilities: Collection[st
 
 
 def parse(run: Run, question: Question | str) -> Question:
-    """Read a text as a question to the models of a run. Raises as `read_question` and `load_tokenizer` do."""
+    """Return a text as a question to the models of a run; a question is returned as it is.
+
+    Raises as `read_question` and `load_tokenizer` do.
+    """
     return (
         read_question(question, load_tokenizer(run), run_capabilities(run)) if isinstance(question, str) else question
     )
 
 
 def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
-    """Return the ids [m] of a word's pieces; a word that begins with "##" is inside another word. Raises QueryError."""
+    """Return the ids [m] of a word's pieces; "##" before a word means that it continues another. Raises QueryError."""
     word = word.strip()
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")
@@ -239,7 +242,7 @@ def check_length(length: int, max_positions: int, pieces: int = 1) -> None:
 
 
 def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[str]:
-    """Return pieces in readable form: the first of a word without its mark, later ones after "##".
+    """Return pieces in readable form: a word's first piece without the tokenizer's mark, later pieces after "##".
 
     A piece of spaces stays as in the vocabulary, and a line break is written "\\n".
     """

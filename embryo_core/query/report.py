@@ -14,12 +14,12 @@ from embryo_core.words import name_step, quantity, step_unit_name
 
 
 def spell_rank(rank: int, exact: bool) -> str:
-    """Spell a rank: "5", or "≥ 5" if the true rank is at least that."""
+    """Spell a rank: "5", or "≥ 5" if it is a lower bound."""
     return f"{rank:,}" if exact else f"≥ {rank:,}"
 
 
 def commands(run: str, step: int, text: str, word: str, mask: int) -> list[str]:
-    """Return the commands that ask a text at one step and at all, and (for one mask) track a word and read layers."""
+    """Return commands that ask a text at one step and at all steps, and (for one mask) track a word and read layers."""
     which = ["--mask", str(mask)] if mask > 1 else []
     choices = [["--step", str(step)], ["--step", "all"]]
     if mask != TOGETHER:
@@ -34,10 +34,9 @@ def command(run: str, text: str, *options: str) -> str:
 
 
 def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
-    """Report the k best answers at one step: for several masks the joint answers, then those for each mask.
+    """Report the k best answers at one step: for several masks the joint answers, then the answers to each mask.
 
-    For a text that is continued, report the greedy continuation, then the best next pieces. All reports raise as `ask`
-    does.
+    For a continued text, report the greedy continuation, then the best next pieces. All reports raise as `ask` does.
     """
     answers = ask(run, text, [step], k)
     blocks = [f"{run.name}, {name_step(step, run.step_unit)}, {answers.question.kind}: {answers.question.text}"]
@@ -53,7 +52,7 @@ def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
 
 
 def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
-    """Report the best answer at every checkpoint, or at given steps, and when the final one took the lead."""
+    """Report the best answer at every checkpoint, or at given steps, and when the final answer took the lead."""
     answers = ask(run, text, steps)
     head = f"{run.name}, {quantity(len(answers.steps), 'checkpoint')}, {answers.question.kind}: {answers.question.text}"
     blocks = [head, *answers.skipped]
@@ -91,7 +90,7 @@ def report_layers(
     k: int = 10,
     steps: Iterable[int] | None = None,
 ) -> str:
-    """Report the answers of each layer: the k best at one step, or the best one at every checkpoint or given steps."""
+    """Report the answers of each layer: the k best at one step, or the best at every checkpoint or at given steps."""
     answers = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
     where = quantity(len(answers.steps), "checkpoint") if step is None else name_step(step, run.step_unit)
     head = f"{run.name}, {where}, layers {_place(answers.question, mask)}: {answers.question.text}"
@@ -115,7 +114,7 @@ def _place(question: Question, mask: int) -> str:
 
 
 def _continuations(run: Run, answers: Answers) -> str:
-    """Return a line for each step."""
+    """Return a table with the greedy continuation at each step."""
     rows = answers.history(TOGETHER)
     lines = [(step_unit_name(run.step_unit), "probability", "continuation")]
     lines += [(f"{row.step:,}", f"{row.probability:.3g}", row.token) for row in rows.itertuples()]
@@ -140,6 +139,7 @@ def _ranking(predictions: Sequence[Prediction]) -> str:
 
 
 def _history(run: Run, answers: Answers, mask: int) -> str:
+    """Return a table of the leading answers, and a sentence on when the final answer took the lead."""
     lead, history = answers.lead(mask), answers.history(mask)
     leaders, final = history[history["leads"]], history[history["token"] == lead.token]
     since = "again at" if lead.for_good == answers.steps[-1] else "for good from"
@@ -150,7 +150,7 @@ def _history(run: Run, answers: Answers, mask: int) -> str:
 
 
 def _lines(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
-    """Return a line for each step; `leaders` and `final` have the rows of the leading and the final answer."""
+    """Return a table with a line for each step, from the rows of the leading answers and of the final answer."""
     rows = [(step_unit_name(run.step_unit), "best answer", "probability", f"of {final['token'].iat[0]!r}", "rank")]
     for best, one in zip(leaders.itertuples(), final.itertuples(), strict=True):
         rows.append((f"{best.step:,}", best.token, f"{best.probability:.4%}", f"{one.probability:.4%}", _rank(one)))

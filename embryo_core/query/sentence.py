@@ -48,10 +48,10 @@ def attend(run: Run, text: str, step: int) -> SentenceAttention:
 def attend_over_steps(
     run: Run, text: str, layer: int, head: int, steps: Iterable[int] | None = None
 ) -> SentenceHistory:
-    """Compute the attention of one head at every readable checkpoint of a run, or at given steps; count from 1.
+    """Compute the attention of one head at every readable checkpoint of a run, or at given steps.
 
-    Raises QueryError for an unreadable text; UnknownStep and MissingWeights for a given step; BrokenCheckpoint if no
-    checkpoint can be read.
+    Layers and heads count from 1. Raises QueryError for an unreadable text; UnknownStep and MissingWeights for a given
+    step; BrokenCheckpoint if no checkpoint can be read.
     """
 
     def one_head(model: "Model") -> np.ndarray:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 OPERATIONS = 7.5e9  # floating-point operations per chunk: about an eighth of a second on one core
-WAITING_QUESTIONS = 8  # questions whose threads may be paused while those of another one work
-POLL = 0.1  # seconds between two checks in the caller's thread whether the question still has its turn
+WAITING_QUESTIONS = 8  # questions whose threads may be paused while the threads of another question work
+POLL = 0.1  # seconds between the calling thread's calls of `between_chunks` while it waits for other threads
 
 _pause: ContextVar[Callable[[], None]] = ContextVar("pause", default=lambda: None)
 
@@ -48,7 +48,7 @@ def between_chunks() -> None:
 def sweep_run(
     run: Run, ask: "Callable[[Sequence[Model]], Sequence[Answer]]", steps: Iterable[int] | None = None
 ) -> tuple[dict[int, Answer], tuple[str, ...]]:
-    """Ask every checkpoint of a run, or those of given steps; return answers by step, and reasons for omissions.
+    """Ask every checkpoint of a run, or those of given steps; return the answers by step, and reasons for omissions.
 
     Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
@@ -74,11 +74,11 @@ def nothing_read(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:
 def sweep(
     checkpoints: Sequence[Checkpoint], ask: "Callable[[Sequence[Model]], Sequence[Answer]]", transient: bool = False
 ) -> tuple[dict[int, Answer], dict[int, str]]:
-    """Ask checkpoints; return the answers by step, and by step the reasons why others cannot be read.
+    """Ask checkpoints; return the answers by step, and by step the reasons why checkpoints cannot be read.
 
     `ask` gets several models at once and returns an answer for each: with fewer calls, threads wait less for one
-    another. Each call gets as many models as fill a quarter of the memory limit, divided among the threads. The sweep
-    pauses between checkpoints (`pausing`). `transient` as for `ModelCache.get`. Raises TokenizerMismatch, and the
+    another. The models of a call fill about a quarter of the memory limit, divided among the threads. The sweep can be
+    paused between checkpoints (`pausing`). `transient` as for `ModelCache.get`. Raises TokenizerMismatch, and the
     errors of `ask`.
     """
     from embryo_core.engine.device import CPU  # imports torch, with the first query
@@ -86,7 +86,7 @@ def sweep(
     threads = (MODELS.device or CPU).parallel_passes()
     answered: dict[int, Answer] = {}
     broken: dict[int, str] = {}
-    ended = Event()  # set by the first thread that fails; the others start no more work
+    ended = Event()  # set when the calling thread fails or is done; other threads then start no more work
 
     def answer(models: "Sequence[Model]") -> None:
         try:
@@ -116,7 +116,7 @@ def sweep(
 def _load_groups(
     checkpoints: Sequence[Checkpoint], room: int, transient: bool, broken: dict[int, str], ended: Event
 ) -> "Iterator[list[Model]]":
-    """Yield models in groups that fill `room` bytes, until `ended` is set; note unreadable ones in `broken`."""
+    """Yield models in groups that fill `room` bytes, until `ended` is set; add unreadable checkpoints to `broken`."""
     models: list[Model] = []
     for checkpoint in checkpoints:
         if ended.is_set():
@@ -124,7 +124,7 @@ def _load_groups(
         between_chunks()
         try:
             models.append(MODELS.get(checkpoint, transient))
-        except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: removed in the meantime
+        except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: they were removed in the meantime
             broken[checkpoint.step] = str(error)
         if models and (checkpoint is checkpoints[-1] or sum(model.nbytes for model in models) >= room):
             yield models
@@ -132,7 +132,7 @@ def _load_groups(
 
 
 def _join(working: Sequence[Future]) -> None:
-    """Wait for the other threads, and raise their errors or that of `pausing`."""
+    """Wait for the other threads; raise their errors, or the error with which `pausing` ends the question."""
     while wait(working, POLL).not_done:
         between_chunks()
     for one in working:

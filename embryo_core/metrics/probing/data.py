@@ -1,11 +1,11 @@
-"""Edge-probing tasks encoded for a model: each distinct sentence and span once; targets refer to them by number.
+"""Edge-probing tasks encoded for a model: each distinct sentence and span once; targets refer to spans by number.
 
-A word is tokenized by itself and the pieces are joined between [CLS] and [SEP], as in all metrics. Two kinds of targets
-are left out and counted: those in sentences that are too long for the model, and those with a span without pieces.
+Each word is tokenized separately and the pieces are joined between [CLS] and [SEP]. Two kinds of targets are left out
+and counted: those in sentences that are too long for the model, and those with a span without pieces.
 
-Each task has a control task (Hewitt and Liang, 2019, https://arxiv.org/abs/1909.03368): the type of a target, the words
-of its spans, gets a random label. Only memorizing the type can predict it, so the control task measures the score of a
-probe without any structure in the states.
+Each task has a control task (Hewitt and Liang, 2019, https://arxiv.org/abs/1909.03368): each type of target (the words
+of its spans) gets a random label. A probe can predict it only by memorizing the types, so its score shows how much a
+probe can learn without any structure in the states.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ UNSEEN = -1  # a label of dev or test that is not in training, which no probe ca
 SPAN_SEED = 7
 CONTROL_SEED = 20
 
-Row = tuple[tuple[int, ...], str]  # numbers of a target's spans, and its label
+Row = tuple[tuple[int, ...], str]  # a target: the numbers of its spans, and its label
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class ProbingTask:
-    """One task; `labels` are those of its training targets."""
+    """One encoded task; `labels` are the distinct labels of its training targets."""
 
     name: str
     labels: tuple[str, ...]
@@ -53,7 +53,7 @@ class ProbingTask:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the numbers of targets and of labels, as in sources.json."""
+        """Return the number of targets of each split and the number of labels, as in sources.json."""
         return {split: len(getattr(self, split).labels) for split in SPLITS} | {"labels": len(self.labels)}
 
 
@@ -67,14 +67,14 @@ class ProbingData:
 
     tasks: list[ProbingTask]
     sentences: list[np.ndarray]  # ids with [CLS] and [SEP]
-    sentence: np.ndarray  # [spans] the sentence of each span
+    sentence: np.ndarray  # [spans] index of each span's sentence
     start: np.ndarray  # [spans] position of its first piece in the sentence
     end: np.ndarray  # [spans] position after its last piece
     left_out: dict[str, int]  # reason -> number of targets
 
 
 def read_tasks(folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limits, limit: int | None) -> ProbingData:
-    """Read and encode tasks, the first `limit` examples of each split. Raises CorpusError."""
+    """Read and encode the task in each folder, or the first `limit` examples of each split. Raises CorpusError."""
     encoder = _Encoder(tokenizer, limits.positions)
     drafts = [(name, *_read_task(folder, encoder, limit)) for name, folder in folders.items()]
     spans = np.array(list(encoder.spans), np.int64)  # [spans, 3]
@@ -86,7 +86,7 @@ def read_tasks(folders: Mapping[str, Path], tokenizer: "Tokenizer", limits: Limi
 
 
 def control_labels(types: Sequence[Sequence[str]], labels: np.ndarray) -> list[np.ndarray]:
-    """Return the control label of every target of each split, given their types.
+    """Return the control labels of the targets of each split, given the targets' types.
 
     A type's label is drawn once from the training `labels` [n]; it is the same in every split and at every step.
     """
@@ -97,7 +97,7 @@ def control_labels(types: Sequence[Sequence[str]], labels: np.ndarray) -> list[n
 
 
 class _Encoder:
-    """Encode each distinct sentence once, and number the distinct spans."""
+    """Encoder of tasks: each distinct sentence is encoded once, and distinct spans are numbered."""
 
     def __init__(self, tokenizer: "Tokenizer", positions: int):
         self.sentences: list[np.ndarray] = []
@@ -123,7 +123,7 @@ class _Encoder:
         return tuple(self.spans.setdefault(span, len(self.spans)) for span in spans)
 
     def _encode_sentence(self, words: tuple[str, ...]) -> tuple[int, list[int]] | None:
-        """Return the sentence's number and the position where each word begins (and where the last one ends)."""
+        """Return the sentence's number, and where each word begins and the last one ends; None if it is too long."""
         tokenizer = self._tokenizer
         encoding = tokenizer.encode_words(words)
         ids = tokenizer.surround(encoding.ids)
@@ -139,7 +139,7 @@ def _spans(target: Target) -> tuple[tuple[int, int], ...]:
 
 
 def _read_task(folder: Path, encoder: _Encoder, limit: int | None) -> tuple[dict[str, list[Row]], list[list[str]]]:
-    """Return the targets of each split, and their types."""
+    """Return the targets of each split, and their types in the same order. Raises CorpusError."""
     rows: dict[str, list[Row]] = {split: [] for split in SPLITS}
     types: list[list[str]] = [[] for _ in SPLITS]
     for (split, targets), own_types in zip(rows.items(), types, strict=True):

@@ -1,8 +1,8 @@
 """Linear probes: their features, their loss with its gradient, and their F1.
 
-The features of a target are the mean state of the pieces of its span, or of both its spans, concatenated (Tenney et
-al., 2019, https://arxiv.org/abs/1905.06316). A layer has two probes, for the task and for its control task. They share
-only their features. Gradients are explicit, because the engine's fast product has no autograd.
+A target's features are the mean state of the pieces of its span; with two spans, both means are concatenated (Tenney et
+al., 2019, https://arxiv.org/abs/1905.06316). Each layer has two probes, for the task and for its control task, which
+share only their features. Gradients are written out, because the engine's fast product has no autograd.
 """
 
 import math
@@ -31,7 +31,7 @@ RIDGE = 1e-5  # added to the covariance, in units of the mean variance: the reso
 
 
 def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
-    """Return features [num_layers + 1, spans, H] float16, from one forward pass per distinct sentence.
+    """Return the mean states [num_layers + 1, spans, H] of spans in float16, from one pass per distinct sentence.
 
     Above `memory` bytes they are mapped from an unnamed file, which is deleted when the process ends.
     """
@@ -39,7 +39,7 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
     if 2 * math.prod(shape) <= memory:
         features = torch.empty(shape, dtype=torch.float16)
     else:
-        with tempfile.TemporaryFile() as file:  # the mapping keeps it open
+        with tempfile.TemporaryFile() as file:  # the mapping keeps the file open
             features = torch.from_numpy(np.memmap(file, np.float16, "w+", shape=shape))
     by_sentence = np.argsort(data.sentence, kind="stable")
     first = np.searchsorted(data.sentence[by_sentence], np.arange(len(data.sentences) + 1))
@@ -57,7 +57,7 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
 
 
 def _means(states: Tensor, start: np.ndarray, end: np.ndarray) -> list[Tensor]:
-    """Return, for each layer of `states` [layers, pieces, H], the means [n, H] float16 of pieces start to end [n]."""
+    """Return the means [n, H] float16 of pieces `start` to `end` [n] at each layer of `states` [layers, pieces, H]."""
     before = np.cumsum(end - start) - (end - start)  # pieces of the spans before each
     pieces = np.arange((end - start).sum()) + np.repeat(start - before, end - start)
     indices, offsets = torch.from_numpy(pieces), torch.from_numpy(before)
@@ -65,7 +65,7 @@ def _means(states: Tensor, start: np.ndarray, end: np.ndarray) -> list[Tensor]:
 
 
 def _features(states: Tensor, spans: np.ndarray) -> Tensor:
-    """Return the features [b, D] float32 of targets with spans [b, 1 or 2]."""
+    """Return the features [b, D] in float32 of targets with spans [b, 1 or 2]."""
     rows = states.index_select(0, torch.from_numpy(spans).flatten())
     return rows.view(len(spans), -1).float()
 
@@ -75,10 +75,10 @@ def _features(states: Tensor, spans: np.ndarray) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """The matrix P [D, D] between a probe's whitened coordinates V and its weights W = V P, both [2, K, D].
+    """The matrix P [D, D] that turns a probe's whitened coordinates V into its weights W = V P, both [2, K, D].
 
-    A transformer's states vary much in few directions and little in the others, which gradient descent in plain
-    coordinates exploits slowly. In whitened coordinates it converges in few steps.
+    A transformer's states vary much in few directions and little in the rest, in which gradient descent in plain
+    coordinates learns slowly. In whitened coordinates it converges in few steps.
     """
 
     matrix: Tensor
@@ -88,14 +88,14 @@ class Whitening:
         return product(whitened.flatten(0, 1), self.matrix.t()).view_as(whitened)
 
     def gradient(self, of_weights: Tensor) -> Tensor:
-        """Return the gradient with respect to V, given that with respect to W."""
+        """Return the gradient with respect to V, given the gradient with respect to W."""
         return product(of_weights.flatten(0, 1), self.matrix).view_as(of_weights)
 
 
 def whitening(sample: Tensor, n: int) -> Whitening:
     """Return P such that P x has about unit covariance, for x [D] distributed like the centred `sample` [s, D].
 
-    With few training targets n, directions of little variance are estimated badly: the variance that is added to all
+    With few training targets n, directions of little variance are estimated badly, so the variance added to all
     directions grows with (D / n) squared.
     """
     covariance = (sample.t() @ sample / len(sample)).double()
@@ -166,8 +166,8 @@ class Probes:
 def cross_entropy(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the mean cross-entropy of each probe in nats, [p], and its gradient for the logits, [b, p, K].
 
-    Logits [b, p, K] are those of p probes for the same b targets, labels [b, p] int64. The gradient is the
-    probabilities minus 1 at the true label, divided by b.
+    Logits [b, p, K] are of p probes for the same b targets; labels are int64 [b, p]. The gradient is the probabilities
+    minus 1 at the true label, divided by b.
     """
     labels = labels[..., None]
     log_probabilities = logits.log_softmax(-1)

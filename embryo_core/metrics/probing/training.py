@@ -1,7 +1,7 @@
-"""Training of linear probes under a protocol; the final weights are those with the best F1 in development.
+"""Training of linear probes under a protocol; the weights with the best development F1 are kept.
 
-The layers of a task share the batches, and each computes its own products, so that a probe is bit for bit the same
-whichever layers are trained with it.
+The layers of a task share batches but no matrix products, so that a probe is bit for bit the same whichever layers are
+trained with it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from torch import Tensor
 from embryo_core.metrics.probing.data import ProbingTask, Targets
 from embryo_core.metrics.probing.probes import Probes
 
-SEED = 11
+SEED = 11  # of the order of batches
 
 Pair = tuple[float, float]  # values for the task and for its control task
 
@@ -25,20 +25,20 @@ Pair = tuple[float, float]  # values for the task and for its control task
 
 @dataclass(frozen=True)
 class Plateau:
-    """What happens after consecutive evaluations without a better F1, by their number."""
+    """The numbers of consecutive evaluations without a better F1 after which training is slowed and stopped."""
 
-    halve: int  # from this number on, each halves the learning rate and resets Adam's moments
+    halve: int  # from this number on, each evaluation halves the learning rate and resets Adam's moments
     stop: int  # at this number, training stops (patience)
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """The settings of a training; F1 in development is evaluated `evaluations` times, evenly spaced."""
+    """The settings of training a probe; development F1 is evaluated `evaluations` times, evenly spaced."""
 
     batch: int  # targets
     iterations: int  # batches, limited to the range from `min_epochs` to `max_epochs`
     min_epochs: int
-    max_epochs: int | None  # more repetitions of a small training set have no effect
+    max_epochs: int | None  # more repetitions of a small training set have no effect; None: no limit
     evaluations: int
     learning_rate: float  # at the beginning
     plateau: Plateau | None  # None: the learning rate falls linearly to 0 at the end
@@ -90,7 +90,7 @@ class Regimen:
 
     @property
     def stopped(self) -> bool:
-        """Return whether the protocol's patience is exhausted."""
+        """Whether the protocol's patience is exhausted."""
         return self._protocol.plateau is not None and self._waited >= self._protocol.plateau.stop
 
     def step(self, gradients: tuple[Tensor, ...], remaining: float) -> None:
@@ -104,9 +104,9 @@ class Regimen:
         self._adam.step()
 
     def record(self, f1: float, weights: tuple[Tensor, ...]) -> None:
-        """Record F1 in development with these weights, and keep them if they are the best.
+        """Record the development F1 of these weights, and keep them if they are the best.
 
-        For ties, the fast protocol keeps the last, which is trained longest, and the paper's protocol the first.
+        Of equal F1, the fast protocol keeps the last weights, which are trained longest, and the paper's the first.
         """
         if self.stopped:
             return
@@ -124,7 +124,7 @@ class Regimen:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation in development."""
+    """One evaluation of a layer's two probes on the development set."""
 
     iteration: int
     train_loss: Pair  # mean cross-entropy in nats over the batches since the last evaluation
@@ -133,7 +133,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Trained:
-    """F1 on the test set of the probes of one layer, and their training curve."""
+    """Test F1 of the two probes of one layer, and their training curve."""
 
     f1: Pair
     curve: list[Evaluation]
@@ -179,7 +179,7 @@ def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> lis
 
 
 def _batches(n: int, size: int) -> Iterator[slice]:
-    """Yield batches of about `size` adjacent targets, which are randomly ordered, in a new order in each epoch."""
+    """Yield batches of about `size` adjacent targets, which are from random sentences; reorder them in each epoch."""
     random = np.random.default_rng(SEED)
     ends = np.linspace(0, n, -(-n // size) + 1).astype(int)
     while True:
@@ -217,7 +217,7 @@ class _Layer:
         self._curve.append(Evaluation(iteration, _pair(loss.tolist()), _pair(f1)))
 
     def trained(self) -> Trained:
-        """Return F1 on the test set with the best weights, and the curve."""
+        """Return the test F1 of the best weights, and the curve."""
         weights, bias = (torch.stack(parts) for parts in zip(*(one.best for one in self._regimens), strict=True))
         return Trained(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
 
