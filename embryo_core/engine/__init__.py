@@ -1,1 +1,1 @@
-"""Models: load a checkpoint behind one facade, token ids in, numpy arrays out."""
+"""Models of checkpoints behind one interface, from token ids to numpy arrays."""

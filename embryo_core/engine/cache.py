@@ -1,7 +1,7 @@
-"""Keep loaded models between queries, within a limit in bytes; the least recently used are evicted first.
+"""Keep loaded models in memory between queries, up to a limit in bytes; the least recently used are evicted first.
 
-Transient models, such as those of a long series that is asked once, do not displace the others: they share a quarter of
-the limit, plus whatever is free. Models whose weights stay in their file are read each time.
+Transient models, such as those of a long series that is queried once, use free memory and at most a quarter of the
+limit, so that a series does not evict all other models. Memory-mapped models are not kept.
 
 The environment variable EMBRYO_MODEL_MEMORY sets the limit, such as "500 MB" or "4GB" (default 2 GB). It limits
 resident memory: the memory of evicted models is returned to the system.
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int]  # folder, and manifest mtime (ns), which changes if the step is retrained
 TRANSIENT_QUOTA = 1 / 4  # share of the limit
-TRIM_AFTER = 1 / 16  # share of the limit: after evicting this much, memory is returned to the system
+TRIM_AFTER = 1 / 16  # share of the limit; once this much was evicted, memory is returned to the system
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 class ModelCache:
-    """Models by checkpoint, safe to share between threads. A retrained checkpoint is loaded again."""
+    """A thread-safe cache of models by checkpoint; a retrained checkpoint is loaded again."""
 
     def __init__(self, limit: int | None = None):
-        """Limit the memory to `limit` bytes; None reads EMBRYO_MODEL_MEMORY at every load."""
+        """Limit the memory to `limit` bytes; with None, to EMBRYO_MODEL_MEMORY, which is read at every load."""
         self.device: Device | None = None  # device of the models; None: the CPU
         self._limit = limit
         self._models: OrderedDict[Key, Model] = OrderedDict()  # least recently used first
-        self._transient: OrderedDict[Key, None] = OrderedDict()  # the transient ones among them, oldest first
+        self._transient: OrderedDict[Key, None] = OrderedDict()  # those that are transient, oldest first
         self._lock = Lock()
         self._evicted = 0  # bytes not yet returned to the system
-        # Different checkpoints load at once, the same one only once: threads hold its lock while they load or wait.
+        # A lock per checkpoint that is being loaded: different ones load in parallel, each of them only once.
         self._loading: WeakValueDictionary[Key, Lock] = WeakValueDictionary()
 
     def get(self, checkpoint: Checkpoint, transient: bool = False) -> "Model":
-        """Return the checkpoint's model, loaded unless it is cached. Raises as `model.load` does, and ConfigError."""
+        """Return the checkpoint's model, loaded unless it is cached. Raises ConfigError, and as `model.load` does."""
         key = (str(checkpoint.path), checkpoint.written)
         if (model := self._find(key, transient)) is not None:
             return model
@@ -61,7 +61,10 @@ class ModelCache:
         return model
 
     def fill(self, checkpoints: Iterable[Checkpoint]) -> None:
-        """Load checkpoints in order until one would not fit; skip unreadable ones. Raises as `get` for the others."""
+        """Load checkpoints in order until another model of the same size would not fit.
+
+        Checkpoints that are broken or lack their weights are skipped. Raises the other errors of `get`.
+        """
         limit = memory_limit() if self._limit is None else self._limit
         for checkpoint in checkpoints:
             try:
@@ -73,11 +76,11 @@ class ModelCache:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of memory in use."""
+        """Return the memory of all cached models in bytes."""
         return sum(model.nbytes for model in list(self._models.values()))  # copied, since other threads may load
 
     def _find(self, key: Key, transient: bool) -> "Model | None":
-        """Return a cached model; note that it was used unless the use is transient."""
+        """Return the cached model, if any; mark it as recently used unless the use is transient."""
         with self._lock:
             if key in self._models and not transient:
                 self._models.move_to_end(key)
@@ -85,12 +88,12 @@ class ModelCache:
             return self._models.get(key)
 
     def _keep(self, key: Key, model: "Model", limit: int, transient: bool) -> None:
-        """Add a model and evict others until the limit is met."""
+        """Add a model, and evict models until the limit is met."""
         with self._lock:
             for outdated in [other for other in self._models if other[0] == key[0]]:
                 self._evict(outdated)
             if model.nbytes > limit or model.mapped:
-                return  # it would displace all others; or it is mapped, and the system caches its file
+                return  # larger than the whole cache; or mapped, so that the system caches its file
             self._models[key] = model
             if transient:
                 self._transient[key] = None
@@ -101,7 +104,7 @@ class ModelCache:
                 self._evicted = 0
 
     def _next_to_evict(self, limit: int) -> Key:
-        """Evict transient models first while they exceed their quota, then the least recently used."""
+        """Return a transient model while these exceed their quota, else the least recently used one."""
         transient = sum(self._models[key].nbytes for key in self._transient)
         oldest = next(iter(self._transient), None)
         if oldest and len(self._transient) > 1 and transient > limit * TRANSIENT_QUOTA:
@@ -114,13 +117,13 @@ class ModelCache:
 
 
 def return_memory() -> None:
-    """Return free memory to the system, such as that of evicted models; glibc keeps pages between those in use."""
+    """Return the memory of evicted models to the system; glibc by itself keeps free pages between used ones."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)
 
 
 def memory_limit() -> int:
-    """Return the bytes in EMBRYO_MODEL_MEMORY. Raises ConfigError if it is not a size."""
+    """Return the limit in EMBRYO_MODEL_MEMORY in bytes (default 2 GB). Raises ConfigError if it is not a size."""
     received = os.environ.get("EMBRYO_MODEL_MEMORY") or "2 GB"
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", received)
     if match is None or match[2].upper() not in UNITS:

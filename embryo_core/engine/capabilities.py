@@ -1,8 +1,8 @@
 """The capabilities of a checkpoint's model, and what its layers share, read from its files without loading it.
 
 A capability is a name: "masked_words" (logits of masked words), "next_words" (logits of the piece after each piece),
-"words" (one of these two), "replaced_tokens" (logits that a token was replaced), "states", "attentions", and
-"trainable" (it can be fine-tuned as a whole).
+"words" (either of these), "replaced_tokens" (logits that a token was replaced), "states", "attentions", and
+"trainable" (the whole model can be fine-tuned).
 """
 
 from collections.abc import Collection, Iterator
@@ -45,8 +45,8 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
 )
 MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # suffixes of the names of classes that predict masked words
 DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # suffixes of the names of classes that predict the next piece
-BARE_HEADS = ("eurobert",)  # families whose head may be the word embeddings alone, without a separate name
-WITHOUT_ATTENTIONS = frozenset(  # families without attention weights of every head between all pieces
+BARE_HEADS = ("eurobert",)  # families whose head may consist of the word embeddings only, so that no tensor shows it
+WITHOUT_ATTENTIONS = frozenset(  # families without an attention weight for each head and pair of pieces
     "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )
 
@@ -75,7 +75,7 @@ def may_support(checkpoint: Checkpoint, needs: Collection[str]) -> bool:
 
 
 def run_capabilities(run: Run) -> frozenset[str]:
-    """Return the capabilities of a run's models: those of its last readable checkpoint, or the default ones."""
+    """Return the capabilities of a run's last readable checkpoint; without one, those of a masked language model."""
     for checkpoint in reversed(runs.checkpoints(run)):
         with suppress(BrokenCheckpoint):
             return checkpoint_capabilities(checkpoint)
@@ -83,11 +83,11 @@ def run_capabilities(run: Run) -> frozenset[str]:
 
 
 def heads(checkpoint: Checkpoint) -> frozenset[str]:
-    """Return the capabilities of the heads in this folder, without those of a generator.
+    """Return the capabilities of the heads in a checkpoint's folder, without those of its generator.
 
-    They follow from the names of the tensors, or from the class in config.json if the weights are not on this machine.
-    A head of another kind is added here, and in `Engine` (model.py). Raises BrokenCheckpoint if config.json cannot be
-    read.
+    For an encoder they follow from the names of its tensors; for a decoder, a model of another task, or weights that
+    are not on this machine, from the class in config.json. Support for a new kind of head is added here and in `Engine`
+    (model.py). Raises BrokenCheckpoint if config.json cannot be read.
     """
     saved = runs.read_config(checkpoint, runs.ModelClass)
     if is_decoder(saved):
@@ -101,7 +101,7 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
 
 
 def _heads_of_class(saved: runs.ModelClass) -> frozenset[str]:
-    """Return the capabilities of the heads of the class as which an encoder was saved."""
+    """Return the capabilities of an encoder's heads according to the class in its config.json."""
     if (layout := FAMILIES.get(saved.model_type)) is not None:
         known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
         return frozenset(capability for capability, classes in known.items() if saved.name in classes)
@@ -115,12 +115,12 @@ def is_read(family: str) -> bool:
 
 
 def is_decoder(saved: runs.ModelClass) -> bool:
-    """Return whether a model reads a text from left to right: by its family, or as its config.json says."""
+    """Return whether a model reads a text from left to right, by its family or by is_decoder in its config.json."""
     return saved.model_type in DECODERS or (saved.is_decoder and saved.model_type in ALSO_DECODERS)
 
 
 def _describe(capabilities: frozenset[str], saved: runs.ModelClass) -> str:
-    """Describe capabilities, and a missing head for words: "states, attentions; no masked words: ..."."""
+    """Return capabilities as text, and whether the head for words is missing: "states; no masked words: ..."."""
     words = "next_words" if is_decoder(saved) else "masked_words"
     listed = [name for name in (words, "replaced_tokens", "states", "attentions") if name in capabilities]
     text = ", ".join(listed).replace("_", " ")
@@ -128,14 +128,14 @@ def _describe(capabilities: frozenset[str], saved: runs.ModelClass) -> str:
 
 
 def head_groups(run: Run) -> int | None:
-    """Return the number of layer groups that share the weights of their heads; None if no layers share them."""
+    """Return the number of groups of layers that share their attention heads; None if no layers share them."""
     layout = FAMILIES.get(run.family)
     shared = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
     return run.config.get("num_hidden_groups", 1) if shared else None
 
 
 def describe_run(run: Run) -> Iterator[str]:
-    """Yield a sentence on the capabilities of the checkpoints, or one for each group with the same ones."""
+    """Yield a sentence on what a run's checkpoints can compute, one for each set of capabilities among them."""
     steps: dict[str, list[int]] = {}
     for one in runs.checkpoints(run):
         with suppress(BrokenCheckpoint):  # the audit reports it

@@ -1,8 +1,8 @@
 """The network of GPT-2 and GPT-NeoX in plain torch and float32: its parts, and the passes from ids to outputs.
 
-Each half of a layer normalises its input and adds its output to the residual. A piece attends to itself and to those
-before it, so padding after a text does not change its pieces, and no pass reads the attention mask. The output matrix
-is applied at selected positions only.
+Each half of a layer normalises its input and adds its output to the residual. A piece attends only to itself and to
+earlier pieces, so padding after a text changes nothing, and no pass reads the attention mask. The output matrix is
+applied at selected positions only.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class DecoderNetwork(NamedTuple):
 
     words: Tensor  # [V, H] as stored
     positions: Tensor | None  # [P, H]; None if they are not learned
-    frequencies: Tensor  # [R / 2] of the rotation of the first R numbers of a head; R may be 0
+    frequencies: Tensor  # [R / 2] of the rotation of the first R dimensions of a head; R may be 0
     layers: list[DecoderLayer]
     final_norm: Norm
     decoder: Linear | None  # H -> V
@@ -54,14 +54,14 @@ def embed(ids: Tensor, network: DecoderNetwork, start: int = 0) -> Tensor:
 
 
 def rotation(length: int, frequencies: Tensor, start: int = 0) -> Tensor:
-    """Compute cosine and sine [2, L, R] of the angles of L positions (Su et al., 2021, arXiv:2104.09864)."""
+    """Compute cosine and sine [2, L, R] of the rotation angles of L positions (Su et al., 2021, arXiv:2104.09864)."""
     angles = torch.arange(start, start + length)[:, None].float() * frequencies
     angles = torch.cat([angles, angles], -1)
     return torch.stack([angles.cos(), angles.sin()])
 
 
 def rotate(states: Tensor, turned: Tensor) -> Tensor:
-    """Rotate the first R numbers of each head's queries or keys [B, heads, L, D], and leave the others unchanged."""
+    """Rotate the first R dimensions of queries or keys [B, heads, L, D] by the angles `turned` [2, L, R]."""
     size = turned.shape[2]
     if size == 0:
         return states
@@ -71,7 +71,7 @@ def rotate(states: Tensor, turned: Tensor) -> Tensor:
 
 
 def project(states: Tensor, layer: DecoderLayer, turned: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute query, key and value [B, heads, L, D] of states [B, L, H]."""
+    """Compute query and key, both rotated, and value [B, heads, L, D] from states [B, L, H]."""
     batch, length, _ = states.shape
     projected = linear(apply_norm(states, layer.attention_norm), layer.query_key_value)
     if layer.by_head:
@@ -82,7 +82,7 @@ def project(states: Tensor, layer: DecoderLayer, turned: Tensor) -> tuple[Tensor
 
 
 def apply_layer(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
-    """Compute new states [B, L, H] of states [B, L, H]."""
+    """Apply a layer to states [B, L, H]; return states of the same shape."""
     query, key, value = project(states, layer, turned)
     mixed = scaled_dot_product_attention(query, key, value, is_causal=True, scale=layer.scale)
     return add_halves(states, mixed, layer)
@@ -96,7 +96,7 @@ def add_halves(states: Tensor, mixed: Tensor, layer: DecoderLayer) -> Tensor:
 
 
 def attend(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
-    """Compute attention weights [B, heads, L, L]."""
+    """Compute the attention weights [B, heads, L, L] of a layer on states [B, L, H]."""
     query, key, _ = project(states, layer, turned)
     scores = query @ key.transpose(2, 3) * layer.scale
     length = scores.shape[3]
@@ -108,7 +108,7 @@ def attend(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
 
 @compiled
 def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
-    """Compute states [layers + 1, B, L, H] of ids [B, L]: embeddings first, last those after the final norm."""
+    """Compute states [layers + 1, B, L, H] of ids [B, L], from the embeddings to the states after the final norm."""
     states, turned = [embed(ids, network)], rotation(ids.shape[1], network.frequencies)
     for layer in network.layers:
         states.append(apply_layer(states[-1], layer, turned))
@@ -129,7 +129,7 @@ def attentions(network: DecoderNetwork, ids: Tensor) -> Tensor:
 
 @compiled
 def head_logits(network: DecoderNetwork, states: Tensor) -> Tensor:
-    """Compute logits [n, V] of the next piece from states [n, H] below the last layer."""
+    """Compute next-piece logits [n, V] from states [n, H] below the last layer; the final norm is applied first."""
     decoder = network.decoder
     assert decoder is not None
     return linear(apply_norm(states, network.final_norm), decoder)
@@ -137,7 +137,7 @@ def head_logits(network: DecoderNetwork, states: Tensor) -> Tensor:
 
 @compiled
 def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Compute logits [n, V] after n `positions` (rows, columns), of each of C networks for ids [C, B, L]."""
+    """Compute the next-piece logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     batches: list[Tensor] = []
     for i, network in enumerate(networks):
         states, turned = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
@@ -151,9 +151,9 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor,
 
 @compiled
 def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor, last: int) -> tuple[Tensor, Tensor]:
-    """Compute logits [B, last, V] after the last pieces of ids [B, L] that follow P pieces, and the past with them.
+    """Compute next-piece logits [B, last, V] at the `last` pieces of ids [B, L], and the past including these ids.
 
-    A past [layers, 2, B or 1, heads, P, D] has the keys and values of the pieces that were read; P may be 0.
+    `past` [layers, 2, B or 1, heads, P, D] has the keys and values of the P pieces before the ids; P may be 0.
     """
     batch, length, before = ids.shape[0], ids.shape[1], past.shape[4]
     states, turned = embed(ids, network, before), rotation(length, network.frequencies, before)

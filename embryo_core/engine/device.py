@@ -11,15 +11,15 @@ from embryo_core.errors import ConfigError
 
 NAMES = ("cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-CPU_TOKENS = 1024  # tokens of a batch, whose activations fit into a core's cache
-MAX_GPU_TOKENS = 32_768  # tokens of a batch; already fewer keep a GPU busy
+CPU_TOKENS = 1024  # largest batch in tokens, so that its activations fit into a core's cache
+MAX_GPU_TOKENS = 32_768  # largest batch in tokens; fewer already keep a GPU busy
 LOGIT_BYTES = 4  # bytes of a logit; the logits of a batch take at most a quarter of the free memory
 ASSUMED_FREE = 4 * 2**30  # bytes of free memory, for a device that does not report it
 
 
 @dataclass(frozen=True)
 class Device:
-    """A device by its name in torch, and the type of its weights."""
+    """A device by its name in torch, and the type of the weights on it."""
 
     name: str = "cpu"
     dtype: torch.dtype = torch.float32
@@ -29,7 +29,7 @@ class Device:
         return parallel_passes() if self.name == "cpu" else 1
 
     def max_batch_tokens(self, pieces: int) -> int:
-        """Return the number of tokens of a batch for a model with a vocabulary of `pieces` pieces."""
+        """Return the largest batch, in tokens, for a model with a vocabulary of `pieces` pieces."""
         if self.name == "cpu":
             return CPU_TOKENS
         free = torch.cuda.mem_get_info()[0] if self.name == "cuda" else ASSUMED_FREE
@@ -79,6 +79,6 @@ def multiplies_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: torch.dtype) -> float:
-    """Return the shortest CPU time (s) of ten products of a 512 x 384 matrix with itself."""
+    """Return the shortest CPU time (s) of ten products of a 512 x 384 matrix with its transpose."""
     numbers = torch.ones(512, 384, dtype=dtype)
     return min(timeit.repeat(lambda: numbers @ numbers.t(), timer=time.process_time, number=1, repeat=10))

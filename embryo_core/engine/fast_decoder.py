@@ -1,7 +1,7 @@
 """The fast engine of decoders: GPT-2 and GPT-NeoX on a CPU without transformers.
 
-Weights of a large model stay in their memory-mapped file: a question to many checkpoints reads each number once, and
-converting the weights would take longer than the answer.
+Weights of a large model stay in their memory-mapped file: a query of many checkpoints reads each number once, so
+converting the weights would take longer than the query itself.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from embryo_core.families import DECODERS, DecoderLayout
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
-MAPPED_BYTES = 2**27  # bytes of weights from which they stay in their file
+MAPPED_BYTES = 2**27  # bytes of weights; from this size on, they stay in their file
 
 
 class FastDecoder(FastBase):
@@ -79,7 +79,7 @@ def decoder_activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str
 
 
 def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
-    """Read a checkpoint for a tokenizer of `pieces` pieces, without further rows. Raises BrokenCheckpoint."""
+    """Read a checkpoint, without vocabulary rows beyond the tokenizer's `pieces`. Raises BrokenCheckpoint."""
     layout, config = DECODERS[sizes.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
     names, hidden = layout.names, sizes.hidden_size
     stored = Stored(checkpoint, layout.unread, config.epsilon, mapped)
@@ -101,7 +101,7 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
 
 
 def frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
-    """Return the frequencies [R / 2] of positions, theta^(-2 i / R)."""
+    """Return the rotation frequencies [R / 2], theta^(-2 i / R) for i = 0, 1, ...."""
     theta, share = config.rotation
     rotated = int(sizes.hidden_size // sizes.num_attention_heads * share)
     return 1 / theta ** (torch.arange(0, rotated, 2).float() / rotated)
@@ -130,7 +130,7 @@ def _layer(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored,
 
 
 def _decoder(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored, table: Tensor) -> network.Linear:
-    """Return the output matrix for the first pieces: the stored one, or their embeddings [pieces, H] if tied."""
+    """Return the output matrix [pieces, H]: the stored one, or the word embeddings `table` if tied."""
     layout, pieces = DECODERS[sizes.model_type], len(table)
     own_names = [f"{name}.weight" for name in layout.decoder]
     its = next((name for name in own_names if name in stored), own_names[0])

@@ -1,7 +1,7 @@
 """The fast engine: ALBERT, BERT and ELECTRA on a CPU without transformers.
 
-It reads a checkpoint in Hugging Face layout into the parts of a network and accounts for every tensor. families/ has
-the names of a family's tensors, also of those that are not read.
+It reads a checkpoint in Hugging Face layout into the parts of a network, and rejects missing or unexpected tensors.
+families/ has the names of each family's tensors, including those that are not read.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from embryo_core.engine.stored import Stored
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
-# Parts of the names of tensors that no family uses: a pooler, position numbers, the decoder of a model without masked
-# words, and the bias of a decoder that has its own.
+# Parts of the names of tensors that may stay unread in any family: the pooler, position ids, the decoder if the
+# masked-word head is not read, and the head's bias if the decoder has one itself.
 UNREAD = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")
 OBJECT_BYTES = 1024  # memory of a tensor object besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
@@ -92,9 +92,9 @@ def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
 
 
 def nbytes(part: Any) -> int:
-    """Return the bytes of memory of all maps and tensors in a part; embeddings that a decoder widened count twice.
+    """Return the memory of a part of a network in bytes; embeddings that a tied decoder widened count twice.
 
-    The result is within a tenth of what the process holds (measured in tests/embryo_core/engine/test_cache.py).
+    The result is within 10 % of the memory of the process (measured in tests/embryo_core/engine/test_cache.py).
     """
     if isinstance(part, Linear):
         return part.nbytes + 2 * OBJECT_BYTES
@@ -112,7 +112,7 @@ def activation_of(sizes: runs.Architecture) -> str:
 
 
 def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> EmbeddingTables:
-    """Return the embeddings; a tied decoder shares those of words."""
+    """Return the embeddings; a tied decoder shares the word embeddings."""
     names, size = sizes.layout.names, sizes.width
     part = names["embeddings"]
     segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.type_vocab_size, size)
@@ -128,7 +128,7 @@ def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> Embedd
 
 
 def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
-    """Return one distinct layer."""
+    """Return the layer of this group; in a family whose layers share nothing, each layer is a group."""
     prefix = sizes.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
     hidden, intermediate = sizes.hidden_size, sizes.intermediate_size or 0
@@ -145,7 +145,7 @@ def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
 
 
 def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
-    """Return the masked-word head for `words` [pieces, E], which are its decoder unless another is stored.
+    """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored.
 
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
     """
@@ -164,7 +164,7 @@ def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
 
 
 def _detector(sizes: runs.Architecture, stored: Stored) -> Detector:
-    """Return the head of replaced tokens."""
+    """Return the replaced-token head."""
     names, size = sizes.layout.names, sizes.hidden_size
     dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])
     return Detector(dense, activation_of(sizes), decision)

@@ -19,10 +19,10 @@ from embryo_core.words import name_step
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
-RETRY_AFTER = 30  # seconds without another request after a failure
+RETRY_AFTER = 30  # seconds after a failure during which the Hub is not asked again
 BUSY = 429  # HTTP status: too many requests
-MAX_WAIT_SECONDS = 15 * 60  # seconds
-MAX_WAITS = 20  # of one request
+MAX_WAIT_SECONDS = 15 * 60  # a request fails if the Hub asks to wait longer
+MAX_WAITS = 20  # waits of one request
 Answer = TypeVar("Answer")
 
 _unreached = -inf, ""  # time and reason of the last failure to reach the Hub
@@ -42,10 +42,10 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
 
 
 def prefetched(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
-    """Yield each checkpoint once its weights are cached, and fetch those of the next meanwhile.
+    """Yield each checkpoint once its weights are cached, with None, or with the error if they cannot be fetched.
 
-    A checkpoint whose weights cannot be fetched is yielded with the error. With `remove`, fetched weights are removed
-    once the caller continues or stops.
+    The weights of the next checkpoint are fetched meanwhile. With `remove`, fetched weights are removed once the caller
+    continues or stops.
     """
 
     def remove_fetched(checkpoint: Future[tuple[list[Pointer], EmbryoError | None]]) -> None:
@@ -66,7 +66,7 @@ def prefetched(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tupl
 
 
 def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | None]:
-    """Fetch a checkpoint; return the pointers that were fetched, or why they could not be."""
+    """Fetch a checkpoint; return the pointers that were fetched, or the error if one cannot be fetched."""
     try:
         return fetch_checkpoint(checkpoint), None
     except (BrokenCheckpoint, MissingWeights) as reason:
@@ -74,7 +74,7 @@ def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | 
 
 
 def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
-    """Return the pointers to those weights of a checkpoint that are not cached. Raises BrokenCheckpoint."""
+    """Return the pointers to weights of a checkpoint or its generator that are not cached. Raises BrokenCheckpoint."""
     if checkpoint.pointer is None or not checkpoint.pointer.repository:
         return []
     inner = generator(checkpoint)
@@ -85,7 +85,7 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
 def discard(pointer: Pointer) -> None:
     """Remove weights from the cache; other files of the checkpoint and weights of other revisions stay.
 
-    Weights fetched by Xet are in a store that all repositories share, from which the library itself removes them.
+    Weights fetched by Xet are in a store that all repositories share; huggingface_hub removes them from it.
     """
     from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # private, but the version is pinned
 
@@ -124,10 +124,9 @@ def offline() -> bool:
 def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path:
     """Return one file of a repository at a commit, from the cache or the Hub. Raises MissingWeights if that fails.
 
-    `place` names the commit in the message, by a step or a revision.
-
-    huggingface_hub tries to reach the Hub for half a minute. After a failure the Hub is not asked again for RETRY_AFTER
-    seconds, so that a long series does not wait at each step.
+    `place` describes the commit in the error's message, by a step or a revision. huggingface_hub tries to reach the Hub
+    for half a minute; after a failure, the Hub is not asked again for RETRY_AFTER seconds, so that a long series does
+    not wait at each step.
     """
     global _unreached
     from httpx2 import ConnectError, HTTPError, TimeoutException  # not wrapped by huggingface_hub
@@ -189,7 +188,7 @@ def _wait(reason: "HfHubHTTPError") -> int | None:
 
 
 def refusal(reason: BaseException) -> str:
-    """Return the reason of a refusal by the Hub, in a few words."""
+    """Return in a few words why the Hub refused a request, with a remedy if there is one."""
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 
     if isinstance(reason, GatedRepoError):

@@ -27,7 +27,7 @@ from embryo_core.errors import ConfigError
 
 SETTINGS = ("fast", "plain")
 BLOCK = 512  # FBGEMM pads the input size to a multiple of this, which wastes memory on narrow weights
-TALL = 4096  # outputs from which padding is slow: packing such a weight dominates loading a model
+TALL = 4096  # outputs; packing a padded weight with at least this number dominates the loading of a model
 MAX_REUSED = 2**22  # numbers of the largest weight with a reused float32 buffer (16 MB; at most 4 buffers)
 UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # errors that torch raises for a missing kernel
 _SPARE: deque[Tensor] = deque(maxlen=4)  # float32 buffers, reused while weights are packed
@@ -49,8 +49,8 @@ class Linear(NamedTuple):
 def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
     """Return the linear map of a weight [out, in] and bias [out], in the fastest form on this machine.
 
-    A float16 weight that is `shared`, since it is in memory anyway, is not widened: for the few rows of a question that
-    takes little more time, and half of the memory of a small model.
+    A `shared` float16 weight, which is in memory anyway, is not widened: that costs little time on the few rows of a
+    query, and saves half of the memory of a small model.
     """
     forms = kernels()
     out, into = weight.shape
@@ -80,7 +80,7 @@ def linear(states: Tensor, part: Linear) -> Tensor:
 
 
 def apply_stored(states: Tensor, part: Linear) -> Tensor:
-    """Multiply states [n, in] by a stored weight [out, in], some outputs at a time."""
+    """Apply a map stored as [out, in] to states [n, in], widening a block of its rows at a time; return [n, out]."""
     weight, bias = part.weight, part.bias
     out, into = weight.shape
     step = min(1024, max(1, 524288 // into))  # rows that fit into the processor's cache
@@ -93,7 +93,7 @@ def apply_stored(states: Tensor, part: Linear) -> Tensor:
 
 
 def apply_across(states: Tensor, part: Linear) -> Tensor:
-    """Multiply states [n, in] by a stored weight [in, out], some inputs at a time."""
+    """Apply a map stored as [in, out] to states [n, in], widening a block of its rows at a time; return [n, out]."""
     weight = part.weight
     into, out = weight.shape
     step = max(1, 524288 // out)

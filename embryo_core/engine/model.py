@@ -1,7 +1,7 @@
-"""Load a checkpoint as a Model: token ids in, numpy arrays out, float32 in any case.
+"""Load a checkpoint as a Model, which computes float32 numpy arrays from token ids.
 
-A Model has the capabilities of its checkpoint, and an Engine computes them. Loading chooses the engine; nothing outside
-this folder depends on which one it is.
+A Model has the capabilities of its checkpoint, and an Engine does the computation. Loading chooses the engine; nothing
+outside this folder depends on the choice.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ from embryo_core.types import Checkpoint
 
 
 class Engine(Protocol):
-    """Computes one checkpoint, tensors in, tensors out. `mask` [B, 1, 1, L]: True at tokens; None: no padding.
+    """The computations of one checkpoint, on tensors. `mask` [B, 1, 1, L] is True at tokens; None means no padding.
 
-    Word logits are of masked words, or of the piece after each piece (capabilities.py).
+    Word logits are those of masked words, or of the piece after each piece (see capabilities.py).
     """
 
     max_positions: int
     num_layers: int
     num_heads: int
     hidden_size: int
-    nbytes: int  # of memory
+    nbytes: int  # memory of the weights
     mapped: bool  # the weights stay in their file
     max_batch_tokens: int
 
@@ -43,7 +43,7 @@ class Engine(Protocol):
         """Return word embeddings [V, E] and position embeddings [P, E], if any."""
 
     def head(self, states: Tensor) -> Tensor:
-        """Compute logits [n, V] of the next piece from states [n, H] below a decoder's last layer, normalised first."""
+        """Compute next-piece logits [n, V] from states [n, H] below the last layer; the final norm is applied first."""
 
     def layer_logits(self, ids: Tensor, position: int) -> Tensor:
         """Compute masked-word logits [layers + 1, V] of the head on every layer's state at a position of ids [1, L]."""
@@ -61,12 +61,13 @@ class Engine(Protocol):
     def logits(
         engines: Sequence[Any], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
-        """Compute word logits [n, V] of each of C engines at positions (rows, columns) of its part of ids [C, B, L]."""
+        """Compute the word logits [n, V] of each of C engines at n positions (rows, columns) of ids [C, B, L]."""
 
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
-        """Compute logits [B, last, V] after the last pieces of ids [B, n] that follow a past, and the past with them.
+        """Compute next-piece logits [B, last, V] at the `last` pieces of ids [B, n], and the past including these ids.
 
-        A past [..., P, x] is the engine's cache of P pieces, of one row for all or of each row; None for no pieces.
+        `past` [..., P, x] is the engine's cache of the P pieces before the ids, with one row for all or one for each;
+        None if no pieces precede.
         """
 
     def parallel_passes(self) -> int:
@@ -82,7 +83,7 @@ class Model:
     """
 
     def __init__(self, checkpoint: Checkpoint, tokenizer: Tokenizer, engine: Engine, generator: "Model | None" = None):
-        """Wrap an engine; an ELECTRA has a `generator` for masked words, and `engine` for states and attentions."""
+        """Wrap an engine; an ELECTRA has a `generator` for masked words, and uses `engine` otherwise."""
         self.checkpoint = checkpoint
         self.tokenizer = tokenizer
         self._engine = engine
@@ -94,7 +95,7 @@ class Model:
         self.num_layers = engine.num_layers
         self.num_heads = engine.num_heads
         self.hidden_size = engine.hidden_size  # H
-        self.nbytes = sum(one.nbytes for one in engines)  # of memory
+        self.nbytes = sum(one.nbytes for one in engines)  # memory of the weights
         self.mapped = engine.mapped  # the weights stay in their file
         self.parallel_passes = engine.parallel_passes()  # each in one thread
         self.max_batch_tokens = min(one.max_batch_tokens for one in engines)
@@ -120,10 +121,10 @@ class Model:
     def forward_with_past(
         self, ids: np.ndarray, past: Tensor | None = None, last: int = 1
     ) -> tuple[np.ndarray, Tensor]:
-        """Compute logits [B, last, V] of the piece after each of the last pieces of ids [B, n], read after a past.
+        """Compute next-piece logits [B, last, V] at the `last` pieces of ids [B, n], which follow the pieces of a past.
 
-        Also returns the past with these pieces, for the next call; `past[..., :P, :]` is that of the first P pieces.
-        All rows may continue the past of a single row.
+        Also returns the past including these ids, for the next call; `past[..., :P, :]` is the past of the first P
+        pieces. All rows may continue the past of a single row.
         """
         self._need("next_words")
         logits, past = self._engine.forward_with_past(torch.as_tensor(ids), past, last)
@@ -131,7 +132,7 @@ class Model:
 
     @torch.inference_mode()
     def embeddings(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return word embeddings [V, E] and position embeddings [P, E] as stored; None if positions have none."""
+        """Return word embeddings [V, E] as stored, and position embeddings [P, E], or None if the model has none."""
         self._need("states")
         words, positions = self._engine.embeddings()
         return words.numpy(), None if positions is None else positions.numpy()
@@ -140,20 +141,20 @@ class Model:
     def layer_logits(self, ids: np.ndarray, position: int) -> np.ndarray:
         """Compute masked-word logits [num_layers + 1, V] of the head on every layer's state at a position of ids [L].
 
-        Those of the last layer are `mlm_logits`.
+        The last row equals `mlm_logits`.
         """
         self._need("masked_words")
         return self._finite("logits", self.words._engine.layer_logits(torch.as_tensor(ids)[None], position))
 
     @torch.inference_mode()
     def next_head(self, states: np.ndarray) -> np.ndarray:
-        """Compute logits [n, V] of the next piece from states [n, H] below the last layer, after the final norm."""
+        """Compute next-piece logits [n, V] from states [n, H] below the last layer; the final norm is applied first."""
         self._need("next_words")
         return self._finite("logits", self._engine.head(torch.as_tensor(states)))
 
     @torch.inference_mode()
     def replaced_logits(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
-        """Compute logits [B, L] that each token was replaced, above 0 if so (Clark et al., 2020, Section 2)."""
+        """Compute logits [B, L], above 0 where the model judges a token replaced (Clark et al., 2020, Section 2)."""
         self._need("replaced_tokens")
         return self._finite("logits", self._engine.detect(torch.as_tensor(ids), _mask(attention_mask)))
 
@@ -207,6 +208,7 @@ def _logits(
     rows: np.ndarray,
     columns: np.ndarray,
 ) -> list[np.ndarray]:
+    """Compute word logits [n, V] of each model as `mlm_logits` does. Raises MissingCapability."""
     for model in models:
         model._need(capability)
     positions = (torch.as_tensor(rows), torch.as_tensor(columns))

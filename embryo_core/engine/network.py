@@ -103,7 +103,7 @@ def activate(states: Tensor, name: str) -> Tensor:
 
 
 def layer_at(network: Network, i: int) -> Layer:
-    """Return layer i, counted from 0, the lowest."""
+    """Return layer i; 0 is the lowest."""
     return network.groups[i * len(network.groups) // network.depth]
 
 
@@ -123,7 +123,7 @@ def embed_at(ids: Tensor, positions: Tensor, part: EmbeddingTables) -> Tensor:
 def embed_once(network: Network, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Compute embeddings [B, L, H] of ids [B, L], and query, key and value [B, L, 3 H] of the first layer.
 
-    A token at a position that rows have in common is computed once, since only later layers mix it with the rest of its
+    A token that rows have in common at a position is computed once, since only attention mixes it with the rest of its
     row.
     """
     into, length = layer_at(network, 0).query_key_value, ids.shape[1]
@@ -142,7 +142,7 @@ def apply_layer(
     positions: tuple[Tensor, Tensor] | None,
     query_key_value: Tensor | None = None,
 ) -> Tensor:
-    """Compute new states [B, L, H] of states [B, L, H], or [n, H] at the n positions `positions` = (rows, columns).
+    """Apply a layer to states [B, L, H]; return new states [B, L, H], or [n, H] at n `positions` (rows, columns).
 
     `mask` [B, 1, 1, L] is True at tokens; None means no padding, which is faster. Query, key and value [B, L, 3 H] may
     be passed if they have been computed.
@@ -167,7 +167,7 @@ def apply_layer(
 
 
 def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
-    """Compute attention weights [B, heads, L, L]."""
+    """Compute the attention weights [B, heads, L, L] of a layer on states [B, L, H]."""
     query, key, _ = split(linear(states, layer.query_key_value), layer.heads)
     scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
     return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
@@ -226,7 +226,7 @@ def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 @compiled
 def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
-    """Compute masked-word logits [n, V] at n `positions` (rows, columns), of each of C networks for ids [C, B, L]."""
+    """Compute masked-word logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     logits_of: list[Tensor] = []
     for i, network in enumerate(networks):
         states, first = embed_once(network, ids[i])

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-IR_VERSION, OPSET = 9, 20
+IR_VERSION, OPSET = 9, 20  # versions of the file format and of the operators
 FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
 TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors files
 Attribute = int | float | str | tuple[int, ...]
 
 
 class OnnxGraph:
-    """A graph that is built node by node; values are identified by name."""
+    """A graph that is built node by node; its values have names."""
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
@@ -24,12 +24,12 @@ class OnnxGraph:
         self._count = 0
 
     def input(self, name: str, kind: int, shape: Sequence[int | str]) -> str:
-        """Add an input; a size in `shape` that varies between calls is a name."""
+        """Add an input, and return its name; in `shape`, a size that varies between calls is a name."""
         self._inputs.append(_value(name, kind, shape))
         return name
 
     def constant(self, values: np.ndarray | Sequence[int] | float) -> str:
-        """Add an array of int64 or float32."""
+        """Add a constant, converted to int64 or float32, and return its name."""
         array = np.asarray(values)
         array = array.astype("<i8" if array.dtype.kind == "i" else "<f4")
         name, kind = self._name(), INT64 if array.dtype.kind == "i" else FLOAT
@@ -46,7 +46,7 @@ class OnnxGraph:
         return output
 
     def to_bytes(self, output: str, shape: Sequence[int | str]) -> bytes:
-        """Return the model, whose only output is a float32 value of this shape."""
+        """Return the serialised model; its only output is `output`, float32 of this shape."""
         parts = [_bytes(1, node) for node in self._nodes] + [_text(2, "embryo")]
         parts += [_bytes(5, constant) for constant in self._constants] + [_bytes(11, one) for one in self._inputs]
         graph = b"".join([*parts, _bytes(12, _value(output, FLOAT, shape))])
@@ -61,12 +61,14 @@ class OnnxGraph:
 
 
 def _value(name: str, kind: int, shape: Sequence[int | str]) -> bytes:
+    """Encode the name, type and shape of a value (ValueInfoProto)."""
     sizes = [_text(2, size) if isinstance(size, str) else _number(1, size) for size in shape]
     dims = b"".join(_bytes(1, size) for size in sizes)
     return _text(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, dims)))
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
+    """Encode an attribute of a node (AttributeProto); the last field is its type."""
     if isinstance(value, str):
         return _text(1, name) + _text(4, value) + _number(20, 3)
     if isinstance(value, float):
@@ -89,6 +91,7 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
+    """Encode a number in base 128, lowest digit first; the high bit marks that a digit follows."""
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)

@@ -24,7 +24,7 @@ Tensors = Mapping[str, TensorHeader]
 
 
 def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
-    """Return the graph of a checkpoint with these tensors. Raises MissingCapability if its model is not supported."""
+    """Return the graph of a checkpoint with these tensors. Raises MissingCapability if no graph computes its model."""
     saved = runs.read_config(checkpoint, runs.ModelClass)
     family, families = saved.model_type, (*FAMILIES, *DECODERS)
     if family not in families:
@@ -39,7 +39,7 @@ def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
 
 
 class _Graph(OnnxGraph):
-    """A graph of a text's states [L, H], whose weights are inputs."""
+    """A graph on the states [L, H] of one text; the weights are inputs."""
 
     def __init__(self, tensors: Tensors, epsilon: float):
         super().__init__()
@@ -50,7 +50,7 @@ class _Graph(OnnxGraph):
         self.at = self.input("at", INT64, ["n"])
 
     def weight(self, name: str) -> str:
-        """Return a tensor of the checkpoint in float32."""
+        """Return a tensor of the checkpoint in float32, as an input. Raises MissingCapability for a missing one."""
         if name not in self._weights:
             tensor = self._tensors.get(name)
             if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
@@ -61,16 +61,16 @@ class _Graph(OnnxGraph):
         return self._weights[name]
 
     def rows(self, name: str, which: str) -> str:
-        """Return the rows of a table of embeddings."""
+        """Return the rows `which` of a table of embeddings."""
         return self.add("Gather", self.weight(name), which)
 
     def linear(self, states: str, name: str, across: bool = False) -> str:
-        """Apply the linear map of that name, whose weight is [in, out] if it is stored across."""
+        """Apply the linear map of that name; its weight is stored as [out, in], or as [in, out] if `across`."""
         weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
         return self.add("Gemm", states, weight, bias, transB=int(not across))
 
     def norm(self, states: str, name: str) -> str:
-        """Normalise over the last axis."""
+        """Apply the layer normalisation of that name, over the last axis."""
         gain, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
         return self.add("LayerNormalization", states, gain, bias, epsilon=self._epsilon)
 
@@ -81,7 +81,7 @@ class _Graph(OnnxGraph):
         return self.add("Gelu", states, approximate="tanh" if name == "gelu_tanh" else "none")
 
     def reshape(self, states: str, *shape: int) -> str:
-        """Reshape states; 0 is the size of the same axis, and -1 the remaining size."""
+        """Reshape states; 0 keeps the size of an axis, and -1 takes the remaining size."""
         return self.add("Reshape", states, self.constant(shape))
 
     def heads(self, states: str, heads: int, size: int) -> str:
@@ -97,11 +97,11 @@ class _Graph(OnnxGraph):
         return self.reshape(mixed, 0, hidden)
 
     def chosen(self, states: list[str]) -> str:
-        """Return the states `at` [n, H] of all layers."""
+        """Return the states [n, H] that `at` selects from the states [L, H] of all layers."""
         return self.add("Gather", self.add("Concat", *states, axis=0), self.at)
 
     def finish(self, states: str, decoder: str, bias: str = "") -> bytes:
-        """Apply the output matrix [V, H], and return the model."""
+        """Apply the output matrix [V, H] to states [n, H], and return the serialised model."""
         inputs = [states, self.weight(decoder), *([self.weight(bias)] if bias else [])]
         return self.to_bytes(self.add("Gemm", *inputs, output="logits", transB=1), ["n", "V"])
 
@@ -197,7 +197,7 @@ def _rotation(graph: _Graph, by: np.ndarray) -> tuple[str, str, int]:
 
 
 def _rotate(graph: _Graph, states: str, turned: tuple[str, str, int], size: int) -> str:
-    """Rotate the first R numbers of each head's queries or keys [heads, L, D]; the rest stay."""
+    """Rotate the first R dimensions of queries or keys [heads, L, D]."""
     cosine, sine, rotated = turned
     if not rotated:
         return states

@@ -11,14 +11,14 @@ from embryo_core.engine.network import Norm
 from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
 from embryo_core.types import Checkpoint
 
-MAX_NAMED = 5  # tensors that a message lists
+MAX_NAMED = 5  # tensors that an error names
 
 
 class Stored:
     """The tensors of a checkpoint; each is taken once, with its expected shape."""
 
     def __init__(self, checkpoint: Checkpoint, unread: Sequence[str], epsilon: float, mapped: bool = False):
-        """Read the tensors; large weights may stay mapped. Names with one of `unread` in them need not be taken."""
+        """Read the tensors; if `mapped`, weights stay in their file. Names with a part in `unread` need not be taken."""
         self.checkpoint = checkpoint
         self._unread, self._epsilon = unread, epsilon
         self._mapped = mapped
@@ -34,7 +34,10 @@ class Stored:
         return any(name.startswith(prefix) for name in self._left)
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """Return the tensor of that name; zeros if it is missing, until `finish` raises."""
+        """Return the tensor of that name, or zeros if it is missing, in which case `finish` raises.
+
+        Raises BrokenCheckpoint if it has another shape, or a number that is not finite.
+        """
         tensor = self._left.pop(name, None)
         if tensor is None:
             self._missing.append(name)
@@ -46,7 +49,7 @@ class Stored:
         return tensor
 
     def linear(self, out: int, into: int, *names: str, transposed: bool = False) -> Linear:
-        """Return the linear map of that name, `transposed` if it is stored [in, out]; several are concatenated."""
+        """Return the linear map of that name, or of several concatenated; `transposed` weights are stored [in, out]."""
         shape = (into, out) if transposed else (out, into)
         weights = [self.take(f"{name}.weight", *shape) for name in names]
         biases = [self.take(f"{name}.bias", out) for name in names]
@@ -72,6 +75,6 @@ class Stored:
 
 
 def _few(names: Sequence[str]) -> str:
-    """List the first names and the number of the others."""
+    """Return the first names and the number of further ones, as text."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "nothing"

@@ -30,27 +30,26 @@ STORED_DTYPES = [getattr(torch, name) for name in "float64 float32 float16 bfloa
 DTYPES = dict(zip(BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
 MASKS = (torch.uint8, torch.bool)  # dtypes of causal masks, which old files store as attn.bias
 
+# What the pickle of a model may contain: names of globals, opcodes of constants, and classes of storages.
 NAMED = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 STORAGE_NAMES = "Double Float Half BFloat16 Long Int Byte Bool".split()
 STORAGES = {f"torch {name}Storage": kind for name, kind in zip(STORAGE_NAMES, STORED_DTYPES, strict=True)}
 MORE = "it holds more than tensors, or is damaged"
-Storages = dict[str, tuple[torch.dtype, int]]  # type and number of the numbers that tensors share, by key
-LISTS = "EMPTY_LIST LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3".split()
+Storages = dict[str, tuple[torch.dtype, int]]  # dtype and size of each storage, by its key
+LISTS = "EMPTY_LIST LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3".split()  # opcodes that make a list or a tuple
 
 
 def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
-    """Read tensors by name, mapped from their files; names are those of today's transformers.
+    """Return tensors by name, mapped from their files; old names are replaced by those of current transformers.
 
-    A file that torch pickled before version 1.6, or on a machine of another byte order, is read into memory.
+    A file that torch pickled before version 1.6, or on a machine of another byte order, is read into memory instead.
+    Causal masks and rotation frequencies of decoders, which early versions stored, are left out: no pass reads them,
+    and a mask's value is minus infinity in half precision. The mappings of the files are appended to a list `mapped`,
+    for `free_pages`.
 
-    Causal masks and frequencies of decoders, which early versions stored, are left out: no pass reads them, and a
-    mask's value is minus infinity in half precision.
-
-    With a list `mapped`, the mappings of the files are added to it; `free_pages` frees their memory.
-
-    The caller verifies the file beforehand (`runs.verify`) and checks the numbers (`check_finite`, `read_finite`).
-    Raises BrokenCheckpoint if the file cannot be read, or stores a weight as integers.
+    The caller verifies the files beforehand (`runs.verify`), and checks the numbers (`check_finite`) or calls
+    `read_finite`. Raises BrokenCheckpoint if a file cannot be read, or stores a weight as integers.
     """
     tensors: dict[str, Tensor] = {}
     for path, within in runs.weights_files(checkpoint):
@@ -97,14 +96,14 @@ def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -
 
 
 def free_pages(mapped: Iterable[mmap.mmap]) -> None:
-    """Free the memory of mapped files; pages that are needed later are read again."""
+    """Free the memory of mapped files; pages that are used later are read again."""
     if hasattr(mmap, "MADV_DONTNEED"):  # Windows frees it without a request
         for mapping in mapped:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
 def _numbers(mapping: mmap.mmap, kind: torch.dtype, start: int, nbytes: int) -> Tensor:
-    """Return the numbers in these bytes of a file, mapped."""
+    """Return the numbers in `nbytes` bytes of a mapped file from `start` on, without a copy."""
     count = nbytes // kind.itemsize
     if not count:
         return torch.empty(0, dtype=kind)
@@ -119,12 +118,12 @@ def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
 
 
 def is_finite(tensor: Tensor) -> bool:
-    """Return whether all numbers of a tensor are finite: its bounds are, and they would be NaN if any number were."""
+    """Return whether all numbers of a tensor are finite, by its smallest and largest, which are NaN if one is NaN."""
     return tensor.numel() == 0 or all(bound.isfinite() for bound in tensor.aminmax())
 
 
 def broken(checkpoint: Checkpoint, problem: str) -> BrokenCheckpoint:
-    """Return the error for a checkpoint that is broken in this way."""
+    """Return the error for a broken checkpoint, with its path, the problem, and a remedy."""
     return BrokenCheckpoint(f"{checkpoint.path}: {problem}; {REMEDIES[BrokenCheckpoint]}.")
 
 
@@ -197,7 +196,7 @@ def _swapped(numbers: Tensor) -> Tensor:
 
 
 def _place(file: IO[bytes], part: ZipInfo) -> tuple[int, int]:
-    """Return the position and the number of the bytes of a part of an archive. Raises ValueError."""
+    """Return the position and number of bytes of a part of an archive. Raises ValueError if it is compressed."""
     if part.compress_type != ZIP_STORED:
         raise ValueError("its numbers are compressed, which torch never does")
     file.seek(part.header_offset + 26)  # two lengths of two bytes end the header of a part
@@ -213,7 +212,10 @@ def _next_place(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
 
 
 def _values(opcodes: Opcodes, storages: Storages) -> Any:
-    """Return the value of a pickle, with tensors as views and tuples as lists; add to `storages`. Raises ValueError."""
+    """Return the value of a pickle, with tensors as views and tuples as lists, and record its storages.
+
+    Raises ValueError if the pickle calls anything but the constructors of tensors, parameters and dictionaries.
+    """
     stack: list[Any] = []
     marks, memo = list[int](), dict[Any, Any]()
     for opcode, argument in opcodes:
@@ -239,7 +241,7 @@ def _values(opcodes: Opcodes, storages: Storages) -> Any:
 
 
 def _made(name: str, members: list[Any], storages: Storages) -> Any:
-    """Return the value that an opcode makes of members of the stack, as a shallow copy."""
+    """Return the value that an opcode makes of the members it takes from the stack. Raises ValueError."""
     if name in LISTS:
         return members
     first, *others = members or [{}]

@@ -18,9 +18,9 @@ from embryo_core.runs.trust import state_of
 from embryo_core.types import Checkpoint
 
 Opcodes = Iterator[tuple[pickletools.OpcodeInfo, object]]
-MAX_OPCODES = 2**22  # opcodes of a pickle; a tensor takes about 40
+MAX_OPCODES = 2**22  # opcodes that are read of a pickle; a tensor takes about 40
 LEGACY_PICKLES = 5  # pickles at the start of a file that torch wrote before version 1.6
-HEADS = {  # prefixes of the names of a head, after those of training wrappers
+HEADS = {  # patterns of the names of a head's tensors, without the prefixes of training wrappers
     "masked_words": r"(cls\.predictions|lm_predictions|lm_head|predictions|generator_predictions|vocab_transform"
     r"|head\.(dense|linear1|decoder)|decoder\.bias)\b",
     "replaced_tokens": r"discriminator_predictions\b",
@@ -40,7 +40,7 @@ def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
 
 
 def first_with_heads(files: Sequence[Path], config: Path) -> Path:
-    """Return the first of several files with the weights of one model that has a head; the first if none has."""
+    """Return the first file with a head among files of one model's weights, or simply the first if none has one."""
     try:
         sizes = runs.read_json(config, config.resolve().parent, runs.Architecture, BrokenCheckpoint)
     except BrokenCheckpoint:  # the error is reported when the checkpoint is added
@@ -50,7 +50,7 @@ def first_with_heads(files: Sequence[Path], config: Path) -> Path:
 
 
 def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[str] | None:
-    """Return the capabilities of the heads in a file of weights; None if it is not there or cannot be read."""
+    """Return the capabilities of the heads in a file of weights; None if it is missing or cannot be read."""
     try:
         return _heads_of(path, within, sizes, state_of(path, BrokenCheckpoint))
     except (BrokenCheckpoint, OSError, ValueError, EOFError, BadZipFile):

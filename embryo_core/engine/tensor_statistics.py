@@ -1,9 +1,9 @@
 """Measure the tensors of a run's checkpoints one by one: hashes, norms, and distances between steps.
 
-Distances to the first checkpoint and to the two before are exact. Distances between any other two come from sketches:
-the numbers of a tensor get random signs, the same at every step, and are folded into m sums. The distance of two
-sketches is that of the tensors to about 1 / sqrt(2 m) (Charikar, Chen and Farach-Colton 2002), and exact for a tensor
-of at most m numbers.
+Distances to the first checkpoint and to the preceding two are exact. All other distances come from sketches: the
+numbers of a tensor get random signs, the same at every step, and are folded into m sums. The distance of two sketches
+estimates the distance of the tensors to about 1 / sqrt(2 m) (Charikar, Chen and Farach-Colton 2002), and is exact for a
+tensor of at most m numbers.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # numbers in all sketches together
 MIN_SUMS, MAX_SUMS = 256, 2**16  # sums of one sketch
-PIECE = 2**17  # numbers of a tensor that are processed together, in the processor's cache
+PIECE = 2**17  # numbers of a tensor that are processed together, so that they fit into the processor's cache
 EXACT = 2  # preceding checkpoints with exact distances
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -31,7 +31,7 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True, eq=False)
 class TensorStatistics:
-    """Statistics of the T tensors of one checkpoint; `moved` has exact distances [T] from earlier steps."""
+    """Statistics of the T tensors of one checkpoint; `moved` has the exact distances [T] from some earlier steps."""
 
     step: int
     shapes: Shapes
@@ -58,13 +58,13 @@ class _Tensors:
 
 
 class TensorMeter:
-    """Measures checkpoints in the order of steps, one tensor at a time; memory holds only a few tensors."""
+    """A meter of checkpoints in the order of steps, which has only a few tensors in memory at a time."""
 
     def __init__(self, checkpoints: int) -> None:
         """Prepare for a number of checkpoints; fewer checkpoints get finer sketches."""
         self._checkpoints = checkpoints
         self._sums = 0  # sums per sketch; set at the first checkpoint
-        self._kept: list[_Tensors] = []  # of the first and the last two checkpoints, mapped
+        self._kept: list[_Tensors] = []  # tensors of the first and the last two checkpoints
 
     def measure(self, checkpoint: Checkpoint) -> TensorStatistics:
         """Measure a checkpoint, including its generator. Raises BrokenCheckpoint, MissingWeights."""
@@ -122,7 +122,7 @@ def _sha256(tensor: Tensor) -> str:
 
 
 def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
-    """Return sums [m] of the numbers with random signs; number i is added to sum i modulo m."""
+    """Return m sums of the numbers with random signs; number i is added to sum i mod m."""
     flat, total = tensor.reshape(-1), np.zeros(sums)
     size = sums * max(PIECE // sums, 1)
     for piece, signs in zip(flat.split(size), _signs(len(flat)).split(size), strict=True):
@@ -133,5 +133,5 @@ def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def _signs(count: int) -> Tensor:
-    """Return random signs, the same for the same count."""
+    """Return random signs [count], always the same for a count."""
     return 2 * torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(count), dtype=torch.int8) - 1

@@ -1,4 +1,4 @@
-"""The engine that runs transformers: every family of masked language models and of decoders, on any device."""
+"""The engine that runs models with transformers: all supported encoders and decoders, on any device."""
 
 import copy
 import re
@@ -37,10 +37,10 @@ NOT_OF_FAMILIES = {  # settings that all families share and that are ignored: co
     *("auto_map", "num_labels", "output_attentions", "quantization_config", "torch_dtype", "use_cache"),
 }
 COUNTED = re.compile(r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$")  # names of settings that count parts
-NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, not counts; the parameters bound them
-MAX_PARTS = 1024
+NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, which the number of parameters bounds
+MAX_PARTS = 1024  # parts of one kind in a model, such as layers
 FORCED = {  # settings of a family that override config.json, by model_type
-    # The first short text would switch the sparse form to this one permanently, even during other passes.
+    # The first short text would permanently switch sparse attention to this type, even for passes in progress.
     "big_bird": {"attention_type": "original_full"},
 }
 UNUSED = ("pooler", "position_ids")  # parts of the names of tensors that no pass needs
@@ -53,9 +53,9 @@ LOADERS: dict[str, Any] = {  # classes by the capability of the head
     "masked_words": AutoModelForMaskedLM,
     "next_words": AutoModelForCausalLM,
 }
-# transformers patches its classes while it builds a model: a model of another thread would lack weights
+# transformers patches its classes while it builds a model; a model built by another thread would lack weights.
 _BUILDING = Lock()
-FAILURES = (
+FAILURES = (  # errors of transformers for unsuitable files or inputs
     ValueError,
     TypeError,
     KeyError,
@@ -123,7 +123,7 @@ class TransformersEngine:
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         outputs = self._pass(ids, mask, output_hidden_states=True)
         states = list(outputs.hidden_states)
-        # otherwise it has been projected to the width of the word embeddings
+        # a last state of another shape has been projected to the width of the word embeddings
         if outputs.last_hidden_state.shape == states[-1].shape:
             states[-1] = outputs.last_hidden_state
         return torch.stack([state.float().cpu() for state in states])
@@ -154,7 +154,7 @@ class TransformersEngine:
         return self._device.parallel_passes()
 
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
-        """Run a model, by default the encoder, on ids [B, L] on the device."""
+        """Run a model, by default the base model without a head, on ids [B, L]."""
         seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
         device = self._device.name
         with _reported(self._checkpoint, "compute"):
@@ -192,7 +192,7 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
 def check_all_read(
     checkpoint: Checkpoint, model: PreTrainedModel, stored: Iterable[str], unexpected: Iterable[str]
 ) -> None:
-    """Raise BrokenCheckpoint if a stored tensor of the encoder is unused: the model would compute other outputs."""
+    """Raise BrokenCheckpoint if a stored tensor of the base model is unused, since its outputs would be wrong."""
     encoder = f"{model.base_model_prefix}."
     named = any(name.startswith(encoder) for name in stored)
     unread = sorted(
@@ -243,9 +243,9 @@ def _reported(checkpoint: Checkpoint, action: str) -> Iterator[None]:
 
 
 def _head_of(model: PreTrainedModel) -> PreTrainedModel:
-    """Return the model with an encoder that passes the states [1, n, H] in `inputs_embeds` straight to the head.
+    """Return a copy of the model whose base passes the states [1, n, H] in `inputs_embeds` straight to the head.
 
-    Thus the class itself applies its head, whatever the names of its parts; some heads need the rest of the encoder.
+    Thus the class itself applies its head, whatever its parts are named; some heads need other parts of the base.
     """
     encoder, head = copy.copy(model.base_model), copy.copy(model)
     encoder.forward = _pass_through
@@ -260,8 +260,8 @@ def _head_of(model: PreTrainedModel) -> PreTrainedModel:
 def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.nn.Module]:
     """Return the modules that a decoder applies after its last layer, such as a norm, in order.
 
-    Raises BrokenCheckpoint if it attends to the pieces that it should predict: two texts that differ in their last
-    piece must have the same logits before it.
+    Raises BrokenCheckpoint if the decoder attends to pieces that it should predict: two texts that differ only in their
+    last piece must have the same logits before it.
     """
     called: list[torch.nn.Module] = []
     layers = {part for stack in model.base_model.modules() if isinstance(stack, ModuleList) for part in stack.modules()}

@@ -60,7 +60,7 @@ def encode(rows: pa.Table) -> pa.Table:
 
 
 def decode(rows: pa.Table) -> pa.Table:
-    """Return the rows of a file; earlier files have bytes in order, or lists. Raise ValueError for a cut number."""
+    """Return the rows of a file; earlier files have bytes in order, or lists. Raises ValueError for a cut number."""
     if COLUMN in rows.column_names and rows[COLUMN].type == LIST_OF_WEIGHTS:
         return _convert(rows, COLUMN, COLUMN, _bytes_of_lists)
     return _convert(rows, STORED_COLUMN, COLUMN, lambda maps: _reorder(maps, _join_bytes))

@@ -60,7 +60,7 @@ def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:
 def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] | None = None) -> pa.Table:
     """Return rows in the form of a table, without the file's metadata except those of summaries.
 
-    Raise ValueError if their columns differ from the table's, or if a value is missing or out of bounds. `columns` are
+    Raises ValueError if their columns differ from the table's, or if a value is missing or out of bounds. `columns` are
     those that were read, by default all.
     """
     schema = table.schema_of(columns)

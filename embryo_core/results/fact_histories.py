@@ -40,7 +40,7 @@ def read_histories(run: Run) -> pd.DataFrame:
 
 
 def read_right_answers(run: Run) -> RightAnswers:
-    """Return at which steps each fact was answered right. Raise ResultsError."""
+    """Return at which steps each fact was answered right. Raises ResultsError."""
     return RightAnswers(*_right(read_summary(run, FACTS)))
 
 

@@ -62,7 +62,7 @@ def is_stored(path: Path) -> bool:
 def _verify(run: Run, path: Path) -> VerifiedFile | None:
     """Open a table's file; None if a killed writer had just removed it.
 
-    Raise FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if its content is
+    Raises FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if its content is
     not what was written, or it is not a regular file of this run's results.
     """
     listed = _listed(path, run.results)
@@ -107,7 +107,7 @@ class OpenTable:
         return self.fragment.metadata
 
     def read(self, columns: list[str] | None = None, where: pc.Expression = EVERYTHING) -> pa.Table:
-        """Return the rows for which `where` holds. Raise ValueError as `check_rows` does, and errors of pyarrow."""
+        """Return the rows for which `where` holds. Raises ValueError as `check_rows` does, and errors of pyarrow."""
         groups = [group.id for group in self.fragment.subset(filter=where).row_groups]
         names = columns
         if columns is not None:
@@ -124,7 +124,7 @@ class OpenTable:
 def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]:
     """Open a table of a run's results; None if a killed writer had just removed it.
 
-    Raise ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
+    Raises ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
     bounds = checks.bounds_of(run)
     with read_errors(run, path), ExitStack() as opened:
@@ -153,7 +153,7 @@ def read_errors(run: Run, path: Path) -> Iterator[None]:
 
 @lru_cache(maxsize=256)  # cached: rows are counted once
 def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFragment, dict[str, list[int]]]:
-    """Return fragment and done of an `OpenTable`. Raise ValueError if a step has more than `most` rows."""
+    """Return fragment and done of an `OpenTable`. Raises ValueError if a step has more than `most` rows."""
     fragment = ParquetFileFormat().make_fragment(file.opened)
     fragment.ensure_complete_metadata()
     footer, done = fragment.metadata, dict[str, list[int]]()
@@ -186,7 +186,7 @@ def read_groups(
     columns: list[str] | None = None,
     types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
-    """Yield row groups, or an empty one; texts have these types or the file's. Raise ValueError above MAX_TEXTS."""
+    """Yield row groups, or an empty one; texts have these types or the file's. Raises ValueError above MAX_TEXTS."""
     return (_with_texts(rows, types) for rows in _read_coded(file, footer, groups, columns))
 
 
@@ -240,7 +240,7 @@ def remove(path: Path) -> None:
 
 
 def stored_checksum(path: Path, within: Path) -> str | None:
-    """Return the checksum of a table; None if there is none, or while it is being replaced. Raise ResultsError."""
+    """Return the checksum of a table; None if there is none, or while it is being replaced. Raises ResultsError."""
     listed = {sha256 for sha256, _ in _listed(path, within)}
     return next(iter(listed)) if len(listed) == 1 and NOTHING not in listed else None
 
@@ -261,7 +261,7 @@ def _listed(path: Path, within: Path) -> trust.Checksums:
 
 
 def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return the columns of a table in several files, as lists of Python values. Raise CorpusError."""
+    """Return the columns of a table in several files, as lists of Python values. Raises CorpusError."""
     columns: dict[str, list[Any]] = {}
     for path in paths:
         tables = _read_foreign_file(path)

@@ -23,7 +23,7 @@ MAX_STEP = 2**63 - 1
 
 
 def list_pending(run: Run) -> Pending:
-    """Return the folders of pending evaluations by (metric, step), sorted. Raise ResultsError, also for a link."""
+    """Return the folders of pending evaluations by (metric, step), sorted. Raises ResultsError, also for a link."""
     folders = {}
     for metric in own_entries(run.results / "parts", ResultsError):
         for entry in own_entries(Path(metric.path), ResultsError):
@@ -37,7 +37,7 @@ def list_pending(run: Run) -> Pending:
 def writing_pending(run: Run, metric: str, step: int) -> Iterator[Path]:
     """Yield an empty folder; it becomes the pending evaluation when the block ends without an error.
 
-    Raise ResultsError if a link leads to it, or if the folder that it replaces has files that Embryo did not write.
+    Raises ResultsError if a link leads to it, or if the folder that it replaces has files that Embryo did not write.
     """
     folder = own_folder(run.results / "parts" / metric, run.results, ResultsError) / f"step{step}"
     with replacing(folder, lambda each: refuse_foreign_files(each, ResultsError)) as temporary:
@@ -52,7 +52,7 @@ def check_removable(folders: Iterable[Path]) -> None:
 
 
 def remove_pending(folder: Path) -> None:
-    """Remove a pending evaluation, renamed first so that no reader sees a part. Raise ResultsError for other files."""
+    """Remove a pending evaluation, renamed first so that no reader sees a part. Raises ResultsError for other files."""
     removed = folder.with_name(folder.name + ".old" + UNFINISHED)
     check_removable([removed, folder])
     remove(removed)
@@ -84,7 +84,7 @@ def remove_leftovers(run: Run) -> None:
 
 @contextmanager
 def lock(run: Run) -> Iterator[None]:
-    """Hold the lock of writers; others wait. Raise ResultsError if the run's results are a link or contain one."""
+    """Hold the lock of writers; others wait. Raises ResultsError if the run's results are a link or contain one."""
     own_folder(run.results, run.results, ResultsError)
     with locked(run.results):
         yield

@@ -16,7 +16,7 @@ DatasetId = Mapping[str, Any]  # data (a name), sha256 of its content, limit, an
 
 
 def read_sources(run: Run) -> dict[str, dict[str, Any]]:
-    """Return the recorded data of each metric (see `note_dataset`). Raise ResultsError."""
+    """Return the recorded data of each metric (see `note_dataset`). Raises ResultsError."""
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}

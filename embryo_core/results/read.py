@@ -37,7 +37,7 @@ OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 
 
 def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
-    """Return the steps at which each metric has been written, compacted or not. Raise ResultsError."""
+    """Return the steps at which each metric has been written, compacted or not. Raises ResultsError."""
 
     def read() -> defaultdict[str, set[int]]:
         steps = defaultdict(set)
@@ -52,7 +52,7 @@ def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
 
 
 def steps_done(run: Run, metric: str) -> set[int]:
-    """Return the steps of averaged maps ("attention") or facts ("world_knowledge"). Raise ResultsError.
+    """Return the steps of averaged maps ("attention") or facts ("world_knowledge"). Raises ResultsError.
 
     Only the metric's own table is read, so damage to other tables does not matter.
     """
@@ -268,7 +268,7 @@ def _unusable(run: Run, maps: str) -> ResultsError:
 
 
 def read_examples(run: Run) -> list[ExampleQuestion]:
-    """Return the example questions of a run, in their order. Raise BrokenExamples."""
+    """Return the example questions of a run, in their order. Raises BrokenExamples."""
     path = run.results / EXAMPLES_FILE
     if not os.path.lexists(path):
         return []

@@ -34,7 +34,7 @@ def read_table(
     step: int | Collection[int] | None = None,
     columns: list[str] | None = None,
 ) -> pa.Table:
-    """Return the rows of a table, of one step or several, sorted by its key. Raise ResultsError.
+    """Return the rows of a table, of one step or several, sorted by its key. Raises ResultsError.
 
     If only some `columns` are read, they must include those of the key that differ between the rows.
     """
@@ -65,7 +65,7 @@ def read_values(run: Run, table: Table, column: str) -> list:
 
 
 def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
-    """Return the steps of each evaluation that has rows in a compacted table. Raise ResultsError."""
+    """Return the steps of each evaluation that has rows in a compacted table. Raises ResultsError."""
     with open_table(run, run.results / f"{table.name}.parquet", table) as stored:
         return {metric: [*steps] for metric, steps in stored.done.items()} if stored else {}
 
@@ -99,7 +99,7 @@ def _read_files(
 def _load_pending(
     run: Run, table: Table, pending: Pending, where: pc.Expression, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """Yield the rows of each pending evaluation with any. Raise FileNotFoundError if one disappeared meanwhile."""
+    """Yield the rows of each pending evaluation with any. Raises FileNotFoundError if one disappeared meanwhile."""
     for (metric, step), folder in pending.items():
         path, rows = folder / f"{table.name}.parquet", None
         if is_stored(path):

@@ -61,7 +61,7 @@ class Summary:
 
 
 def read_summary(run: Run, summary: Summary) -> pa.Table:
-    """Return the summary of all results, pending ones included. Raise ResultsError."""
+    """Return the summary of all results, pending ones included. Raises ResultsError."""
     summary_table = read_stored(run, summary)
     return summary.compute(run) if summary_table is None else summary_table
 
@@ -152,7 +152,7 @@ REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name:
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
     """Return when a task's score reached each of `SHARES` of its last value; None if that is not significantly above 0.
 
-    With `spans`, its answers are spans. Raise ResultsError if the steps answered different examples.
+    With `spans`, its answers are spans. Raises ResultsError if the steps answered different examples.
     """
     summary = IN_SPANS if spans else IN_ANSWERS
     rows = read_stored(run, summary)

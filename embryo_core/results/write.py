@@ -55,7 +55,7 @@ def write(
 ) -> None:
     """Write all that one metric found at one checkpoint, replacing earlier findings.
 
-    The data are checked and recorded first, as by `note_dataset`. Raise ResultsError, and write nothing, if there are
+    The data are checked and recorded first, as by `note_dataset`. Raises ResultsError, and write nothing, if there are
     no rows, a value that readers would reject (checks.py), or two rows with the same key; OtherData if the metric has
     results of other data by now.
     """
@@ -138,7 +138,7 @@ def note_dataset(
 ) -> None:
     """Record the data of a metric's results, with their `summary`; without one, only check them.
 
-    Raise OtherData if the metric has results of other data, unless `overwrite` may remove them.
+    Raises OtherData if the metric has results of other data, unless `overwrite` may remove them.
     """
     with pending.lock(run):
         _note(run, metric, dataset, summary, overwrite)
@@ -177,7 +177,7 @@ def _forget(run: Run, metric: str) -> None:
 
 
 def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tuple[Table, pa.Table]]:
-    """Return the rows of each table with any. Raise ResultsError as `write` does."""
+    """Return the rows of each table with any. Raises ResultsError as `write` does."""
     evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
     checked = []
     for table in TABLES:

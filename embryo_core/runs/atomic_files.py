@@ -43,7 +43,7 @@ def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files)
     Until then `path` is unchanged. Leftovers of a killed writer under the temporary name are removed, and a folder that
     it had moved away is restored. A file is replaced atomically; an existing folder is renamed first, so that no reader
     sees half of one. Two writers would use the same name: if there may be two, the caller holds a lock (`locked`).
-    Raise EmbryoError, before anything is written, if a folder that would be removed contains a file that Embryo does
+    Raises EmbryoError, before anything is written, if a folder that would be removed contains a file that Embryo does
     not write; `refuse` checks for such files.
     """
     temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)

@@ -36,12 +36,12 @@ class Audit:
 
 
 def write_audit(run: Run, audit: Audit) -> None:
-    """Write an audit, replacing an earlier one. Raise BrokenRun if audit.json is a link."""
+    """Write an audit, replacing an earlier one. Raises BrokenRun if audit.json is a link."""
     write_json(own_folder(run.path / AUDIT, run.path, BrokenRun), asdict(audit))
 
 
 def read_audit(run: Run) -> Audit | None:
-    """Return the last audit of a run, or None. Raise BrokenRun."""
+    """Return the last audit of a run, or None. Raises BrokenRun."""
     if not (run.path / AUDIT).is_file():
         return None
     audit = read_json(run.path / AUDIT, run.path, Audit, BrokenRun)
@@ -76,7 +76,7 @@ def _saved_up_to(run: Run) -> int:
 
 
 def gaps(run: Run) -> tuple[int, ...]:
-    """Return the steps at which curves break: planned ones without a checkpoint, and faulty ones. Raise BrokenRun."""
+    """Return the steps at which curves break: planned ones without a checkpoint, and faulty ones. Raises BrokenRun."""
     audit = read_audit(run)
     faulty = [step for fault in audit.faults for step in fault.steps] if audit else []
     return tuple(sorted({*missing_steps(run), *faulty}))

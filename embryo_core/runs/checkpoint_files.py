@@ -33,7 +33,9 @@ CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable types of a
 def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
     """Return a checkpoint's config.json as a `kind` (Architecture, DecoderConfig, ModelClass, or dict[str, Any]).
 
-    Immutable kinds are cached until the file changes, since loading a model reads it ten times. Raise BrokenCheckpoint.
+    Immutable kinds are cached until the file changes, since loading a model reads it ten times.
+
+    Raises BrokenCheckpoint.
     """
     path, within = checkpoint.path / "config.json", checkpoint.run.path
     if kind in CACHED_TYPES:
@@ -44,7 +46,7 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
 def verify(checkpoint: Checkpoint) -> None:
     """Raise BrokenCheckpoint unless every file of the manifest has its sha256, and tensors fit config.json.
 
-    Raise MissingWeights if the weights were removed according to the manifest. Only the header of the weights is
+    Raises MissingWeights if the weights were removed according to the manifest. Only the header of the weights is
     parsed, so that no memory is allocated for tensors that config.json does not allow.
     """
     run = checkpoint.run.path
@@ -75,7 +77,7 @@ def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
 
 
 def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
-    """Return the files of a checkpoint's weights, and the folder that each must be in. Raise BrokenCheckpoint."""
+    """Return the files of a checkpoint's weights, and the folder that each must be in. Raises BrokenCheckpoint."""
     if checkpoint.pointer:
         files = checkpoint.pointer.files
         followed_files = [follow(checkpoint.run, file, checkpoint.path / "manifest.json") for file in files]
@@ -93,7 +95,7 @@ def max_weights_bytes(sizes: Architecture) -> int:
 
 
 def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
-    """Check each file of a model's weights, and the size of all together. Raise BrokenCheckpoint."""
+    """Check each file of a model's weights, and the size of all together. Raises BrokenCheckpoint."""
     for path, within in files.items():
         check_weights(path, within, sizes)
     if (total := sum(path.stat().st_size for path in files)) > max_weights_bytes(sizes):
@@ -114,7 +116,7 @@ def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
 def is_pickled(path: Path, within: Path) -> bool:
     """Return whether torch pickled the weights, by the file's suffix, or by its first bytes if it has none.
 
-    A cache may name its files by their hash. Raise BrokenCheckpoint if the file cannot be read.
+    A cache may name its files by their hash. Raises BrokenCheckpoint if the file cannot be read.
     """
     if path.suffix in (".bin", ".safetensors"):
         return path.suffix == ".bin"
@@ -123,7 +125,7 @@ def is_pickled(path: Path, within: Path) -> bool:
 
 
 def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
-    """Return the tensors of a safetensors file by name, and the position of their bytes. Raise BrokenCheckpoint."""
+    """Return the tensors of a safetensors file by name, and the position of their bytes. Raises BrokenCheckpoint."""
     with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):

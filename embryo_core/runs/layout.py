@@ -54,12 +54,12 @@ def broken_runs() -> list[tuple[Path, str]]:
 
 
 def open_run(name: str | Path) -> Run:
-    """Return the run of that name under the roots, or in the folder of that path. Raise UnknownRun, BrokenRun."""
+    """Return the run of that name under the roots, or in the folder of that path. Raises UnknownRun, BrokenRun."""
     return check_trusted(read_run(find_run(name)))
 
 
 def find_run(name: str | Path) -> Path:
-    """Return the folder of the run that `open_run` opens. Raise UnknownRun."""
+    """Return the folder of the run that `open_run` opens. Raises UnknownRun."""
     for folder in (Path(name), *(root / "runs" / str(name) for root in roots())):
         if os.path.lexists(folder / "run.json"):
             return folder
@@ -72,7 +72,7 @@ def find_run(name: str | Path) -> Path:
 
 
 def read_run(path: Path) -> Run:
-    """Return the run in a folder, which may be a link. Raise BrokenRun unless its name and run.json are valid."""
+    """Return the run in a folder, which may be a link. Raises BrokenRun unless its name and run.json are valid."""
     path = Path(os.path.realpath(path))
     if not path.name.isprintable():
         raise refusal(path, "has a name that cannot be shown; rename it", BrokenRun)

@@ -54,7 +54,7 @@ MAX_ROWS = 10_000  # rows of a split of the log; a screen is only 2,000 pixels w
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
-    """Return the rows of log.jsonl in the order of steps (see `LogRow`). Raise BrokenRun.
+    """Return the rows of log.jsonl in the order of steps (see `LogRow`). Raises BrokenRun.
 
     A line that is not a row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash
     replace the earlier ones. If a split has more than `MAX_ROWS` lines, evenly spaced ones including the last are read.
@@ -73,7 +73,7 @@ def _spread(lines: list[bytes]) -> list[bytes]:
 
 
 def last_logged(run: Run) -> dict[str, int]:
-    """Return the last step of each `split` in log.jsonl; faster than `read_log`. Raise BrokenRun."""
+    """Return the last step of each `split` in log.jsonl; faster than `read_log`. Raises BrokenRun."""
     last_steps: dict[str, int] = {}
     for line in read_lines(run.path / "log.jsonl"):
         try:
@@ -98,17 +98,17 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def read_ranks(frequencies: Path) -> dict[str, int]:
-    """Return the rank of each word in frequencies.tsv (from 1); damaged lines have ranks too. Raise BrokenRun."""
+    """Return the rank of each word in frequencies.tsv (from 1); damaged lines have ranks too. Raises BrokenRun."""
     return {word: rank for rank, word, _ in _words(frequencies)}
 
 
 def read_counts(frequencies: Path) -> dict[str, int]:
-    """Return the count of each word in the training corpus, from frequencies.tsv. Raise BrokenRun."""
+    """Return the count of each word in the training corpus, from frequencies.tsv. Raises BrokenRun."""
     return {word: count for _, word, count in _words(frequencies)}
 
 
 def has_counts(frequencies: Path) -> bool:
-    """Return whether frequencies.tsv has the count of any word. Raise BrokenRun."""
+    """Return whether frequencies.tsv has the count of any word. Raises BrokenRun."""
     return next(_words(frequencies), None) is not None
 
 
@@ -131,7 +131,7 @@ def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    """Return the lines of a file in a run's folder, or none if it is absent. Raise BrokenRun if it cannot be read."""
+    """Return the lines of a file in a run's folder, or none if it is absent. Raises BrokenRun if it cannot be read."""
     if not os.path.lexists(path):
         return []
     content = read_text(path, path.parent, BrokenRun)
@@ -141,7 +141,7 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
-    """Return a log without a byte order mark, decompressed if gzipped. Raise `error` as `read_bytes` does."""
+    """Return a log without a byte order mark, decompressed if gzipped. Raises `error` as `read_bytes` does."""
     content = read_bytes(path, within, error)
     if content.startswith(GZIP):
         limit = LIMITS.get(path.name.removesuffix(".gz"), OTHER_LIMIT)
@@ -189,7 +189,7 @@ class Measured(NamedTuple):
 
 
 def read_measures(run: Run) -> list[Measured]:
-    """Return every measure by position in the order of steps; empty if the log has none. Raise BrokenRun."""
+    """Return every measure by position in the order of steps; empty if the log has none. Raises BrokenRun."""
     return [
         Measured(
             row["step"],

@@ -53,7 +53,7 @@ def broken(run: Run) -> list[tuple[Path, str]]:
 
 
 def checkpoint(run: Run, step: int) -> Checkpoint:
-    """Return the run's checkpoint at exactly this step. Raise UnknownStep, which names the nearest."""
+    """Return the run's checkpoint at exactly this step. Raises UnknownStep, which names the nearest."""
     return _pick(run, checkpoints(run), step)
 
 
@@ -76,7 +76,7 @@ def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
 def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     """Return the checkpoints of a run that have their weights, of these steps or of all, in the order of steps.
 
-    Raise UnknownStep, also for a run without checkpoints, and MissingWeights if a given step, or every step, has lost
+    Raises UnknownStep, also for a run without checkpoints, and MissingWeights if a given step, or every step, has lost
     its weights.
     """
     existing = checkpoints(run)
@@ -123,7 +123,7 @@ def without_weights(checkpoint: Checkpoint) -> MissingWeights:
 def generator(checkpoint: Checkpoint) -> Checkpoint | None:
     """Return the model that predicts masked words inside an ELECTRA's checkpoint, in generator/, or None.
 
-    Raise BrokenCheckpoint if the weights are elsewhere and the manifest inside does not say where.
+    Raises BrokenCheckpoint if the weights are elsewhere and the manifest inside does not say where.
     """
     path = checkpoint.path / GENERATOR
     inside = checkpoint.path.name == GENERATOR  # a generator has no generator
@@ -179,7 +179,7 @@ def _read_folders(run: Run, names: Iterable[str]) -> Iterator[Found]:
 
 
 def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None:
-    """Return the pointer in a manifest. Raise BrokenCheckpoint if this user may not follow it."""
+    """Return the pointer in a manifest. Raises BrokenCheckpoint if this user may not follow it."""
     if card is None:
         return None
     for file in card.pointer.files:

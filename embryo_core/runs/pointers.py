@@ -35,7 +35,7 @@ def settings_folder() -> Path:
 
 
 def read_list(name: str, kind: Any) -> dict[str, Any]:
-    """Return one of the user's lists, {} if it is missing, cached until it changes. Raise BrokenList."""
+    """Return one of the user's lists, {} if it is missing, cached until it changes. Raises BrokenList."""
     path = settings_folder() / name
     return read_unchanged(str(path), path.parent, kind, BrokenList)[0] if list_state(name) else {}
 
@@ -49,7 +49,7 @@ def list_state(name: str) -> State:
 
 
 def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
-    """Add entries to one of the user's lists, replacing those with the same keys; return its file. Raise BrokenList."""
+    """Add entries to one of the user's lists, replacing those with equal keys; return its file. Raises BrokenList."""
     path = settings_folder() / name
     with locked(path.parent):
         write_json(path, {**to_builtins(read_list(name, kind), order="sorted"), **entries})
@@ -72,7 +72,7 @@ def remembered_folders() -> dict[str, str]:
 
 
 def allow(run: Path, locations: Iterable[str]) -> None:
-    """Record that the user added a run, which may read these folders and repositories. Raise BrokenList, RunError."""
+    """Record that the user added a run, which may read these folders and repositories. Raises BrokenList, RunError."""
     named: list[Path | str] = [run, *locations]
     for place in named:
         check_text(place)
@@ -103,7 +103,7 @@ def place_of(pointer: Pointer) -> str:
 
 
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
-    """Return the file of a pointer, and the folder that it must be in. Raise BrokenCheckpoint if not allowed."""
+    """Return the file of a pointer, and the folder that it must be in. Raises BrokenCheckpoint if not allowed."""
     named = pointer.repository or os.path.isabs(pointer.file)
     if named and place_of(pointer) in places(run.path):
         if pointer.repository:

@@ -32,7 +32,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
 
     `keep` has the checkpoints to keep, as steps ("500"), "every:N" (those nearest to the multiples of N) and "log:K"
     (those nearest to K steps per doubling). The last checkpoint with weights is always kept: without it the run could
-    be neither queried nor continued. Raise UnknownStep, MissingWeights.
+    be neither queried nor continued. Raises UnknownStep, MissingWeights.
     """
     with_weights = [checkpoint.step for checkpoint in loadable(run)]
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
@@ -42,7 +42,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
-    """Return the `steps` of a run that stay; see `to_remove`. Raise UnknownStep, MissingWeights."""
+    """Return the `steps` of a run that stay; see `to_remove`. Raises UnknownStep, MissingWeights."""
     kept: set[int] = set()
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
@@ -55,7 +55,7 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
 
 
 def remove_weights(checkpoint: Checkpoint) -> None:
-    """Remove a checkpoint's weights, including those of a generator inside. Raise BrokenCheckpoint for a link.
+    """Remove a checkpoint's weights, including those of a generator inside. Raises BrokenCheckpoint for a link.
 
     Manifests are written first, so that an interrupted removal can be repeated.
     """

@@ -64,7 +64,7 @@ Refusal = TypeVar("Refusal", bound=EmbryoError)
 def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
     """Return a file's path without links, and its state, without opening it, since a pipe or device could block.
 
-    Raise `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, the limit
+    Raises `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, the limit
     for its name).
     """
     limit = LIMITS.get(path.name, OTHER_LIMIT) if limit is None else limit
@@ -83,7 +83,7 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
 
 
 def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> BinaryIO:
-    """Open a file of a run for reading bytes. Raise `error` as `locate` does, or if it may not be read."""
+    """Open a file of a run for reading bytes. Raises `error` as `locate` does, or if it may not be read."""
     actual, _ = locate(path, within, error, limit)
     try:
         return open(os.open(actual, os.O_RDONLY | SAFELY), "rb")
@@ -92,18 +92,18 @@ def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int |
 
 
 def read_bytes(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
-    """Return the content of a file of a run. Raise `error` as `open_inside` does."""
+    """Return the content of a file of a run. Raises `error` as `open_inside` does."""
     with open_inside(path, within, error) as file:
         return file.read(os.fstat(file.fileno()).st_size)
 
 
 def read_json(path: Path, within: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
-    """Return the content of a JSON file, checked against its type (see schema.py). Raise `error` otherwise."""
+    """Return the content of a JSON file, checked against its type (see schema.py). Raises `error` otherwise."""
     return parse_json(read_bytes(path, within, error), path, kind, error)
 
 
 def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
-    """Parse JSON from the file at `path`, checked against its type; NaN and Infinity are not JSON. Raise `error`."""
+    """Parse JSON from the file at `path`, checked against its type; NaN and Infinity are not JSON. Raises `error`."""
     try:
         return _decoder(kind).decode(content)  # type: ignore[arg-type]  # classes are hashable
     except (ValueError, RecursionError) as reason:  # msgspec's own errors and those of UTF-8 are ValueErrors
@@ -127,7 +127,7 @@ def _read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]
 
 
 def state_of(path: Path | str, error: type[EmbryoError]) -> State:
-    """Return a value that changes whenever a file is replaced or written. Raise `error` if it cannot be examined."""
+    """Return a value that changes whenever a file is replaced or written. Raises `error` if it cannot be examined."""
     try:
         return state_from(os.stat(path))
     except OSError as reason:
@@ -135,7 +135,7 @@ def state_of(path: Path | str, error: type[EmbryoError]) -> State:
 
 
 def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
-    """Return the SHA-256 of a file of a run, cached until its inode, time or size changes. Raise `error`."""
+    """Return the SHA-256 of a file of a run, cached until its inode, time or size changes. Raises `error`."""
     actual, state = locate(path, within, error, limit)
     try:
         return _digest(actual, state_from(state))
@@ -163,7 +163,7 @@ def write_checksums(path: Path, lines: Iterable[tuple[str, str]]) -> None:
 
 
 def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checksums | None:
-    """Return the content of a checksum file, or None if it is missing. Raise `error` if it is not a checksum file."""
+    """Return the content of a checksum file, or None if it is missing. Raises `error` if it is not a checksum file."""
     if not os.path.lexists(path):  # a writer may create it at any time
         return None
     try:
@@ -191,7 +191,7 @@ def is_link(path: Path | str) -> bool:
 
 
 def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
-    """Return a folder or file about to be changed. Raise `error` if it, a parent in `within`, or an entry is a link."""
+    """Return a folder or file to be changed. Raises `error` if it, a parent in `within`, or an entry of it is a link."""
     for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
         if is_link(parent):
             raise _refuse_link(parent, error)
@@ -200,7 +200,7 @@ def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
 
 
 def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
-    """Return the entries of a folder, empty if it is missing. Raise `error` if it, or one of them, is a link."""
+    """Return the entries of a folder, empty if it is missing. Raises `error` if it, or one of them, is a link."""
     if is_link(folder):
         raise _refuse_link(folder, error)
     try:

@@ -32,13 +32,13 @@ States = tuple[tuple[str, State], ...]
 
 
 def trust_files(run: Run) -> tuple[Path, int]:
-    """Record the hashes of a run's files; return the list's path, and their number. Raise BrokenRun, BrokenList."""
+    """Record the hashes of a run's files; return the list's path, and their number. Raises BrokenRun, BrokenList."""
     root, states = run.path.parents[1], _states(run)
     return add_to_list(TRUSTED, Trusted, {run.name: _hashes(root, states)}), len(states)
 
 
 def check_trusted(run: Run) -> Run:
-    """Return the run. Raise BrokenRun if only listed runs are shown, and the run differs from the list."""
+    """Return the run. Raises BrokenRun if only listed runs are shown, and the run differs from the list."""
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
         return run
     # checked before hashing, which a run that is not listed does not need
@@ -56,7 +56,7 @@ def check_trusted(run: Run) -> Run:
 
 @read_once
 def _states(run: Run) -> States:
-    """Return path and state of each file of a run and of its results. Raise BrokenRun for a link."""
+    """Return path and state of each file of a run and of its results. Raises BrokenRun for a link."""
     return tuple(sorted(file for folder in (run.path, run.results) for file in _walk(folder)))
 
 

@@ -81,7 +81,7 @@ def check_tokenizer(path: Path, within: Path, error: type[EmbryoError]) -> None:
 
 
 def _steps(part: Raw) -> list[dict[str, Any]]:
-    """Return the steps of a part. Raise ValueError if they are too large or too many."""
+    """Return the steps of a part. Raises ValueError if they are too large or too many."""
     if len(bytes(part)) > MAX_PART_BYTES:
         raise ValueError(f"a part of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
     steps = [step for step in _objects(json.decode(part)) if "type" in step]
