@@ -18,7 +18,10 @@ class Stored:
     """The tensors of a checkpoint; each is taken once, with its expected shape."""
 
     def __init__(self, checkpoint: Checkpoint, unread: Sequence[str], epsilon: float, mapped: bool = False):
-        """Read the tensors; if `mapped`, weights stay in their file. Names with a part in `unread` need not be taken."""
+        """Read the tensors; if `mapped`, weights stay in their file.
+
+        Tensors whose name contains one of `unread` need not be taken.
+        """
         self.checkpoint = checkpoint
         self._unread, self._epsilon = unread, epsilon
         self._mapped = mapped

@@ -1,4 +1,4 @@
-"""Results on disk: findings of metrics, written to parquet and read back as frames; only this package uses parquet."""
+"""Results on disk: findings of metrics, written to parquet and read as frames; only this package uses parquet."""
 
 from embryo_core.results.fact_histories import read_histories, read_right_answers
 from embryo_core.results.memo import memoized, results_state

@@ -1,8 +1,8 @@
-"""The column of attention maps: the bytes of each map, which are read several times as fast as lists of numbers.
+"""The column of attention maps, stored as the bytes of each map and so read several times as fast as lists.
 
-A file has the low bytes of all weights of a map before the high bytes. The high bytes have sign, exponent and the first
-two bits of the fraction, which are similar in neighbouring weights, so that zstd compresses them. This is what
-BYTE_STREAM_SPLIT does for a column of plain numbers; a map would be a list, which pyarrow reads number by number.
+In a file, the low bytes of all weights of a map precede their high bytes. The high bytes have sign, exponent and the
+first two bits of the fraction, which are similar in neighbouring weights, so that zstd compresses them well. Parquet's
+BYTE_STREAM_SPLIT does the same for a column of plain numbers, but pyarrow reads a column of lists number by number.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,13 +22,13 @@ STORED_COLUMN = "halves"  # the column's name in a file
 
 
 def to_column(maps: Iterable[np.ndarray]) -> pa.Array:
-    """Return a column of maps [L, L], each row by row in float16; numbers out of its range become infinite."""
+    """Return a column of maps [L, L], row by row in float16; numbers beyond its range become infinite."""
     with np.errstate(over="ignore"):
         return pa.array([each.astype(WEIGHT).tobytes() for each in maps], MAP)
 
 
 def check_numbers(name: str, column: pa.ChunkedArray, counts: pa.ChunkedArray) -> None:
-    """Raise ValueError unless each row of a float16 column has this many numbers, and all are finite."""
+    """Raise ValueError unless each row of a float16 column has the given count of numbers, all finite."""
     if not pc.all(pc.equal(pc.binary_length(column), pc.multiply(counts, WEIGHT.itemsize)), min_count=0).as_py():
         raise ValueError(f"{name} are not as many as they are said to be")
     if any((_bytes(chunk)[1].view("<u2") & EXPONENT == EXPONENT).any() for chunk in column.chunks):
@@ -55,12 +55,15 @@ def stored_names(columns: list[str], in_file: Iterable[str]) -> list[str]:
 
 
 def encode(rows: pa.Table) -> pa.Table:
-    """Return rows in the form of a file; rows without maps are unchanged."""
+    """Return rows of a table as a file stores them; rows without maps are unchanged."""
     return _convert(rows, COLUMN, STORED_COLUMN, lambda maps: _reorder(maps, _split_bytes))
 
 
 def decode(rows: pa.Table) -> pa.Table:
-    """Return the rows of a file; earlier files have bytes in order, or lists. Raises ValueError for a cut number."""
+    """Return stored rows as rows of a table, also from files of earlier versions, with bytes in order or lists.
+
+    Raises ValueError if a map ends within a number.
+    """
     if COLUMN in rows.column_names and rows[COLUMN].type == LIST_OF_WEIGHTS:
         return _convert(rows, COLUMN, COLUMN, _bytes_of_lists)
     return _convert(rows, STORED_COLUMN, COLUMN, lambda maps: _reorder(maps, _join_bytes))

@@ -1,4 +1,4 @@
-"""Checks of the rows of a table, the same before writing and on reading a file.
+"""Checks of the rows of a table, the same before writing and after reading.
 
 A file may be untrusted: its checksum shows that it is complete, not that its rows are results.
 """
@@ -20,19 +20,19 @@ from embryo_core.types import Run
 
 MAX_ROWS = 2**26  # rows of a file
 MAX_STEP_ROWS = 2**18  # rows of one step of an evaluation
-MAX_VALUES = 2**31  # values in all columns
-MAX_CELLS = 2**25  # cells of a table with a column for each step, unless it is dense
-MAX_CELLS_PER_ROW = 4  # cells per row of a dense table
+MAX_VALUES = 2**31  # values in all columns of a file
+MAX_CELLS = 2**25  # cells of a pivot table with a column per step, unless it is dense
+MAX_CELLS_PER_ROW = 4  # cells of a dense pivot table per row of the table
 MAX_TEXT = 4096  # bytes of a text
 MAX_SIZE = 1024  # layers or heads of a model
 SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # keys of summaries.py
-# how many numbers each value of a bytes column has
+# bytes column -> the column from whose values the count of numbers in each value follows, and how
 NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "weights": ("length", lambda length: pc.power(length, 2)),
     "occurrences": ("n", lambda n: n),
     "products": ("n", lambda n: pc.divide(pc.multiply(n, pc.subtract(n, 1)), 2)),
 }
-AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # a column's value is at most that of the other column
+AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # column -> column whose value is at least as large
 
 
 def bounds_of(run: Run) -> Bounds:
@@ -44,7 +44,7 @@ def bounds_of(run: Run) -> Bounds:
 
 
 def max_step_rows(table: Table, bounds: Bounds) -> int:
-    """Return the largest number of rows of a table at one step, which may depend on the run's layers and heads."""
+    """Return the largest number of rows of a table at one step, given the bounds of the columns in its key."""
     keys = [bounds.get(name) for name in table.key if name != "step"]
     return min(MAX_STEP_ROWS, prod(int(key[1] - key[0]) + 1 if key else MAX_STEP_ROWS for key in keys))
 
@@ -58,10 +58,10 @@ def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:
 
 
 def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] | None = None) -> pa.Table:
-    """Return rows in the form of a table, without the file's metadata except those of summaries.
+    """Return the rows with the table's schema; of a file's metadata, only the keys of summaries are kept.
 
-    Raises ValueError if their columns differ from the table's, or if a value is missing or out of bounds. `columns` are
-    those that were read, by default all.
+    Raises ValueError if the columns differ from the table's, or if a value is missing or out of bounds. `columns` names
+    the columns that were read, by default all.
     """
     schema = table.schema_of(columns)
     if not rows.schema.equals(schema):
@@ -83,7 +83,7 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
 
 
 def _out_of_bounds(column: pa.ChunkedArray, lowest: float, highest: float) -> Any:
-    """Return a value that is out of bounds or not finite (for a text its number of bytes); None if there is none."""
+    """Return a value that is out of bounds or not finite, or the size of such a text; None if all values are valid."""
     extremes = []
     if pa.types.is_large_binary(column.type):
         return None
@@ -96,7 +96,7 @@ def _out_of_bounds(column: pa.ChunkedArray, lowest: float, highest: float) -> An
 
 
 def check_keys(table: Table, rows: pa.Table) -> None:
-    """Raise ValueError if two rows have the same key, or if a table of the rows by step would be large and sparse."""
+    """Raise ValueError if two rows have the same key, or if a pivot table by step would be large and sparse."""
     names = [name for name in table.key if name in rows.column_names]
     if not table.is_summary and "step" not in names:
         return
@@ -111,7 +111,7 @@ def check_keys(table: Table, rows: pa.Table) -> None:
 
 
 def _codes(rows: pa.Table, names: list[str]) -> tuple[np.ndarray, int]:
-    """Return one number per row that encodes its values in these columns, and the number of possible ones."""
+    """Return a code for each row's combination of values in these columns, and the number of possible codes."""
     codes, count = np.zeros(rows.num_rows, np.int64), 1
     for name in names:
         column = rows[name].combine_chunks().dictionary_encode(null_encoding="encode")

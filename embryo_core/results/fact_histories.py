@@ -34,18 +34,18 @@ DECODER = Decoder(list[int])
 def read_histories(run: Run) -> pd.DataFrame:
     """Return the history of each fact's answers: relation, fact, subject, object, history, first; sorted.
 
-    `history` is that of `curves.classify_histories`; `first` is the first step at which the answer was right, or NA.
+    `history` is a class of `curves.classify_histories`; `first` is the first step at which the answer was right, or NA.
     """
     return read_summary(run, FACTS).drop_columns("right").to_pandas().astype({"first": "Int64"})
 
 
 def read_right_answers(run: Run) -> RightAnswers:
-    """Return at which steps each fact was answered right. Raises ResultsError."""
+    """Return the steps at which each fact was answered right. Raises ResultsError."""
     return RightAnswers(*_right(read_summary(run, FACTS)))
 
 
 def takes_pending(run: Run) -> bool:
-    """Return whether a step's answers can be added to the stored summary without compacting them first."""
+    """Return whether the stored summary has all facts at every step, so that a pending step can be added to it."""
     try:
         with open_table(run, run.results / f"{HISTORIES.name}.parquet", HISTORIES) as stored:
             return stored is not None and stored.footer.metadata.get(WHOLE) == b"yes"
@@ -61,6 +61,7 @@ def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
+    """Raise ValueError unless the steps of a summary are those of its table, and its columns agree."""
     steps = DECODER.decode(rows.schema.metadata[STEPS])
     lengths = set(pc.unique(pc.binary_length(rows["right"])).to_pylist())
     if steps != sorted(set().union(*done.values())) or not lengths <= {-(-len(steps) // 8)}:
@@ -71,7 +72,7 @@ def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
 
 
 def _developed(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array]:
-    """Return the history of each fact, and the first step at which it was answered right, if any."""
+    """Return the history of each fact, and the first step at which it was answered right, or null."""
     first = pa.array(steps[right.argmax(axis=1)] if len(steps) else steps, pa.int64(), mask=~right.any(axis=1))
     return pa.array(curves.classify_histories(right), pa.string()), first
 
@@ -87,7 +88,7 @@ def _compute(run: Run) -> pa.Table:
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
-    """Return the summary with the answers of further steps; None unless every step asked all facts."""
+    """Return the summary with the answers at pending steps; None unless every step asked all facts."""
     if summary.schema.metadata.get(WHOLE) != b"yes" or len({metric for metric, _ in pending}) != 1:
         return None
     steps, right = _right(summary)
@@ -103,7 +104,7 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
 
 
 def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, is_whole: bool) -> pa.Table:
-    """Return the summary of facts, by the steps [S] at which each was answered right, bool [F, S]."""
+    """Return the summary of facts from whether each was answered right at the steps [S], bool [F, S]."""
     history, first = _developed(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
     columns = {name: words[name] for name in WORDS} | {"history": history, "first": first, "right": packed}

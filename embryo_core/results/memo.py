@@ -1,7 +1,6 @@
 """A cache of recently read frames, valid until a file of the run's results changes.
 
-Functions of figures may thus call the readers repeatedly. Callers get a shallow copy: pandas copies a column on a
-write.
+So figures may call the readers repeatedly. Callers get shallow copies, whose columns pandas copies on a write.
 """
 
 import os
@@ -18,9 +17,9 @@ import pandas as pd
 from embryo_core.runs import read_once
 from embryo_core.types import Run
 
-MAX_BYTES = 32 * 2**20  # of all cached frames
-MAX_FRAME_BYTES = MAX_BYTES // 8  # of one frame
-MAX_COPIES = 50  # of one frame: each leaves weak references in it, which pandas only removes in hundreds
+MAX_BYTES = 32 * 2**20  # bytes of all cached frames
+MAX_FRAME_BYTES = MAX_BYTES // 8  # bytes of one frame
+MAX_COPIES = 50  # copies of one frame: each leaves weak references, which pandas removes only by the hundred
 
 _frames: OrderedDict[Hashable, "_CachedFrame"] = OrderedDict()
 _lock = Lock()
@@ -33,7 +32,7 @@ def results_state(run: Run) -> tuple[Hashable, ...]:
 
 
 def memoized(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Decorate a reader of a run's frames: cache its last frames until the run's results change."""
+    """Decorate a reader of a run's frames to cache the last ones until the run's results change."""
 
     @wraps(read)
     def reading(run: Run, *args: Any, **options: Any) -> pd.DataFrame:
@@ -65,12 +64,12 @@ class _CachedFrame:
 
 
 def _hashable(argument: Any) -> Any:
-    """Return an argument unchanged, or several values as a tuple."""
+    """Return an argument, as a tuple if it is a collection of values."""
     return tuple(argument) if isinstance(argument, Iterable) and not isinstance(argument, str) else argument
 
 
 def _walk(folder: str | Path, depth: int) -> Iterator[Hashable]:
-    """Yield path, inode, size and times of everything in a folder, and in the folders of pending evaluations."""
+    """Yield path, inode, size and times of each entry in a folder, and in the folders of pending evaluations."""
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             status = entry.stat()

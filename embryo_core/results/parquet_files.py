@@ -4,8 +4,8 @@
     scores.parquet.sha256   its checksum, which `sha256sum --check` understands
 
 On damaged files pyarrow may hang, or silently lose rows. While a table is replaced or removed, the checksum file lists
-both the old and the new content (the checksum of an empty file if there is none). So if a writer is killed, one of the
-two matches, and readers need not wait for writers.
+both the old and the new content; the checksum of an empty file means that the table is missing. So if a writer is
+killed, one of the two matches, and readers need not wait for writers.
 """
 
 import hashlib
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from datasets import Dataset
 
-MAX_BYTES = 2**31  # of a file
-MAX_FOREIGN_BYTES = 2**30  # of a file of other tools
-MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # limits, since a value of one bit takes eight bytes in a list
+MAX_BYTES = 2**31  # bytes of a table's file
+MAX_FOREIGN_BYTES = 2**30  # bytes of another tool's file, and of its rows in memory
+MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # limited, since a value of one bit takes eight bytes in a list
 MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
-NOTHING = hashlib.sha256().hexdigest()
+NOTHING = hashlib.sha256().hexdigest()  # checksum of an empty file: the table is missing
 EVERYTHING = pc.scalar(True)
 
 
@@ -55,12 +55,12 @@ class VerifiedFile:
 
 
 def is_stored(path: Path) -> bool:
-    """Return whether a table was stored here, even if its file or its checksum is missing now."""
+    """Return whether a table was stored here, even if its file or its checksum is now missing."""
     return os.path.lexists(path) or os.path.lexists(_checksum_file(path))
 
 
 def _verify(run: Run, path: Path) -> VerifiedFile | None:
-    """Open a table's file; None if a killed writer had just removed it.
+    """Open a table's file; return None if a killed writer had just removed it.
 
     Raises FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if its content is
     not what was written, or it is not a regular file of this run's results.
@@ -93,7 +93,7 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table's file, verified and open, with at most the number of rows that a run's table may have."""
+    """A table's file, verified and open, whose number of rows is within the limits for the run."""
 
     table: Table
     bounds: Bounds
@@ -122,7 +122,7 @@ class OpenTable:
 
 @contextmanager
 def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]:
-    """Open a table of a run's results; None if a killed writer had just removed it.
+    """Open a table of a run's results; yield None if a killed writer had just removed it.
 
     Raises ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
@@ -136,7 +136,7 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
 
 @contextmanager
 def read_errors(run: Run, path: Path) -> Iterator[None]:
-    """Turn every error of reading a table into a ResultsError, except for a missing file."""
+    """Raise ResultsError for any error of reading a table in the block, except FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:
@@ -151,9 +151,9 @@ def read_errors(run: Run, path: Path) -> Iterator[None]:
         ) from None
 
 
-@lru_cache(maxsize=256)  # cached: rows are counted once
+@lru_cache(maxsize=256)  # cached, so that the rows of a file are counted once
 def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFragment, dict[str, list[int]]]:
-    """Return fragment and done of an `OpenTable`. Raises ValueError if a step has more than `most` rows."""
+    """Return `fragment` and `done` of an `OpenTable`. Raises ValueError if a step has more than `most` rows."""
     fragment = ParquetFileFormat().make_fragment(file.opened)
     fragment.ensure_complete_metadata()
     footer, done = fragment.metadata, dict[str, list[int]]()
@@ -186,14 +186,17 @@ def read_groups(
     columns: list[str] | None = None,
     types: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> Iterator[pa.Table]:
-    """Yield row groups, or an empty one; texts have these types or the file's. Raises ValueError above MAX_TEXTS."""
+    """Yield row groups, or an empty table for none; texts get these `types` or the file's.
+
+    Raises ValueError if a column of texts in a row group has more than `MAX_TEXTS` bytes.
+    """
     return (_with_texts(rows, types) for rows in _read_coded(file, footer, groups, columns))
 
 
 def _read_coded(
     file: pa.NativeFile, footer: pq.FileMetaData, groups: Iterable[int], columns: list[str] | None
 ) -> Iterator[pa.Table]:
-    """Yield row groups with texts as dictionaries, whose sizes are checked first, since one text may fill many rows."""
+    """Yield row groups with texts as dictionaries, after checking their sizes, as many rows may share a long text."""
     leaves = [footer.schema.column(i) for i in range(len(footer.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.path == leaf.name]
     stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts, page_checksum_verification=True)
@@ -240,7 +243,7 @@ def remove(path: Path) -> None:
 
 
 def stored_checksum(path: Path, within: Path) -> str | None:
-    """Return the checksum of a table; None if there is none, or while it is being replaced. Raises ResultsError."""
+    """Return the checksum of a table; None without a table, or while it is being replaced. Raises ResultsError."""
     listed = {sha256 for sha256, _ in _listed(path, within)}
     return next(iter(listed)) if len(listed) == 1 and NOTHING not in listed else None
 
@@ -250,7 +253,7 @@ def _checksum_file(path: Path) -> Path:
 
 
 def _listed(path: Path, within: Path) -> trust.Checksums:
-    """Return the content of the checksum file; without one, nothing for an existing file, else "no file"."""
+    """Return the content of the checksum file; without one, an empty set for an existing table, else `NOTHING`."""
     checksums = trust.read_checksums(_checksum_file(path), within, ResultsError)
     if checksums is None:
         return frozenset() if os.path.lexists(path) else frozenset({(NOTHING, path.name)})
@@ -261,7 +264,7 @@ def _listed(path: Path, within: Path) -> trust.Checksums:
 
 
 def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return the columns of a table in several files, as lists of Python values. Raises CorpusError."""
+    """Return the columns of a table in several files as lists of Python values. Raises CorpusError."""
     columns: dict[str, list[Any]] = {}
     for path in paths:
         tables = _read_foreign_file(path)

@@ -1,7 +1,7 @@
-"""Pending results, not yet compacted: a folder per evaluation, which is created and removed atomically.
+"""Pending results, which are not yet compacted: one folder per evaluation, created and removed atomically.
 
     results/<run>/parts/<metric>/step{N}/     findings of one metric at one step; if the folder exists, it is complete
-results/<run>/parts/<metric>/step{N}.tmp  being written, or left by a writer that was killed; never read
+    results/<run>/parts/<metric>/step{N}.tmp  being written, or left by a writer that was killed; never read
 """
 
 import os
@@ -52,7 +52,10 @@ def check_removable(folders: Iterable[Path]) -> None:
 
 
 def remove_pending(folder: Path) -> None:
-    """Remove a pending evaluation, renamed first so that no reader sees a part. Raises ResultsError for other files."""
+    """Remove a pending evaluation, renaming it first so that no reader sees half of it.
+
+    Raises ResultsError if it has files that Embryo did not write.
+    """
     removed = folder.with_name(folder.name + ".old" + UNFINISHED)
     check_removable([removed, folder])
     remove(removed)
@@ -61,14 +64,14 @@ def remove_pending(folder: Path) -> None:
 
 
 def remove_unfinished(run: Run) -> None:
-    """Remove unfinished tables of a killed writer; the caller holds the lock."""
+    """Remove tables that a killed writer left unfinished; the caller holds the lock."""
     for entry in own_entries(run.results, ResultsError):
         if entry.is_file() and UNFINISHED_FILE.fullmatch(entry.name):
             os.unlink(entry.path)
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove leftovers of killed writers, and empty folders. Files that Embryo did not write stay."""
+    """Remove leftovers of killed writers, and empty folders, but no folder with files that Embryo did not write."""
     parts = run.results / "parts"
     for metric in own_entries(parts, ResultsError):
         for entry in own_entries(Path(metric.path), ResultsError):
@@ -84,7 +87,7 @@ def remove_leftovers(run: Run) -> None:
 
 @contextmanager
 def lock(run: Run) -> Iterator[None]:
-    """Hold the lock of writers; others wait. Raises ResultsError if the run's results are a link or contain one."""
+    """Hold the writers' lock on a run's results, waiting if needed. Raises ResultsError if they are or contain a link."""
     own_folder(run.results, run.results, ResultsError)
     with locked(run.results):
         yield

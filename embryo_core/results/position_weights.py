@@ -25,7 +25,7 @@ SCHEMA = OWN.schema
 def read_position_weights(run: Run, layer: int, head: int, normalised: bool = False) -> pd.DataFrame:
     """Return a head's attention to fixed positions at every evaluated step: step, same, previous, next, first.
 
-    See `scores.position_weights`; `normalised` divides the rows of the maps by their sums first.
+    See `scores.position_weights`; with `normalised`, each row of a map is divided by its sum first.
     """
     rows = read_summary(run, WEIGHTS)
     of_head = rows.filter((pc.field("layer") == layer) & (pc.field("head") == head))
@@ -45,7 +45,7 @@ def _compute(run: Run) -> pa.Table:
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table:
-    """Return the summary with the maps of further steps, which replace existing ones of the same step."""
+    """Return the summary with the maps of pending steps, which replace existing ones."""
     steps = pa.array([step for _, step in pending], pa.int64())
     summaries = [summary.filter(~pc.field("step").isin(steps)), *map(_summarize_step, pending.values())]
     return sort_rows(ATTENTION, pa.concat_tables(summaries))

@@ -28,10 +28,9 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
 def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:
     """Raise OtherData if a metric's results come from another data set; its name does not matter.
 
-    `lasting` are steps whose results cannot be computed again, so that no --overwrite may replace them.
-
-    An option that is off counts as not recorded, as in results from before it existed. A writer calls this while it
-    holds the lock, so that of two evaluations with different data only one continues.
+    `lasting` are steps whose results cannot be computed again; if there are any, the message does not offer
+    --overwrite. An option that is off equals one that is not recorded, as in results that are older than the option. A
+    writer calls this while it holds the lock, so that of two evaluations with different data only one continues.
     """
     noted = read_sources(run).get(metric, {})
     if any((noted.get(key) or None) != (value or None) for key, value in dataset.items() if key != "data"):
@@ -47,7 +46,7 @@ def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection
 def incomparable_evaluations(names: Iterable[str], sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the evaluations "finetuning:<task>:<seed>" that must not be averaged with the first one of their task.
 
-    According to `sources` their data, protocol or learning rate differ from those of the first, or are unknown.
+    Their data, protocol or learning rate in `sources` differ from the first one's, or are unknown.
     """
     by_task: dict[str, dict[str, tuple]] = {}
     for name in sorted(names, key=lambda name: (len(name), name)):

@@ -1,6 +1,6 @@
-"""Readers of results: the steps that are done, and a function for each kind of row.
+"""Readers of results: the evaluated steps, and a function for each kind of row.
 
-Functions that return a frame, or arrays, raise ResultsError if a file cannot be read.
+Functions that return a frame or arrays raise ResultsError if a file cannot be read.
 """
 
 import os
@@ -29,7 +29,7 @@ from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
 EXAMPLES_FILE = "examples.json"
-# Metrics that write rows of a table at every step.
+# Metrics that write rows of this table at every step.
 OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 
 
@@ -37,7 +37,7 @@ OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 
 
 def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
-    """Return the steps at which each metric has been written, compacted or not. Raises ResultsError."""
+    """Return the steps at which each metric has results, compacted or pending. Raises ResultsError."""
 
     def read() -> defaultdict[str, set[int]]:
         steps = defaultdict(set)
@@ -52,9 +52,9 @@ def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
 
 
 def steps_done(run: Run, metric: str) -> set[int]:
-    """Return the steps of averaged maps ("attention") or facts ("world_knowledge"). Raises ResultsError.
+    """Return the steps with averaged maps ("attention") or answers to facts ("world_knowledge"). Raises ResultsError.
 
-    Only the metric's own table is read, so damage to other tables does not matter.
+    Only the metric's table is read, so damage to other tables does not matter.
     """
 
     def read() -> set[int]:
@@ -69,7 +69,10 @@ def steps_done(run: Run, metric: str) -> set[int]:
 
 @memoized
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return scores of some metrics, or with a prefix, sorted: run, metric, step, layer, group, value, n."""
+    """Return the scores of these metrics (default: all) whose names have this prefix, sorted.
+
+    Columns: run, metric, step, layer, group, value, n.
+    """
     rows = read_table(run, tables.SCORES, _metric_condition(metric, prefix))
     frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
     frame["layer"] = frame["layer"].astype("Int64")
@@ -248,7 +251,7 @@ def read_attention_steps(
 
 
 def _maps(run: Run, rows: pa.Table) -> tuple[np.ndarray, int]:
-    """Return the maps of rows [rows, L, L], and the smallest number of averaged sentences."""
+    """Return the maps [rows, L, L] of some rows, and the smallest number of averaged sentences."""
     lengths = set(pc.unique(rows["length"]).to_pylist())
     if len(lengths) > 1:
         listed = ", ".join(map(str, sorted(lengths)))
@@ -284,7 +287,7 @@ def _equals(column: str, value: str | int | None) -> pc.Expression:
 
 
 def _metric_condition(metric: str | Iterable[str] | None, prefix: str) -> pc.Expression:
-    """Return the condition that a score is of these metrics, as bounds, which allow row groups to be skipped."""
+    """Return the condition on the metric of a score; a prefix becomes bounds, by which row groups are skipped."""
     wanted = [metric] if metric is None or isinstance(metric, str) else sorted(metric)
     condition = reduce(or_, (_equals("metric", name) for name in wanted), NOTHING)
     if not prefix:

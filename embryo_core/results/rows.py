@@ -1,6 +1,6 @@
 """Rows of a table: those of the compacted file and of pending evaluations, which replace compacted ones.
 
-Readers never wait for a writer: they read files again that were renamed or compacted in the meantime.
+Readers never wait for a writer: they read again if files were renamed or compacted in the meantime.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -23,7 +23,7 @@ Steps = frozenset[int] | None  # None: all
 
 
 def sort_rows(table: Table, rows: pa.Table) -> pa.Table:
-    """Return rows sorted by the columns of the table's key, as far as they have them; missing values are last."""
+    """Return rows sorted by those columns of the table's key that they have; missing values come last."""
     return rows.sort_by([(name, "ascending") for name in table.key if name in rows.column_names])
 
 
@@ -36,7 +36,7 @@ def read_table(
 ) -> pa.Table:
     """Return the rows of a table, of one step or several, sorted by its key. Raises ResultsError.
 
-    If only some `columns` are read, they must include those of the key that differ between the rows.
+    If only some `columns` are read, they must include the columns of the key in which the rows differ.
     """
     steps = None
     if step is not None:
@@ -54,12 +54,12 @@ def read_table(
 
 
 def read_pending(run: Run, table: Table, columns: list[str]) -> dict[tuple[str, int], pa.Table]:
-    """Return the rows of each pending evaluation with any, by metric and step."""
+    """Return the rows of a table in each pending evaluation that has some, by (metric, step). Raises ResultsError."""
     return retry_until_stable(run, lambda: dict(_load_pending(run, table, list_pending(run), EVERYTHING, columns)))
 
 
 def read_values(run: Run, table: Table, column: str) -> list:
-    """Return the distinct values of a column of texts or whole numbers, sorted."""
+    """Return the distinct values of a column of texts or whole numbers, sorted. Raises ResultsError."""
     tables = retry_until_stable(run, lambda: _read_files(run, table, EVERYTHING, None, [column]))
     return sorted({value for rows in tables for value in pc.unique(rows[column]).to_pylist()})
 
@@ -71,7 +71,7 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
 
 
 def retry_until_stable(run: Run, read: Callable[[], Found]) -> Found:
-    """Return the result of `read`; call it again if a writer replaced or compacted a file meanwhile."""
+    """Return the result of `read`, calling it again while writers replace files. Raises ResultsError in the end."""
     for _ in range(ATTEMPTS):
         try:
             return read()
@@ -83,9 +83,8 @@ def retry_until_stable(run: Run, read: Callable[[], Found]) -> Found:
 def _read_files(
     run: Run, table: Table, where: pc.Expression, steps: Steps, columns: list[str] | None
 ) -> list[pa.Table]:
-    """Return the rows of the compacted table that no pending evaluation replaces, and those of pending ones."""
-    # Pending folders are listed before the compacted table is opened, so that a folder compacted meanwhile is in the
-    # table.
+    """Return the compacted rows that no pending evaluation replaces, then the rows of each pending evaluation."""
+    # Pending folders are listed before the table is opened: the rows of a folder compacted meanwhile are in the table.
     pending = {key: folder for key, folder in list_pending(run).items() if steps is None or key[1] in steps}
     kept = where
     for metric in {name for name, _ in pending}:
@@ -99,7 +98,7 @@ def _read_files(
 def _load_pending(
     run: Run, table: Table, pending: Pending, where: pc.Expression, columns: list[str] | None
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """Yield the rows of each pending evaluation with any. Raises FileNotFoundError if one disappeared meanwhile."""
+    """Yield the rows of each pending evaluation that has some. Raises FileNotFoundError if one disappeared."""
     for (metric, step), folder in pending.items():
         path, rows = folder / f"{table.name}.parquet", None
         if is_stored(path):

@@ -6,10 +6,10 @@
     reached_spans.parquet  of spans.parquet: the same for answers to questions
     positions.parquet      of attention.parquet: the attention of each head to fixed positions (position_weights.py)
 
-The metadata of a summary contain the checksum of the table that it was made from. It is made when tables are compacted.
-Pending evaluations may be added to it. If that is impossible, or if the file is missing or belongs to another table, it
-is computed again. For 200 checkpoints this takes 1.7 s of one core for the facts, 1.1 s for the answers to SQuAD, 0.9 s
-for the positions and 0.5 s for the words, all growing with the checkpoints.
+A summary is written when tables are compacted; its metadata contain the checksum of its table. Readers add the pending
+evaluations to it. If that is impossible, or if the file is missing or of another version of the table, they compute the
+summary again. For 200 checkpoints this takes 1.7 s of one core for the facts, 1.1 s for the answers to SQuAD, 0.9 s for
+the positions and 0.5 s for the words, all growing with the checkpoints.
 """
 
 from collections.abc import Callable
@@ -40,11 +40,11 @@ PendingRows = dict[tuple[str, int], pa.Table]  # (metric, step) -> rows
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary `own` of a `table`, in a file next to it, and how it is computed and checked.
+    """The summary `own` of a `table`, in a file next to it, and the functions that compute and check it.
 
-    `check` raises ValueError for rows that contradict each other, or the steps of each evaluation in the table.
     `compute` may add to the schema's metadata. `add` returns the summary with the rows of pending evaluations, of which
-    it reads some `columns`; None if the summary must be computed.
+    `columns` are read, or None if the summary must be computed again. `check` raises ValueError for a stored summary
+    that contradicts itself, or the steps of each evaluation in the table.
     """
 
     own: Table
@@ -61,21 +61,21 @@ class Summary:
 
 
 def read_summary(run: Run, summary: Summary) -> pa.Table:
-    """Return the summary of all results, pending ones included. Raises ResultsError."""
+    """Return the summary of all results, including pending ones. Raises ResultsError."""
     summary_table = read_stored(run, summary)
     return summary.compute(run) if summary_table is None else summary_table
 
 
 def read_stored(run: Run, summary: Summary) -> pa.Table | None:
-    """Return the stored summary with pending rows; None if it is not stored, or if these cannot be added."""
-    # read before the file, which contains rows that are compacted meanwhile
+    """Return the stored summary with pending rows; None if it is missing, or if the rows cannot be added."""
+    # read before the file, which includes rows that are compacted meanwhile
     pending = read_pending(run, summary.table, [*summary.columns])
     stored_table = _read_file(run, summary)
     return summary.add(stored_table, pending) if pending and stored_table is not None else stored_table
 
 
 def write_summary(run: Run, summary: Summary) -> None:
-    """Write the summary of the compacted table, or remove it if there is none. The caller holds the lock."""
+    """Write the summary of the compacted table, or remove it with the table. The caller holds the lock."""
     path, source = run.results / summary.file, _source(run, summary)
     if source is None:
         remove(path)
@@ -95,12 +95,12 @@ def is_written(run: Run, summary: Summary) -> bool:
 
 
 def _source(run: Run, summary: Summary) -> str | None:
-    """Return the checksum of the compacted table."""
+    """Return the checksum of the compacted table, if any."""
     return stored_checksum(run.results / f"{summary.table.name}.parquet", run.results)
 
 
 def _read_file(run: Run, summary: Summary) -> pa.Table | None:
-    """Return the stored summary; None if it is missing, damaged, or of another table."""
+    """Return the stored summary; None if it is missing, damaged, or of another version of the table."""
     path, source = run.results / summary.file, run.results / f"{summary.table.name}.parquet"
     if not is_stored(path):
         return None
@@ -152,7 +152,7 @@ REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name:
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
     """Return when a task's score reached each of `SHARES` of its last value; None if that is not significantly above 0.
 
-    With `spans`, its answers are spans. Raises ResultsError if the steps answered different examples.
+    `spans` is for a task whose answers are spans. Raises ResultsError if the steps answered different examples.
     """
     summary = IN_SPANS if spans else IN_ANSWERS
     rows = read_stored(run, summary)

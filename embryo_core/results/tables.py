@@ -10,7 +10,7 @@ INT32, INT64, FLOAT = 2**31 - 1, 2**63 - 1, sys.float_info.max
 Bounds = dict[str, tuple[float, float]]
 
 COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
-    # Type, least and largest value, and names of columns; "TABLE.NAME" is a column that has another type in this table.
+    # Type, smallest and largest value, names of columns; "TABLE.NAME" is a column with another type in this table.
     # Layers and heads are limited to those of the run, texts and other bytes by checks.py, and other floats must be
     # finite.
     (pa.string(), None, "evaluation metric group tag word band category fact relation subject object prediction kind"),
@@ -41,15 +41,14 @@ BOUNDS: Bounds = {name: bounds for _, bounds, names in COLUMNS if bounds for nam
 
 @dataclass(frozen=True)
 class Table:
-    """One table of a run; its `name` is also the name of its list in `Findings` and of its file.
+    """One table of a run; its `name` is also the name of its file and of its list in `Findings`.
 
-    Every table begins with `evaluation`, the metric that wrote the row (one evaluation may write scores of several
-    names), and `step`; a summary of another table (summaries.py) does not. The run is not stored: it is the name of
-    the folder.
+    Its first columns are `evaluation`, the metric that wrote the row (which may write scores of several names), and
+    `step`; a summary of another table (summaries.py) lacks them. The run is not stored, since it names the folder.
     """
 
     name: str
-    names: str  # names of its columns, in order
+    names: str  # names of its columns after `evaluation` and `step`, in order
     key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
     # rows that are equal in these columns form a row group, the unit of reading and skipping
     group: tuple[str, ...] = ()
@@ -60,7 +59,7 @@ class Table:
 
     @property
     def columns(self) -> list[str]:
-        """Return the names of the table's own columns."""
+        """Return the names of the columns, without `evaluation` and `step`."""
         return self.names.split()
 
     @property
@@ -93,7 +92,7 @@ CLOZE = Table(
     "fact relation subject object rank probability prediction prediction_probability",
     key=("relation", "fact", "step"),
     group=("relation",),
-    max_group_rows=2**16,  # bounds the memory for reading a relation of a long series, as in the next two
+    max_group_rows=2**16,  # limits the memory for reading a relation of a long series, as in the next two
 )
 VARIANTS = Table(
     "variants",

@@ -4,13 +4,12 @@
     results/<run>/parts/<metric>/step{N}/<table>.parquet     one evaluation (a metric at a step), pending
     results/<run>/sources.json                               the data that each metric was computed on
 
-An evaluation is stored completely or not at all (pending.py). Compaction removes a pending one only once every table
-contains it. So a process that is killed between any two writes leaves a state from which a rerun produces the same
-files, byte for byte: rows are unique and sorted, and nothing in a file depends on the time or order of writing. Writers
-take turns.
+An evaluation is stored completely or not at all (pending.py), and writers take turns. Compaction removes a pending
+evaluation only once every table contains it. So after a process was killed between any two writes, a rerun produces the
+same files, byte for byte: rows are unique and sorted, and nothing in a file depends on the time or order of writing.
 
-Without compaction, a thousand steps of one metric are a thousand files. Reading 200 took 0.3 s of one core with their
-checksums verified, and the compacted table 0.01 s.
+Without compaction, a thousand steps of one metric are a thousand files. Reading 200 of them and verifying their
+checksums took 0.3 s of one core, reading the compacted table 0.01 s.
 """
 
 from collections import Counter
@@ -42,7 +41,7 @@ from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Checkpoint, Findings, Run
 
 SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS, WEIGHTS)
-STEPS_PER_PENDING = 50  # compacted steps of a metric per evaluation that may stay pending
+STEPS_PER_PENDING = 50  # compacted steps of a metric for each evaluation that may stay pending
 
 
 def write(
@@ -53,11 +52,11 @@ def write(
     summary: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write all that one metric found at one checkpoint, replacing earlier findings.
+    """Write all findings of one metric at one checkpoint, replacing earlier ones.
 
-    The data are checked and recorded first, as by `note_dataset`. Raises ResultsError, and write nothing, if there are
-    no rows, a value that readers would reject (checks.py), or two rows with the same key; OtherData if the metric has
-    results of other data by now.
+    The data are checked and recorded first, as by `note_dataset`. Raises ResultsError if there are no rows, a value
+    that readers would reject (checks.py), or two rows with the same key, and OtherData as `note_dataset` does; then no
+    findings are written.
     """
     run, step, tables = checkpoint.run, checkpoint.step, _checked(checkpoint, metric, findings)
     with pending.lock(run):
@@ -81,8 +80,8 @@ def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:
 def compact(run: Run) -> None:
     """Merge pending evaluations into the compacted tables, unless they are few; readers see the same rows.
 
-    A table is rewritten completely, so a step that is added to a long series stays pending until there are more. Tables
-    without pending rows are unchanged.
+    Since a table is rewritten completely, a step that is added to a long series stays pending until there are more.
+    Tables without pending rows are unchanged.
     """
     unfinished = any(run.results.glob(f"*{UNFINISHED}"))  # a writer is writing a table, or was killed while doing so
     if not unfinished and not (run.results / "parts").is_dir() and _are_summaries_written(run):
@@ -136,7 +135,7 @@ def _are_summaries_written(run: Run) -> bool:
 def note_dataset(
     run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] | None = None, overwrite: bool = False
 ) -> None:
-    """Record the data of a metric's results, with their `summary`; without one, only check them.
+    """Record the data of a metric's results with their `summary`; without a summary, only check them.
 
     Raises OtherData if the metric has results of other data, unless `overwrite` may remove them.
     """
@@ -145,6 +144,7 @@ def note_dataset(
 
 
 def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] | None, overwrite: bool) -> None:
+    """Record or check data as `note_dataset` does; the caller holds the lock."""
     try:
         check_dataset(run, metric, dataset)
     except OtherData:
@@ -158,7 +158,7 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
 
 
 def _forget(run: Run, metric: str) -> None:
-    """Remove a metric's results; the record of their data goes first, so that no interrupted removal looks complete."""
+    """Remove a metric's results, and the record of their data first, so that no partial removal looks complete."""
     folders = [folder for (name, _), folder in pending.list_pending(run).items() if name == metric]
     pending.check_removable(folders)
     write_json(run.results / "sources.json", {k: v for k, v in read_sources(run).items() if k != metric})
@@ -177,7 +177,7 @@ def _forget(run: Run, metric: str) -> None:
 
 
 def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tuple[Table, pa.Table]]:
-    """Return the rows of each table with any. Raises ResultsError as `write` does."""
+    """Return the rows of each table that has findings. Raises ResultsError as `write` does."""
     evaluated = f"Metric '{metric}' at step {checkpoint.step} of run '{checkpoint.run.name}'"
     checked = []
     for table in TABLES:
@@ -196,6 +196,7 @@ def _checked(checkpoint: Checkpoint, metric: str, findings: Findings) -> list[tu
 
 
 def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
+    """Return findings as rows of a table."""
     made = {"evaluation": pa.repeat(pa.scalar(metric), len(rows)), "step": pa.repeat(pa.scalar(step), len(rows))}
     if table is ATTENTION:
         made["weights"] = attention_codec.to_column(row.weights for row in rows)
@@ -205,18 +206,18 @@ def _rows(table: Table, metric: str, step: int, rows: list) -> pa.Table:
 
 
 def _stored(run: Run, table: Table, where: pc.Expression = EVERYTHING) -> Iterator[pa.Table]:
-    """Yield the stored rows by key, some row groups at a time, since those of a long series may not fit into memory."""
+    """Yield the stored rows by key, some row groups at a time, since all of them may not fit into memory."""
     if not table.group:
         yield read_table(run, table, where)
         return
-    for value in read_values(run, table, table.group[0]):  # the group's first column is also that of the key
+    for value in read_values(run, table, table.group[0]):  # the first column of the group is also the first of the key
         yield read_table(run, table, where & (pc.field(table.group[0]) == value))
 
 
 def replace_table(run: Run, table: Table, chunks: Iterable[pa.Table]) -> None:
     """Write rows as the compacted table; without rows, remove its file.
 
-    Rows are sorted by the key, within chunks and from one to the next, and no chunk begins within a row group.
+    The caller passes rows sorted by the key, within and across chunks; no row group extends over two chunks.
     """
     path = run.results / f"{table.name}.parquet"
     filled = (rows for rows in chunks if rows.num_rows)

@@ -13,7 +13,7 @@ Width = Annotated[int, Meta(ge=1, le=2**16)]
 Inner = Annotated[int, Meta(ge=1, le=2**18)]
 Positions = Annotated[int, Meta(ge=1, le=2**20)]
 SmallCount = Annotated[int, Meta(ge=1, le=1024)]
-OTHER_NAMES: dict[str, tuple[Any, str]] = {  # size -> type, other names (of DistilBERT, GPT-2, other decoders)
+OTHER_NAMES: dict[str, tuple[Any, str]] = {  # size -> its type, its names in DistilBERT, GPT-2, other decoders
     "hidden_size": (Width, "dim n_embd d_model"),
     "num_hidden_layers": (SmallCount, "n_layers n_layer num_layers"),
     "num_attention_heads": (SmallCount, "n_heads n_head num_heads attention_heads"),
@@ -23,21 +23,21 @@ OTHER_NAMES: dict[str, tuple[Any, str]] = {  # size -> type, other names (of Dis
 WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # families that mix pieces without attention
 # families that read texts of any length
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())
-ASSUMED_POSITIONS = 2048  # of families without positions
-MAX_PARAMETERS = 2**32  # of a model; BERT-large has 0.34 billion, Pythia-2.8b 2.8
+ASSUMED_POSITIONS = 2048  # longest text in pieces, for these families
+MAX_PARAMETERS = 2**32  # parameters of a model; BERT-large has 0.34 billion, Pythia-2.8b 2.8 billion
 OTHER = Layout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
 NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or without an effect on outputs
     "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "
     "cls_token_id mask_token_id attn_implementation _attn_implementation gradient_checkpointing output_attentions "
     "output_hidden_states return_dict id2label label2id problem_type finetuning_task task_specific_params"
 ).split()
-SLACK = 4  # factor on the counted parameters for models of other families
+SLACK = 4  # families that only transformers reads may have this many times the counted parameters
 
 
 def layer_flops(length: int, hidden: int, inner: int) -> int:
-    """Return the floating-point operations of one layer on `length` pieces, for its hidden and inner size.
+    """Return the floating-point operations of one layer on `length` pieces, given its hidden and inner size.
 
-    It is 8 L H^2 + 4 L^2 H + 4 L H I; a multiply-add counts as two (Narayanan et al., 2021, appendix, for I = 4 H).
+    They are 8 L H^2 + 4 L^2 H + 4 L H I; a multiply-add counts as two (Narayanan et al., 2021, appendix, for I = 4 H).
     """
     return length * (8 * hidden**2 + 4 * length * hidden + 4 * hidden * inner)
 
@@ -45,7 +45,7 @@ def layer_flops(length: int, hidden: int, inner: int) -> int:
 if TYPE_CHECKING:
     Others = Struct
 else:
-    Others = defstruct(  # fields for the other names of sizes
+    Others = defstruct(  # a field for each other name of a size
         "Others",
         [(other, kind | None, 0) for kind, others in OTHER_NAMES.values() for other in others.split()],
         frozen=True,
@@ -53,7 +53,7 @@ else:
 
 
 class Architecture(Others, frozen=True, kw_only=True):
-    """config.json of a checkpoint: its sizes, named as in transformers' configurations."""
+    """The sizes in the config.json of a checkpoint, named as in transformers' configurations."""
 
     model_type: Word
     vocab_size: Annotated[int, Meta(ge=1, le=2**22)]
@@ -96,7 +96,7 @@ class Architecture(Others, frozen=True, kw_only=True):
 
     @property
     def width(self) -> int:
-        """Return the size of an embedding."""
+        """Return the size E of the embeddings."""
         return self.embedding_size if self.embedding_size and self.layout.factorised else self.hidden_size
 
     @property
@@ -106,24 +106,24 @@ class Architecture(Others, frozen=True, kw_only=True):
 
     @property
     def groups(self) -> int:
-        """Return the number of layers, or groups of layers, with separate weights."""
+        """Return the number of layers with separate weights, or of groups of layers that share theirs."""
         return self.num_hidden_groups if self.layout.shares_layers else self.num_hidden_layers
 
     @property
     def in_layers(self) -> int:
-        """Return the number of parameters in all layers, shared ones counted once."""
+        """Return the number of parameters in all layers, counting shared ones once."""
         hidden, inner = self.hidden_size, self.intermediate_size or 0
         layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
         return layer * self.groups
 
     @property
     def max_parameters(self) -> int:
-        """Return the number of parameters that the weights may have."""
+        """Return the largest number of parameters that the weights may have."""
         return self._counted if self.model_type in FAMILIES else SLACK * self._counted
 
     @property
     def _counted(self) -> int:
-        """Return the parameters of the largest model of these sizes: with untied decoder, pooler and a second head."""
+        """Count the parameters of the largest model of these sizes: with untied decoder, pooler and a second head."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
         return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
@@ -135,7 +135,7 @@ class Architecture(Others, frozen=True, kw_only=True):
 
 
 class Rotation(Struct, frozen=True):
-    """`rope_parameters` of a config.json."""
+    """`rope_parameters` or `rope_scaling` in a config.json."""
 
     rope_theta: Annotated[float, Meta(ge=1, le=1e12)] | None = None
     partial_rotary_factor: Annotated[float, Meta(gt=0, le=1)] | None = None

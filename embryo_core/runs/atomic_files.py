@@ -13,7 +13,7 @@ from typing import Any
 
 from embryo_core.errors import EmbryoError
 
-LOCK = ".lock.tmp"  # has the suffix of temporary files, so no reader takes it for content
+LOCK = ".lock.tmp"  # with the suffix of temporary files, so that no reader takes it for content
 UNFINISHED = ".tmp"  # suffix of a file that is being written, or was left by a killed writer
 TABLE = re.compile(r"\w+\.parquet(\.sha256)?")
 OWN = frozenset(  # names of Embryo's files, besides tables, in folders that are replaced or removed
@@ -24,7 +24,7 @@ OWN = frozenset(  # names of Embryo's files, besides tables, in folders that are
 
 
 def refuse_foreign_files(folder: Path, error: type[EmbryoError] = EmbryoError) -> None:
-    """Raise `error` if there is a file in or below a folder whose name is not one that Embryo writes there."""
+    """Raise `error` if a folder has, at any depth, a file whose name is not one that Embryo writes there."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for parent, _, names in os.walk(folder):
@@ -42,9 +42,9 @@ def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files)
 
     Until then `path` is unchanged. Leftovers of a killed writer under the temporary name are removed, and a folder that
     it had moved away is restored. A file is replaced atomically; an existing folder is renamed first, so that no reader
-    sees half of one. Two writers would use the same name: if there may be two, the caller holds a lock (`locked`).
-    Raises EmbryoError, before anything is written, if a folder that would be removed contains a file that Embryo does
-    not write; `refuse` checks for such files.
+    sees half of it. All writers use the same temporary name, so if several may run, the caller holds a lock (`locked`).
+    Raises EmbryoError, before anything is written, if `refuse` finds a file that Embryo did not write in a folder that
+    would be removed.
     """
     temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
     if not path.parent.is_dir():
@@ -70,7 +70,7 @@ def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files)
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON so that a reader never sees half a file."""
+    """Write a JSON file; no reader ever sees half of it."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
@@ -85,11 +85,11 @@ def sha256(file: Path | BufferedIOBase) -> str:
 
 @contextmanager
 def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock on a folder, which is created if needed; it is released when the process ends, even if killed.
+    """Hold the lock on a folder, which is created if needed; a process that ends or is killed releases its lock.
 
     While another process holds the lock, raise `busy`, or call `waiting` and wait.
     """
-    from filelock import lock_descriptor  # imported late, since it is slow
+    from filelock import lock_descriptor  # imported here, since it is slow
 
     if not folder.exists():
         folder.mkdir(parents=True, exist_ok=True)

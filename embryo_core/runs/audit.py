@@ -20,7 +20,7 @@ AUDIT = "audit.json"
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault at some steps, as a sentence that includes what to do; `kind` is for programs."""
+    """A fault at some steps: `what` is a sentence with a remedy, and `kind` a category for programs."""
 
     steps: tuple[Count, ...]
     kind: Label  # unreadable | missing | equal | swapped | out of line | tensor | not finite | config | tokenizer
@@ -29,19 +29,19 @@ class Fault:
 
 @dataclass(frozen=True)
 class Audit:
-    """The faults that were found, and the number of audited checkpoints."""
+    """The faults that an audit found, and the number of audited checkpoints."""
 
     faults: Annotated[tuple[Fault, ...], Meta(max_length=20_000)]
     checkpoints: Count
 
 
 def write_audit(run: Run, audit: Audit) -> None:
-    """Write an audit, replacing an earlier one. Raises BrokenRun if audit.json is a link."""
+    """Write the audit of a run, replacing an earlier one. Raises BrokenRun if audit.json is a link."""
     write_json(own_folder(run.path / AUDIT, run.path, BrokenRun), asdict(audit))
 
 
 def read_audit(run: Run) -> Audit | None:
-    """Return the last audit of a run, or None. Raises BrokenRun."""
+    """Return the last audit of a run, or None without one. Raises BrokenRun if audit.json is not valid."""
     if not (run.path / AUDIT).is_file():
         return None
     audit = read_json(run.path / AUDIT, run.path, Audit, BrokenRun)
@@ -51,7 +51,7 @@ def read_audit(run: Run) -> Audit | None:
 
 
 def missing_steps(run: Run) -> list[int]:
-    """Return the planned steps without a checkpoint: before the last one, or saved according to the log."""
+    """Return planned steps that lack a checkpoint although a later one exists, or the log shows that it was saved."""
     existing = {checkpoint.step for checkpoint in checkpoints(run)}
     damaged = {path.name for path, _ in broken(run)}
     lacking = [step for step in run.planned_steps if step not in existing and f"step{step}" not in damaged]
@@ -76,10 +76,10 @@ def _saved_up_to(run: Run) -> int:
 
 
 def gaps(run: Run) -> tuple[int, ...]:
-    """Return the steps at which curves break: planned ones without a checkpoint, and faulty ones. Raises BrokenRun."""
+    """Return the steps at which curves break, since a checkpoint is missing or faulty. Raises BrokenRun."""
     audit = read_audit(run)
     faulty = [step for fault in audit.faults for step in fault.steps] if audit else []
     return tuple(sorted({*missing_steps(run), *faulty}))
 
 
-Decoder(Audit)  # resolves its fields now: two threads that do so at once crash the process
+Decoder(Audit)  # resolves its fields now, since two threads that do so at once crash the process

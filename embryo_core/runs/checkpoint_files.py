@@ -1,7 +1,7 @@
 """The files of a checkpoint: config.json, and weights, which are verified before a library reads them.
 
-Declarations of a header are verified: the file must have the size of its tensors, and these must not exceed the
-parameters that config.json allows.
+The header of a file is checked too: its tensors must fill the file exactly, and must not have more numbers than the
+largest model that config.json allows.
 """
 
 import os
@@ -44,7 +44,7 @@ def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
 
 
 def verify(checkpoint: Checkpoint) -> None:
-    """Raise BrokenCheckpoint unless every file of the manifest has its sha256, and tensors fit config.json.
+    """Raise BrokenCheckpoint unless every file in the manifest has its sha256, and the tensors fit config.json.
 
     Raises MissingWeights if the weights were removed according to the manifest. Only the header of the weights is
     parsed, so that no memory is allocated for tensors that config.json does not allow.
@@ -60,7 +60,7 @@ def verify(checkpoint: Checkpoint) -> None:
         expected |= zip(files, (card.sha256, *card.parts.values()), strict=True)
     elif (weights := next(iter(files))) not in expected:
         raise refusal(checkpoint.path / "manifest.json", f"does not name {weights.name}", BrokenCheckpoint)
-    check_parts(files, sizes)  # checked first, since hashing a large sparse file is slow
+    check_parts(files, sizes)  # checked before hashing, which is slow for a large sparse file
     for path, sha256_ in expected.items():
         is_weights = path in files or path.name in WEIGHTS  # weights that are not read are hashed too
         limit = max_weights_bytes(sizes) if is_weights else None
@@ -77,7 +77,7 @@ def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
 
 
 def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
-    """Return the files of a checkpoint's weights, and the folder that each must be in. Raises BrokenCheckpoint."""
+    """Return each file of a checkpoint's weights with the folder that it must be in. Raises BrokenCheckpoint."""
     if checkpoint.pointer:
         files = checkpoint.pointer.files
         followed_files = [follow(checkpoint.run, file, checkpoint.path / "manifest.json") for file in files]
@@ -90,12 +90,12 @@ def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
 
 
 def max_weights_bytes(sizes: Architecture) -> int:
-    """Return the largest number of bytes of the weights of a model of these sizes."""
+    """Return the largest number of bytes that the weights of a model of these sizes may have."""
     return 8 + HEADER_LIMIT + max(BYTES.values()) * sizes.max_parameters
 
 
 def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
-    """Check each file of a model's weights, and the size of all together. Raises BrokenCheckpoint."""
+    """Check each file of a model's weights, and their total size. Raises BrokenCheckpoint."""
     for path, within in files.items():
         check_weights(path, within, sizes)
     if (total := sum(path.stat().st_size for path in files)) > max_weights_bytes(sizes):
@@ -114,9 +114,9 @@ def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
 
 
 def is_pickled(path: Path, within: Path) -> bool:
-    """Return whether torch pickled the weights, by the file's suffix, or by its first bytes if it has none.
+    """Return whether torch pickled the weights, by the file's suffix, or else by its first bytes.
 
-    A cache may name its files by their hash. Raises BrokenCheckpoint if the file cannot be read.
+    In a cache, files may be named by their hash, without a suffix. Raises BrokenCheckpoint if the file cannot be read.
     """
     if path.suffix in (".bin", ".safetensors"):
         return path.suffix == ".bin"
@@ -125,7 +125,7 @@ def is_pickled(path: Path, within: Path) -> bool:
 
 
 def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
-    """Return the tensors of a safetensors file by name, and the position of their bytes. Raises BrokenCheckpoint."""
+    """Return the header of each tensor in a safetensors file, and where their bytes begin. Raises BrokenCheckpoint."""
     with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
@@ -142,7 +142,8 @@ def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small pickles.
 
-    Files of torch before version 1.6 are not archives; torch's own reader, which accepts only tensors, checks them.
+    Files of torch before version 1.6 are single pickles, of which only the first byte is checked here; the rest is
+    checked while they are read (engine/tensor_files.py).
     """
     with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
         if not is_zipfile(file):

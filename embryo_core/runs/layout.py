@@ -1,4 +1,4 @@
-"""The layout of runs on disk, run.json, and which runs can be read; imports nothing slow.
+"""The layout of runs on disk: find runs, and read and write run.json; imports nothing slow.
 
     <root>/runs/<run>/run.json, log.jsonl, frequencies.tsv, tokenizer/, checkpoints/step{N}/manifest.json, state/
     <root>/results/<run>/
@@ -39,12 +39,12 @@ def roots() -> list[Path]:
 
 
 def data_folder(name: str) -> Path:
-    """Return the folder for data of a kind ("corpora", "cache") in the first root, which is also that of new runs."""
+    """Return the folder for a kind of data ("corpora", "cache") in the first root, where new runs are written too."""
     return roots()[0] / name
 
 
 def list_runs() -> list[Run]:
-    """Return every readable run under the roots, sorted by name, each once even if several links lead to it."""
+    """Return every readable run under the roots, sorted by name; a run with several links is listed once."""
     return list({run.path: run for _, run in _scan(tuple(roots())) if isinstance(run, Run)}.values())
 
 
@@ -95,18 +95,18 @@ def read_run(path: Path) -> Run:
 
 
 def write_run(run: Run) -> None:
-    """Write run.json, and create the folder."""
+    """Write the run.json of a run, creating its folder if needed."""
     parts = {name: asdict(part) for name in ("origin", "special_tokens") if (part := getattr(run, name))}
     counted = {"counted_in": run.step_unit} if run.step_unit != Run.step_unit else {}
     write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | parts | counted)
 
 
 def changes(run: Run) -> tuple[Change, ...]:
-    """Return the changes during a pretraining and the one that it continues: text, sequence length, learning rate."""
+    """Return the changes of text, sequence length and learning rate in a run and the runs that it continues."""
     settings = convert(run.config, Settings)
     first, earlier = (run.origin.step, run.origin.changes) if run.origin else (0, ())
     later_changes = []
-    # otherwise the first run's changes include this one
+    # unless the origin already describes the change at its step
     if run.origin and all(change.step != first for change in earlier):
         later_changes.append(Change(first, f"corpus: {_name_sources(run)}"))
     if 0 < settings.short_steps < settings.steps:
@@ -126,7 +126,7 @@ def _name_sources(run: Run) -> str:
 
 @read_once
 def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
-    """Return each folder with a run.json, sorted by name, with its run or the error; leave unfinished ones out."""
+    """Return each folder with a run.json, sorted by name, with its run or the error, without unfinished ones."""
     listed: list[tuple[Path, Run | BrokenRun]] = []
     for root in folders:
         try:

@@ -22,7 +22,7 @@ from embryo_core.types import Run
 
 
 class LogPlace(Struct, frozen=True):
-    """The split and step of a line of the log; its numbers are ignored."""
+    """The split and step of a line in the log; its numbers are ignored."""
 
     split: Literal["train", "heldout"]
     step: Count
@@ -32,7 +32,7 @@ OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "replaced_token", 
 NUMBERS = "loss learning_rate gradient_norm tokens tokens_per_second time".split()
 NUMBERS += "n_masked n_predicted n_sequences n_tokens".split()
 NUMBERS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
-LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; its other columns are ignored
+LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; other columns are ignored
     "LogRow",
     {
         "split": Required[Literal["train", "heldout"]],
@@ -50,7 +50,7 @@ ROW: Decoder[dict[str, Any]] = Decoder(LogRow)
 PLACE = Decoder(LogPlace)
 MAX_ROW_BYTES = MB
 MAX_LINES = 500_000  # lines of a file that is read line by line
-MAX_ROWS = 10_000  # rows of a split of the log; a screen is only 2,000 pixels wide
+MAX_ROWS = 10_000  # rows of a split that are read; a screen is only 2,000 pixels wide
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
@@ -69,11 +69,12 @@ def read_log(run: Run) -> list[dict[str, Any]]:
 
 
 def _spread(lines: list[bytes]) -> list[bytes]:
+    """Return at most `MAX_ROWS` evenly spaced lines, including the last."""
     return lines[:: -(len(lines) // MAX_ROWS + 1)][::-1]
 
 
 def last_logged(run: Run) -> dict[str, int]:
-    """Return the last step of each `split` in log.jsonl; faster than `read_log`. Raises BrokenRun."""
+    """Return the last step of each split in log.jsonl; faster than `read_log`. Raises BrokenRun."""
     last_steps: dict[str, int] = {}
     for line in read_lines(run.path / "log.jsonl"):
         try:
@@ -98,7 +99,7 @@ def parse_row(line: bytes) -> dict[str, Any] | None:
 
 
 def read_ranks(frequencies: Path) -> dict[str, int]:
-    """Return the rank of each word in frequencies.tsv (from 1); damaged lines have ranks too. Raises BrokenRun."""
+    """Return the rank of each word in frequencies.tsv, from 1; damaged lines count. Raises BrokenRun."""
     return {word: rank for rank, word, _ in _words(frequencies)}
 
 
@@ -113,7 +114,7 @@ def has_counts(frequencies: Path) -> bool:
 
 
 def counted_tokens(run: Run) -> int:
-    """Return the number of tokens of the text that frequencies.tsv counts (the first run's); 0 if unknown."""
+    """Return the tokens of the text behind frequencies.tsv, which is the first run's text; 0 if unknown."""
     if run.origin:
         return run.origin.text_tokens
     return convert(run.corpus, CorpusCard).trained_on
@@ -141,7 +142,7 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
-    """Return a log without a byte order mark, decompressed if gzipped. Raises `error` as `read_bytes` does."""
+    """Return the content of a log, decompressed if gzipped, without a byte order mark. Raises `error`."""
     content = read_bytes(path, within, error)
     if content.startswith(GZIP):
         limit = LIMITS.get(path.name.removesuffix(".gz"), OTHER_LIMIT)
@@ -185,7 +186,7 @@ class Measured(NamedTuple):
     last: int
     accuracy: float
     n: int
-    sample: int  # masked pieces at all positions, which identify a sample of sequences of one length
+    sample: int  # masked pieces at all positions; equal if the same sequences were measured
 
 
 def read_measures(run: Run) -> list[Measured]:
@@ -205,7 +206,7 @@ def read_measures(run: Run) -> list[Measured]:
 
 
 def _measures(value: Any) -> list[LoggedMeasure]:
-    """Return a row's measures; empty if one has another form, as for replaced tokens."""
+    """Return a row's measures by position; empty if they have another form, as for replaced tokens."""
     try:
         return convert(value, list[LoggedMeasure])
     except ValidationError:

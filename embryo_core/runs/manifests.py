@@ -18,12 +18,12 @@ from embryo_core.types import Checkpoint, Pointer, Run
 from embryo_core.words import list_steps, quantity
 
 GENERATOR = "generator"
-MAX_LISTED = 10  # broken checkpoints that are listed with reasons; the others are counted
-MAX_CHECKPOINTS = 16_384  # folders that are read; one message reports the others
+MAX_LISTED = 10  # broken checkpoints that are listed with reasons; further ones are counted
+MAX_CHECKPOINTS = 16_384  # folders that are read; one message reports further ones
 MAX_SCANS = 64  # cached scans of runs
 
 Found = tuple[Path, Checkpoint | BrokenCheckpoint]
-# by run, state of the manifests, and state of the allowed places
+# scans by run, states of its manifests, and state of the list of allowed places
 _scanned: dict[tuple[Run, tuple, State], list[Found]] = {}
 
 
@@ -31,7 +31,7 @@ _scanned: dict[tuple[Run, tuple, State], list[Found]] = {}
 
 
 def checkpoints(run: Run) -> list[Checkpoint]:
-    """Return the checkpoints of a run in the order of steps, without those whose manifest cannot be read (`broken`)."""
+    """Return the readable checkpoints of a run in the order of steps; `broken` returns the rest."""
     readable = (checkpoint for _, checkpoint in _scan(run) if isinstance(checkpoint, Checkpoint))
     return sorted(readable, key=lambda checkpoint: checkpoint.step)
 
@@ -44,7 +44,7 @@ def checkpoints_digest(run: Run) -> str:
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
-    """Return the checkpoint folders whose manifest cannot be read, with reasons; only the first of many."""
+    """Return the checkpoint folders whose manifest cannot be read, with reasons; of many, the first and a count."""
     reasons = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
     if (more := len(reasons) - MAX_LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
@@ -53,11 +53,15 @@ def broken(run: Run) -> list[tuple[Path, str]]:
 
 
 def checkpoint(run: Run, step: int) -> Checkpoint:
-    """Return the run's checkpoint at exactly this step. Raises UnknownStep, which names the nearest."""
+    """Return the run's checkpoint at exactly this step.
+
+    Raises UnknownStep, which names the nearest step, or BrokenCheckpoint if the manifest cannot be read.
+    """
     return _pick(run, checkpoints(run), step)
 
 
 def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
+    """Return the one of a run's checkpoints at this step. Raises as `checkpoint` does."""
     for candidate in checkpoints:
         if candidate.step == step:
             return candidate
@@ -74,10 +78,10 @@ def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
 
 
 def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
-    """Return the checkpoints of a run that have their weights, of these steps or of all, in the order of steps.
+    """Return the checkpoints of a run that have their weights, at these steps or at all, in the order of steps.
 
-    Raises UnknownStep, also for a run without checkpoints, and MissingWeights if a given step, or every step, has lost
-    its weights.
+    Raises as `checkpoint` does, UnknownStep also for a run without checkpoints, and MissingWeights if a given step, or
+    every step, has lost its weights.
     """
     existing = checkpoints(run)
     if not existing:
@@ -100,7 +104,7 @@ def steps_without_weights(run: Run) -> set[int]:
 
 
 def left_out(checkpoints: Iterable[Checkpoint]) -> list[str]:
-    """Return a list with a sentence on the requested checkpoints without weights; empty if all have them."""
+    """Return a sentence on the checkpoints without weights, as a list; empty if all have their weights."""
     checkpoints = [*checkpoints]
     without = {one.step: one.run.step_unit for one in checkpoints if not one.has_weights}
     if not without:
@@ -121,9 +125,10 @@ def without_weights(checkpoint: Checkpoint) -> MissingWeights:
 
 
 def generator(checkpoint: Checkpoint) -> Checkpoint | None:
-    """Return the model that predicts masked words inside an ELECTRA's checkpoint, in generator/, or None.
+    """Return the generator in an ELECTRA's checkpoint, which predicts masked words, or None without one.
 
-    Raises BrokenCheckpoint if the weights are elsewhere and the manifest inside does not say where.
+    Raises BrokenCheckpoint if its weights are outside the run and its manifest cannot be read, or this user may not
+    read them.
     """
     path = checkpoint.path / GENERATOR
     inside = checkpoint.path.name == GENERATOR  # a generator has no generator
@@ -151,7 +156,7 @@ def _scan(run: Run) -> list[Found]:
     key = run, tuple(states.items()), list_state(ADDED)
     if (scanned := _scanned.get(key)) is None:
         scanned = [*_read_folders(run, states)]
-        # errors are not cached, since they may be temporary
+        # scans with errors are not cached, since these may be temporary
         if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in scanned):
             if len(_scanned) >= MAX_SCANS:
                 _scanned.clear()
@@ -179,7 +184,7 @@ def _read_folders(run: Run, names: Iterable[str]) -> Iterator[Found]:
 
 
 def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None:
-    """Return the pointer in a manifest. Raises BrokenCheckpoint if this user may not follow it."""
+    """Return the pointer in a manifest, if any. Raises BrokenCheckpoint if this user may not follow it."""
     if card is None:
         return None
     for file in card.pointer.files:
@@ -197,7 +202,7 @@ def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
 
 
 def write_manifest(path: Path, step: int, sequences: int | None, tokens: int | None, **more: Any) -> None:
-    """Write manifest.json next to the files of a checkpoint, with the sha256 of each; None means unknown."""
+    """Write the manifest.json of a checkpoint, with the sha256 of each file; counts are None if unknown."""
     files = sorted(p for p in path.iterdir() if p.is_file() and p.name != "manifest.json")
     hashes = {p.name: sha256(p) for p in files}
     write_json(

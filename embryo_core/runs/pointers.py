@@ -1,4 +1,4 @@
-"""Access of a run to files outside its folder: lists in the user's own settings, and pointers to weights.
+"""Access of a run to files outside its folder: lists in the user's settings, and pointers to weights.
 
 A run's folder may be untrusted, and a pointer in it could lead to any file or repository. `python -m embryo_core add`
 records in the user's settings which run may read which folders and repositories. Other pointers raise an error. Data of
@@ -20,7 +20,7 @@ from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # prefix of the name of a repository
-SHARED = "blobs"  # folder in the cache of huggingface_hub to whose files repositories link
+SHARED = "blobs"  # folder in the cache of huggingface_hub; repositories link to its files
 ADDED = "added.json"
 TASKS = "tasks.json"
 MAX_FOLDERS = 1000  # remembered folders of data
@@ -29,13 +29,13 @@ Added = Annotated[dict[Text, Annotated[frozenset[Text], Meta(max_length=100_000)
 
 
 def settings_folder() -> Path:
-    """Return the folder of the user's own lists; a command that writes one holds the lock on it."""
+    """Return the folder of the user's lists; a command that writes one holds the lock on the folder."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return Path(home) / "embryo"
 
 
 def read_list(name: str, kind: Any) -> dict[str, Any]:
-    """Return one of the user's lists, {} if it is missing, cached until it changes. Raises BrokenList."""
+    """Return one of the user's lists, cached until it changes; {} if it is missing. Raises BrokenList."""
     path = settings_folder() / name
     return read_unchanged(str(path), path.parent, kind, BrokenList)[0] if list_state(name) else {}
 
@@ -64,7 +64,7 @@ def remember_folder(sha256: str, folder: Path) -> None:
 
 
 def remembered_folders() -> dict[str, str]:
-    """Return folders by the hash of their data; empty if the list cannot be read."""
+    """Return the recorded folders by the hash of their data; {} if the list cannot be read."""
     try:
         return read_list(TASKS, Folders)
     except BrokenList:

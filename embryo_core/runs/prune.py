@@ -1,4 +1,4 @@
-"""Grids of steps, and pruning: removing the weights, which take nearly all space, of checkpoints off a grid."""
+"""Grids of steps, and pruning: removing the weights, which take nearly all space, at steps off a grid."""
 
 from collections.abc import Collection, Iterable
 from math import log2
@@ -20,7 +20,7 @@ def step_grid(total: int, every: int) -> tuple[int, ...]:
 
 
 def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
-    """Return steps from 1 to `total` with equal ratios up to rounding, `per_doubling` for each doubling."""
+    """Return steps from 1 to `total` in equal ratios up to rounding, `per_doubling` for each doubling."""
     if per_doubling >= total:  # adjacent steps would differ by less than 1
         return tuple(range(1, total + 1))
     last = int(log2(total) * per_doubling)
@@ -42,7 +42,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
-    """Return the `steps` of a run that stay; see `to_remove`. Raises UnknownStep, MissingWeights."""
+    """Return which of the `steps` of a run `keep` names (see `to_remove`). Raises UnknownStep, MissingWeights."""
     kept: set[int] = set()
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
@@ -55,9 +55,9 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
 
 
 def remove_weights(checkpoint: Checkpoint) -> None:
-    """Remove a checkpoint's weights, including those of a generator inside. Raises BrokenCheckpoint for a link.
+    """Remove the weights of a checkpoint and of its generator. Raises BrokenCheckpoint for a link.
 
-    Manifests are written first, so that an interrupted removal can be repeated.
+    The manifests are written first, so that an interrupted removal can be repeated.
     """
     weights = _weights(checkpoint)
     manifests = [checkpoint.path / "manifest.json", *checkpoint.path.glob("*/manifest.json")]

@@ -1,6 +1,6 @@
 """The schema of each file of a run: names, types, ranges and depths that msgspec checks while parsing.
 
-Unknown names are ignored, since files of later versions and of transformers have more.
+Unknown names are ignored, since files of later versions and of transformers have more of them.
 """
 
 from hashlib import sha256
@@ -50,7 +50,7 @@ HEADER_LIMIT = 4 * MB  # bytes of the header of model.safetensors
 
 
 class Settings(Struct, frozen=True):
-    """The settings of a pretraining that Embryo uses; a run may have more or fewer."""
+    """The settings of a pretraining that Embryo uses; a run may have further ones, or lack some."""
 
     hidden_size: Count = 0
     num_hidden_layers: Count = 0
@@ -210,7 +210,7 @@ class Manifest(Struct, frozen=True):
 
 
 class ModelClass(Struct, frozen=True):
-    """config.json of a checkpoint: the transformers class as which it was saved."""
+    """The class in the config.json of a checkpoint, by which transformers saved it."""
 
     model_type: Text = ""
     architectures: list[Text] | None = None
@@ -222,11 +222,11 @@ class ModelClass(Struct, frozen=True):
         return (self.architectures or [""])[0]
 
 
-Configuration = dict[Text, Configured]  # config.json for transformers, with bounded values
+Configuration = dict[Text, Configured]  # a whole config.json, with bounded values, for transformers
 
 
 class TensorHeader(Struct, frozen=True):
-    """A tensor in the header of model.safetensors; offsets count bytes after the header."""
+    """A tensor in the header of model.safetensors; its offsets are bytes after the header."""
 
     dtype: Word
     shape: Annotated[list[Count], Meta(max_length=8)]
@@ -242,7 +242,7 @@ Header = Annotated[dict[Text, Raw], Meta(max_length=100_000)]  # name -> TensorH
 
 
 class ShardIndex(Struct, frozen=True):
-    """model.safetensors.index.json, for weights in several files: the file of each tensor."""
+    """model.safetensors.index.json: the file of each tensor, for weights in several files."""
 
     weight_map: Annotated[dict[Text, FileName], Meta(min_length=1, max_length=100_000)]
 
@@ -264,7 +264,7 @@ class TrainerState(Struct, frozen=True):
 
 
 class Evaluated(Struct, frozen=True):
-    """The record of a metric's data that pages show; a metric may record more."""
+    """The part of the record of a metric's data that pages show; a metric may record more."""
 
     note: Text = ""
     templates: dict[Text, Text] = {}
@@ -279,7 +279,7 @@ Sources = Annotated[dict[Label, Annotated[dict[Text, Nested5], Meta(max_length=1
 
 
 class BestAnswers(Struct, frozen=True):
-    """The best answers to a question at one step with their probabilities, best first; improbable ones are left out."""
+    """The best answers to a question at one step with their probabilities, best first, without improbable ones."""
 
     step: Count
     words: Annotated[dict[Label, Share], Meta(max_length=10)]

@@ -1,4 +1,4 @@
-"""Snapshots of runs: within one, reads of a run's files are cached."""
+"""Snapshots of runs: within a snapshot, reads of a run's files are cached."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,19 +20,21 @@ MAX_RECENT = 1024  # cached reads for later snapshots
 
 @dataclass
 class _Snapshot:
+    """The reads within one snapshot, and the age in seconds up to which it reuses earlier reads."""
+
     seconds: float
     values: dict[Key, Any] = field(default_factory=dict)
 
 
 _current: ContextVar[_Snapshot | None] = ContextVar("current", default=None)
-_recent: dict[Key, tuple[float, Any]] = {}  # time of reading, result
+_recent: dict[Key, tuple[float, Any]] = {}  # time of the read, result
 
 
 @contextmanager
 def snapshot(seconds: float = 0) -> Iterator[None]:
-    """Begin a snapshot that lasts until the end of the block; do nothing inside another snapshot.
+    """Take a snapshot that lasts until the end of the block; do nothing inside another snapshot.
 
-    Reads of other snapshots that are at most `seconds` old are reused, since reading a thousand manifests takes long.
+    Reads of earlier snapshots are reused for `seconds`, since reading a thousand manifests takes long.
     """
     if _current.get() is not None:
         yield
@@ -45,7 +47,7 @@ def snapshot(seconds: float = 0) -> Iterator[None]:
 
 
 def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
-    """Decorate a reader of the files of a run, or of some folders: it is called once in a snapshot.
+    """Decorate a reader of the files of a run or of some folders, to read them only once in a snapshot.
 
     A snapshot belongs to its thread. The result is shared, so callers must not change it; errors are not cached.
     """
@@ -64,7 +66,7 @@ def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
 
 
 def _read_again(key: Key, source: Run | tuple[Path, ...], seconds: float) -> Any:
-    """Return a result that is at most `seconds` old, or read again."""
+    """Return a read that is at most `seconds` old, or read again."""
     now = monotonic()
     if seconds and (recent := _recent.get(key)) and now - recent[0] <= seconds:
         return recent[1]

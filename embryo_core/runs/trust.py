@@ -1,16 +1,16 @@
 """Safe reading and writing of a run's folder, which may be untrusted.
 
 Reading. A file is opened only if it is a regular file inside the folder that it belongs to, and within the size limit
-for its name: a link could lead to any file of this machine, a pipe or device would block, a sparse file would fill the
-memory. JSON is checked against its type in schema.py while it is parsed. Files with a checksum are hashed first.
+for its name: a link could lead to any file of this machine, a pipe or device would block, and a sparse file would fill
+the memory. JSON is checked against its type in schema.py while it is parsed. Files with a checksum are hashed first.
 
 Writing. A command changes only files of the run itself. Through a link inside the folder it would overwrite or remove
 files of another run, so every writer calls `own_folder` first. A folder is removed only if all of its files are ones
 that Embryo writes (atomic_files.py).
 
-The folders above a run's own (`runs/`, `results/`, `cache/`) are the user's, and may be links; so may the folder of a
-run, which is then another name of the run. pointers.py checks weights outside a run, checkpoint_files.py tensors,
-tokenizers/checks.py tokenizers, and results/checks.py rows of tables.
+The folders above a run (`runs/`, `results/`, `cache/`) belong to the user and may be links. The folder of a run may be
+a link too, which is then another name of the run. pointers.py checks weights outside a run, checkpoint_files.py
+tensors, tokenizers/checks.py tokenizers, and results/checks.py rows of tables.
 """
 
 import os
@@ -62,7 +62,7 @@ Refusal = TypeVar("Refusal", bound=EmbryoError)
 
 
 def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
-    """Return a file's path without links, and its state, without opening it, since a pipe or device could block.
+    """Return a file's path without links, and its `os.stat` result, without opening it: a pipe or device could block.
 
     Raises `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, the limit
     for its name).
@@ -112,11 +112,11 @@ def parse_json(content: bytes, path: Path, kind: type[Content], error: type[Embr
 
 @lru_cache
 def _decoder(kind: Any) -> Decoder:
-    return Decoder(kind)  # cached: making a decoder takes longer than using it
+    return Decoder(kind)  # cached, since making a decoder takes longer than using it
 
 
 def read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]) -> tuple[Any, State]:
-    """Return the content as `read_json` does, cached for each state of the file (do not change it), and the state."""
+    """Return the content as `read_json` does, shared until the file changes (do not modify it), and its state."""
     state = state_of(path, error)
     return _read_unchanged(path, within, kind, error, state), state  # type: ignore[arg-type]  # classes are hashable
 
@@ -127,7 +127,7 @@ def _read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]
 
 
 def state_of(path: Path | str, error: type[EmbryoError]) -> State:
-    """Return a value that changes whenever a file is replaced or written. Raises `error` if it cannot be examined."""
+    """Return a value that changes when a file is replaced or written. Raises `error` if it cannot be examined."""
     try:
         return state_from(os.stat(path))
     except OSError as reason:
@@ -191,7 +191,7 @@ def is_link(path: Path | str) -> bool:
 
 
 def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
-    """Return a folder or file to be changed. Raises `error` if it, a parent in `within`, or an entry of it is a link."""
+    """Return a folder or file to be changed. Raises `error` if it, a parent in `within`, or an entry is a link."""
     for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
         if is_link(parent):
             raise _refuse_link(parent, error)
@@ -219,7 +219,7 @@ def own_entries(folder: Path, error: type[EmbryoError]) -> list[os.DirEntry]:
 
 
 def refusal(path: Path | str, problem: str | OSError, error: type[Refusal]) -> Refusal:
-    """Return the error for a file or folder of a run: one sentence with its path, the fault, and the remedy."""
+    """Return the error for a file or folder of a run: a sentence with its path, the problem, and the remedy."""
     if isinstance(problem, OSError):
         missing = isinstance(problem, FileNotFoundError | NotADirectoryError)
         problem = "does not exist" if missing else f"cannot be read: {problem.strerror}"

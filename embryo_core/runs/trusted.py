@@ -1,4 +1,4 @@
-"""Trusted runs: a list, outside the runs, of the hashes of their files.
+"""Trusted runs: the hashes of their files, in a list outside the runs.
 
 `python -m embryo_core trust RUN` writes the list. A server with EMBRYO_TRUSTED=listed shows only runs whose files match
 the list, by name and content; without it every run is shown. The hashes of weights are in the manifests, and are
@@ -22,8 +22,8 @@ from embryo_core.runs.trust import State, digest, own_entries, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
-MAX_BYTES = 2**31  # bytes of a file
-# not hashed: no page reads the state of pretraining, and manifests have the hashes of weights
+MAX_BYTES = 2**31  # largest size of a file
+# not hashed, since no page reads the state of pretraining, and manifests have the hashes of weights
 NOT_SHOWN = ("state", *WEIGHTS)
 Hashes = dict[str, str]  # path below the root -> hash
 TRUSTED = "trusted.json"
@@ -38,10 +38,10 @@ def trust_files(run: Run) -> tuple[Path, int]:
 
 
 def check_trusted(run: Run) -> Run:
-    """Return the run. Raises BrokenRun if only listed runs are shown, and the run differs from the list."""
+    """Return the run. Raises BrokenRun if only listed runs are shown, and this one does not match the list."""
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
         return run
-    # checked before hashing, which a run that is not listed does not need
+    # read before hashing, since a run that is not listed need not be hashed
     expected = read_list(TRUSTED, Trusted).get(run.name, {})
     hashes = _hashes(run.path.parents[1], _states(run)) if expected else {}
     if hashes != expected or not expected:
@@ -56,7 +56,7 @@ def check_trusted(run: Run) -> Run:
 
 @read_once
 def _states(run: Run) -> States:
-    """Return path and state of each file of a run and of its results. Raises BrokenRun for a link."""
+    """Return the path and state of each file of a run and of its results. Raises BrokenRun for a link."""
     return tuple(sorted(file for folder in (run.path, run.results) for file in _walk(folder)))
 
 

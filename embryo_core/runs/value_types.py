@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # sums and squares do not overflow
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # so bounded, sums and squares do not overflow
 Share = Annotated[float, Meta(ge=0, le=1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Text = Annotated[str, Meta(max_length=4096)]
@@ -25,7 +25,7 @@ Scalar = Text | Whole | float | bool | None
 
 
 def _nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
-    """Return the type of values with at most `depth` levels of lists and objects of at most `most` members."""
+    """Return the type of values with up to `depth` levels of lists and objects, of up to `most` members each."""
 
     few = Meta(max_length=most)
 
@@ -35,7 +35,7 @@ def _nested(depth: int, leaf: Any = Scalar, most: int = 100_000) -> Any:
     return reduce(wrap, range(depth), leaf)
 
 
-if TYPE_CHECKING:  # type checkers do not call functions in annotations
+if TYPE_CHECKING:  # type checkers reject function calls in annotations
     Nested2: TypeAlias = Any
     Nested5: TypeAlias = Any
     Configured: TypeAlias = Any

@@ -1,1 +1,1 @@
-"""Tokenizers: that of a run, the checks of its file, and the conversion of others; no module here imports torch."""
+"""Tokenizers: loading, checks of tokenizer.json, and conversion of foreign ones; no module here imports torch."""

@@ -1,9 +1,9 @@
 """Check a tokenizer.json before the tokenizers library reads it.
 
-The library trusts its files. A normaliser that repeatedly replaces each character with many takes all memory and aborts
-the process, which no `except` catches. So the growth of a text, the steps and the pieces are limited; the library
-itself rejects unknown parts. The running time of a regular expression cannot be derived from the file; a host shows
-only runs that it trusts (runs/trusted.py).
+The library trusts its files. A normaliser that repeatedly replaces one character with many exhausts the memory and
+aborts the process, which no `except` catches. So the growth of a text and the numbers of steps and pieces are limited;
+the library itself rejects unknown parts. The running time of a regular expression cannot be derived from the file, so a
+host shows only runs that it trusts (runs/trusted.py).
 """
 
 import re
@@ -22,14 +22,14 @@ from embryo_core.runs.trust import read_json
 from embryo_core.runs.value_types import resolve
 from embryo_core.types import Checkpoint
 
-TOKENIZER_FILES = tuple(  # one of these is in a folder with a tokenizer
+TOKENIZER_FILES = tuple(  # a folder with a tokenizer has at least one of these
     "tokenizer.json vocab.txt vocab.json spiece.model sentencepiece.bpe.model spm.model tokenizer.model".split()
 )
-# bytes of all steps before or after the model, or of added tokens; a character table takes 2 MB
+# bytes of one part, such as the normaliser or the added tokens; a character table takes 2 MB
 MAX_PART_BYTES = 16 * MB
 MAX_STEPS = 64  # steps in one part
-NFKC_GROWTH = 18  # characters into which NFKC and SentencePiece's tables turn U+FDFA
-MAX_GROWTH = 4 * NFKC_GROWTH  # characters that one may become: public tokenizers also insert characters at two places
+NFKC_GROWTH = 18  # characters into which NFKC turns U+FDFA, its longest replacement
+MAX_GROWTH = 4 * NFKC_GROWTH  # characters that one may become; public tokenizers also insert characters in two places
 MAX_PIECES = 300_000
 MAX_PIECE_BYTES = 16 * MB  # bytes of all pieces together
 MAX_MERGES = 1_000_000
@@ -39,7 +39,7 @@ NONE = Raw(b"null")
 
 
 class TokenizerModel(Struct, frozen=True):
-    """The pieces, which are counted before the library builds a table of them."""
+    """The pieces and merges, which are counted before the library builds tables of them."""
 
     vocab: Raw
     merges: Raw = NONE
@@ -76,12 +76,12 @@ resolve(globals())
 
 
 def check_tokenizer(path: Path, within: Path, error: type[EmbryoError]) -> None:
-    """Check a tokenizer.json in the folder `within`. Raises `error`."""
+    """Raise `error` unless a tokenizer.json, which must be inside the folder `within`, keeps the limits above."""
     read_json(path, within, TokenizerFile, error)
 
 
 def _steps(part: Raw) -> list[dict[str, Any]]:
-    """Return the steps of a part. Raises ValueError if they are too large or too many."""
+    """Return the steps of a part. Raises ValueError if the part is too large or has too many steps."""
     if len(bytes(part)) > MAX_PART_BYTES:
         raise ValueError(f"a part of {len(bytes(part)):,} bytes is more than {MAX_PART_BYTES:,}")
     steps = [step for step in _objects(json.decode(part)) if "type" in step]
@@ -91,14 +91,14 @@ def _steps(part: Raw) -> list[dict[str, Any]]:
 
 
 def _longest_in_table(step: dict[str, Any]) -> int:
-    """Return the length of the longest text by which a table of characters replaces one; 1 for another step."""
+    """Return the length of the longest replacement in a step's table of characters; 1 without a table."""
     content = b64decode(str(step.get("precompiled_charsmap") or ""), validate=True)
     texts = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
     return max(1, *(len(text.decode(errors="replace")) for text in texts))
 
 
 def _inserted(step: dict[str, Any]) -> int:
-    """Return the number of characters that a step may make of one by insertions."""
+    """Return the number of characters that a step may make of one by inserting or replacing text."""
     inserted = len(str(step.get("content") or step.get("prepend") or step.get("replacement") or ""))
     pattern = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
     plain = CHARACTERS.sub("x", str(pattern.get("Regex", "")))
@@ -106,7 +106,7 @@ def _inserted(step: dict[str, Any]) -> int:
 
 
 def _objects(part: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object in a part, itself included."""
+    """Yield every JSON object in a part, at any depth, including the part."""
     if isinstance(part, dict):
         yield part
     for member in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():

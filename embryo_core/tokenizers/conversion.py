@@ -1,7 +1,7 @@
-"""Convert the tokenizer of foreign checkpoints to a tokenizer.json, once: their own, or one made by transformers.
+"""Convert the tokenizer of foreign checkpoints to the tokenizer.json of a run, by transformers if they have none.
 
-A checkpoint's tokenizer.json is used unchanged. transformers would rebuild some from the class in
-tokenizer_config.json, with that class's normaliser and words; it is only used to find the special tokens.
+If the checkpoint has a tokenizer.json, its pieces and rules are kept, and transformers only finds the special tokens:
+for some checkpoints it would rebuild the tokenizer from the class in tokenizer_config.json, with that class's rules.
 """
 
 import json
@@ -22,8 +22,8 @@ from embryo_core.runs.trust import refusal
 from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer
 from embryo_core.types import SpecialTokens
 
-SAMPLE = "a"  # a text to find the special tokens around it
-# texts on which tokenizers with one vocabulary may differ: case, accents, punctuation, Unicode, spaces, digits
+SAMPLE = "a"  # text around which the special tokens are found
+# texts on which tokenizers with the same vocabulary may differ: case, accents, punctuation, Unicode, spaces, digits
 TEXTS = (
     "closed.",
     "The Café",
@@ -52,11 +52,11 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
-    """Read the tokenizer in a folder, its tokenizer.json if it has one.
+    """Convert the tokenizer in a folder: its tokenizer.json, or else the files that transformers reads.
 
-    WordPiece, SentencePiece and byte-level BPE are supported. Raises BrokenTokenizer if it cannot be read. Raises
-    BrokenRun if it has no mask token, has ids without a piece, or does not put exactly one token before and one after a
-    text. The tokenizer of a `decoder` needs no mask and may lack either of these tokens.
+    WordPiece, SentencePiece and byte-level BPE are supported. The tokenizer of a `decoder` needs no mask token, and may
+    put no token before or after a text. Raises BrokenTokenizer if it cannot be read, and BrokenRun if it has no mask
+    token, has ids without a piece, or does not put exactly one token before and one after a text.
     """
     logging.set_verbosity_error()
     path = folder / TOKENIZER_FILES[0]
@@ -66,7 +66,7 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
         theirs = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
         if (made := getattr(theirs, "backend_tokenizer", None)) is None:
             raise _unreadable(folder, f"{type(theirs).__name__}, which cannot be saved as a tokenizer.json")
-        if len(theirs) <= len(set(theirs.all_special_ids)):  # transformers invents one when the file is missing
+        if len(theirs) <= len(set(theirs.all_special_ids)):  # transformers makes an empty one if files are missing
             raise _unreadable(folder, "no pieces but the special tokens")
         ours = _own(path, theirs) if path.is_file() else _with_characters(made, folder)
         ours.no_truncation()
@@ -109,7 +109,7 @@ def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
 
 
 def _frame(ours: Tokenizer, theirs: Any) -> None:
-    """Put the special tokens around a text and around a pair if the file does not."""
+    """Make a tokenizer put the special tokens around a text and around a pair, unless its file does."""
     first, last = theirs.cls_token or theirs.bos_token, theirs.sep_token or theirs.eos_token
     if ours.num_special_tokens_to_add(False) or first is None or last is None:
         return
@@ -119,7 +119,7 @@ def _frame(ours: Tokenizer, theirs: Any) -> None:
 
 
 def _difference(tokenizer: Tokenizer, theirs: Any) -> str:
-    """Return a sentence on the first of TEXTS that transformers tokenizes unlike the file; "" if there is none."""
+    """Return a sentence on the first of TEXTS that transformers tokenizes unlike the file, or ""."""
     for text in TEXTS:
         cuts = tokenizer.encode(text, add_special_tokens=False).tokens, _cut(theirs, text)
         if cuts[0] != cuts[1]:
@@ -132,7 +132,7 @@ def _difference(tokenizer: Tokenizer, theirs: Any) -> str:
 
 
 def _cut(theirs: Any, text: str) -> list[str]:
-    """Return the pieces of a text; empty if the class does not match the vocabulary."""
+    """Return the pieces of a text; empty if the class of the tokenizer does not match its vocabulary."""
     try:
         return theirs.tokenize(text)
     except Exception:  # noqa: BLE001, the library raises plain exceptions
@@ -145,7 +145,7 @@ def _start(framed: list[int], unframed: list[int]) -> int:
 
 
 def _fault(tokenizer: Tokenizer, framed: list[int], unframed: list[int], decoder: bool, mask: str | None) -> str | None:
-    """Return the reason why a tokenizer cannot be used, given the sample's ids without and with special tokens."""
+    """Return why a tokenizer cannot be used, if so, given the sample's ids with and without special tokens."""
     highest, size = max(tokenizer.get_vocab().values()), tokenizer.get_vocab_size()
     if highest >= size:
         return (

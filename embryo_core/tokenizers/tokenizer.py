@@ -1,4 +1,4 @@
-"""The tokenizer of a run: words or running text in, ids of pieces out."""
+"""The tokenizer of a run, from words or running text to the ids of pieces."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,15 +27,15 @@ class Encoding:
 
     ids: np.ndarray  # [pieces] int64
     word_of_piece: np.ndarray  # [pieces] int64: index of the (first) word of each piece, never decreasing
-    spans: np.ndarray  # [words, 2] int64: the first piece of each word, and the piece after its last
+    spans: np.ndarray  # [words, 2] int64: the first piece of each word, and the end after its last piece
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Special tokens around one text or a pair: ids (int32) before the first text, after it, and after the second."""
+    """Special tokens around a text or a pair: ids (int32) before the first text, after it, and after the second."""
 
     ids: tuple[np.ndarray, ...]
-    first: int | None  # number of ids after the first text that belong to its segment; None: only one segment
+    first: int | None  # how many ids after the first text belong to its segment; None: there is one segment
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Pieces:
 
 
 class Tokenizer:
-    """A run's tokenizer.json, byte for byte that of pretraining; all steps share it.
+    """A run's tokenizer, from the same tokenizer.json as in pretraining; all steps share it.
 
-    The run defines the special tokens and how a word begins: byte-level BPE tokenizes a word together with the space
-    before it; other tokenizers drop the space or replace it by a prefix.
+    The run defines the special tokens, and the file how a word begins: byte-level BPE tokenizes a word together with
+    the space before it; other tokenizers drop the space or replace it by a prefix.
     """
 
     def __init__(self, path: Path, special: SpecialTokens | None = None):
@@ -63,7 +63,7 @@ class Tokenizer:
         self.mask_id: Any = self._find_optional(self.mask)  # an int, or None without a mask
         self.cls_id = self._find_optional(special.cls if special else "[CLS]")
         self.sep_id = self._find_optional(special.sep if special else "[SEP]")
-        self.begin, self.end = (  # [0 or 1] int64: around every text
+        self.begin, self.end = (  # [0 or 1] int64: ids before and after every text
             np.array([] if one is None else [one], np.int64) for one in (self.cls_id, self.sep_id)
         )
         self.pad_id = self._find_optional(special.pad) if special else self._find("[PAD]", "<pad>")
@@ -71,7 +71,7 @@ class Tokenizer:
         highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         if highest >= self.vocabulary_size:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
-        # Words repeat. The cache must not refer to this object, which would delay freeing its megabytes.
+        # Cached, since words repeat. The cache must not refer to this object: that would delay freeing its megabytes.
         self._word_ids = lru_cache(maxsize=100_000)(partial(_ids_of, self._tokenizer, path))
         added = self._tokenizer.get_added_tokens_decoder().items()
         self.new_words = {
@@ -139,7 +139,7 @@ class Tokenizer:
         return np.array(self._ids(self.blank + self._masked(word)), np.int64)
 
     def encode_inside(self, text: str) -> np.ndarray:
-        """Return ids [pieces] of a text inside a word, without a space before it; one id if the vocabulary has it."""
+        """Tokenize a text inside a word, without a space before it; return ids [pieces], one if it is a piece."""
         named = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
         return np.array(self._ids(self._masked(text)) if named is None else [named], np.int64)
 
@@ -173,7 +173,7 @@ class Tokenizer:
         return np.maximum(np.cumsum(starts, dtype=np.int64) - 1, 0)
 
     def frame(self, texts: int) -> Frame:
-        """Return the special tokens that surround one text or a pair; by default [CLS] first [SEP] second [SEP]."""
+        """Return the special tokens around one text or a pair of `texts`; by default [CLS] first [SEP] second [SEP]."""
         encoding = self._tokenizer.encode("a", "a" if texts == 2 else None)
         places: list[list[int]] = [[] for _ in range(texts + 1)]  # ids before, between and after the texts
         passed = 0
@@ -191,12 +191,12 @@ class Tokenizer:
         return Frame(ids, sum(encoding.type_ids[i] == 0 for i in places[1]))
 
     def single_piece(self, word: str) -> int | None:
-        """Return the id of a word that is a single known piece inside a text, else None."""
+        """Return the id of a word that is a single known piece inside a text; None for other words."""
         ids = self.encode_word(word).tolist()
         return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
 
     def cut(self, text: str) -> list[str]:
-        """Return the normalised words into which the tokenizer splits a text before it splits these into pieces."""
+        """Return the normalised words into which the tokenizer splits a text, before splitting words into pieces."""
         return [word.removeprefix("▁") for word in self._cut(text)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -205,7 +205,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return pieces as running text, special tokens included."""
-        if self.new_words and self._tokenizer.decoder:  # the decoder needs the prefix of a word's start
+        if self.new_words and self._tokenizer.decoder:  # the decoder needs the prefix of words
             return str(self._tokenizer.decoder.decode(self.pieces(ids)))
         return self._tokenizer.decode([*ids], skip_special_tokens=False)
 
@@ -240,12 +240,12 @@ class Tokenizer:
     def _find_word_start(self) -> str:
         """Return the prefix of a word's first piece: "▁" (SentencePiece), "Ġ" (byte-level BPE) or ""."""
         last = self._cut("a a")[-1:]
-        if self._tokenizer.pre_tokenizer is None:  # only the pieces show it without one
+        if self._tokenizer.pre_tokenizer is None:  # without one, only the pieces show it
             last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
         return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
 
     def _cut(self, text: str) -> list[str]:
-        """Return the normalised words of a text, with the prefix of a word's start."""
+        """Return the normalised words of a text, each with the prefix of a word."""
         normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
         with _explained(self.path):
             normalised = normalizer.normalize_str(text) if normalizer else text
@@ -275,7 +275,7 @@ class _File:
 
 @lru_cache(maxsize=8)
 def _read_tokenizer(file: _File, special: SpecialTokens | None) -> Tokenizer:
-    """Read a tokenizer and test it on a text."""
+    """Read a tokenizer, and test it on a text. Raises BrokenRun."""
     check_tokenizer(file.path, file.within, BrokenRun)
     with _explained(file.path):
         tokenizer = Tokenizer(file.path, special)
