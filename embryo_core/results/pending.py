@@ -1,7 +1,9 @@
-"""Pending results, which are not yet compacted: one folder per evaluation, created and removed atomically.
+"""Pending results, which are not yet compacted: one folder per evaluation.
 
-    results/<run>/parts/<metric>/step{N}/     findings of one metric at one step; if the folder exists, it is complete
+    results/<run>/parts/<metric>/step{N}/     findings of one metric at one step
     results/<run>/parts/<metric>/step{N}.tmp  being written, or left by a writer that was killed; never read
+
+Folders are created and removed atomically, so a folder without the suffix is complete.
 """
 
 import os
@@ -87,7 +89,7 @@ def remove_leftovers(run: Run) -> None:
 
 @contextmanager
 def lock(run: Run) -> Iterator[None]:
-    """Hold the writers' lock on a run's results, waiting if needed. Raises ResultsError if they are or contain a link."""
+    """Hold the writers' lock on a run's results, waiting if needed. Raises ResultsError if these have a link."""
     own_folder(run.results, run.results, ResultsError)
     with locked(run.results):
         yield
