@@ -15,9 +15,10 @@ from embryo_core.types import MinimalPair
 
 PAIRS = "JSON lines or parquet of minimal pairs, or a folder of such files"
 LINES, PARQUET = (".jsonl", ".jsonl.xz"), ".parquet"
+# Names of columns; the first that a row has is read.
 GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
 PARADIGM, PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
-MAX_NAME = 100  # characters
+MAX_NAME = 100  # characters of a paradigm or phenomenon
 
 Parquet = Callable[[Sequence[Path]], Mapping[str, Sequence[Any]]]  # reads columns of files (`results.read_foreign`)
 

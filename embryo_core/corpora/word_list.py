@@ -20,8 +20,8 @@ TEXT = "sentences with the words: a treebank, or .txt with a sentence in each li
 WORD = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; all but the first are Wordbank's
 AGE, CATEGORY, CONCRETENESS = ("age", "aoa"), ("lexical_category", "category"), ("concreteness",)
 SEVERAL = "several"  # category of a word that is listed in several categories
-MAX_WORD = 60  # characters
-PART = re.compile(r"\w+")
+MAX_WORD = 60  # characters of a word
+PART = re.compile(r"\w+")  # a part of a word or text, between spaces or punctuation
 
 Occurrence = tuple[int, int, int]  # index of the sentence, and first and end character of the word in it
 

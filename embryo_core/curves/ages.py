@@ -15,10 +15,10 @@ from embryo_core.curves.scores import Floats
 
 MIN_STEPS = 4  # steps after step 0: a sigmoid has four parameters
 MAX_STEPS = 100  # a longer series is thinned to this many steps, evenly over their logarithm
-MIN_OCCURRENCES = 5
+MIN_OCCURRENCES = 5  # least number of occurrences for an age
 RESAMPLES = 200  # bootstrap samples of a word's occurrences
-SEED = 0
-TAILS = (0.025, 0.975)
+SEED = 0  # seed of the bootstrap
+TAILS = (0.025, 0.975)  # quantiles of a 95 % interval
 FINE, COARSE = (480, 64), (120, 16)  # numbers of middles and rates on the grid of fits; resamples use the coarse one
 VALUES_AT_ONCE = 2**22  # curves times sigmoids of the grid, in memory at once
 # Reasons why a word has no age.

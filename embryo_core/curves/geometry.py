@@ -24,11 +24,11 @@ import numpy as np
 from embryo_core.curves.scores import Floats, Z
 
 EPSILON = 1e-7  # added to each p of RankMe
-RANKS = slice(10, 100)  # of the eigenvalues that alpha-ReQ fits
+RANKS = slice(10, 100)  # the eigenvalues that alpha-ReQ fits, by rank from 0
 MIN_RANKS = 10  # least number of positive eigenvalues in RANKS for a fit
 FITTED_SHARE = 0.9  # share of the ratios that TwoNN fits
 MIN_POINTS = 20  # least number of distinct states for TwoNN
-HALF = np.dtype("<f2")  # of packed products
+HALF = np.dtype("<f2")  # type of packed products
 RESOLUTION = 1e-6  # share of the largest norm: closer states are equal in float32
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from embryo_core.curves.scores import Floats
 
-DRAWS = 1000
+DRAWS = 1000  # bootstrap samples
 CHUNK = 2**18  # numbers drawn at once
 CONFIDENCE = (2.5, 97.5)  # percentiles of a 95 % interval
 

@@ -11,14 +11,14 @@ from embryo_core.curves.multibootstrap import count_drawn
 from embryo_core.errors import ResultsError
 
 DRAWS = 400  # bootstrap samples of the development examples
-SEED = 7
+SEED = 7  # seed of the draws
 AT_ONCE = 2**20  # examples times draws in memory at once: tens of MB with the arrays computed from them
 MAX_ANSWERS = 2**23  # answers to a task at all steps: enough for QQP at 40 steps with five seeds
 MAX_LABELS = 256  # labels of a task; every draw counts how often each was answered
 SHARES = (0.95, 0.99)  # shares of the last score
 SURE = 0.975  # the last score is significantly above 0 if it is above 0 in this share of the draws
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
-LABELLED = ("matthews", "accuracy", "f1")
+LABELLED = ("matthews", "accuracy", "f1")  # metrics of answers that are labels
 # a step's answers [n] and the samples' weights [B, n] -> scores [B]
 Score = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

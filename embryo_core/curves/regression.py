@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TAIL = 0.975  # of Student's distribution, for 95 % intervals
+TAIL = 0.975  # quantile of Student's distribution for 95 % intervals
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-WORDS, MIN_WORDS = 1024, 20
+WORDS, MIN_WORDS = 1024, 20  # words of a sample, and the least number for which measures are computed
 COMPARED = 128  # words of the stored Gram matrix, for CKA with any step and run: 16 kB per layer and step
-SEED = 0
+SEED = 0  # seed of the sample
 
 
 @dataclass(frozen=True, eq=False)

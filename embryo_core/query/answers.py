@@ -62,7 +62,7 @@ class Answers:
 
     run: str
     question: Question
-    columns: Columns  # of the table
+    columns: Columns  # the columns of `table`
     skipped: tuple[str, ...]  # reasons why checkpoints were left out, one sentence each
 
     @cached_property

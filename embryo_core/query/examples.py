@@ -13,7 +13,7 @@ from embryo_core.types import Run
 from embryo_core.words import quantity
 
 BEST = 3  # stored answers of an example at each step
-MIN_PROBABILITY = 0.01  # of stored answers: less probable answers, as of an untrained model, are noise
+MIN_PROBABILITY = 0.01  # stored answers are at least this probable; those of an untrained model are noise
 LEARNED_EXAMPLES = 4  # number of learned questions, from an early one to a late one
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 MASK = "[MASK]"
-MAX_MASKS = 8
+MAX_MASKS = 8  # largest number of masks in a text, and of pieces in a tracked word
 MAX_CHARACTERS = 20_000  # a longer text is refused before it is tokenized
-EXAMPLE = "The capital of France is [MASK] ."
+EXAMPLE = "The capital of France is [MASK] ."  # an example of a text to fill
 START = "The capital of France is"  # an example of a text to continue
 
 

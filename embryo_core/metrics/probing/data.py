@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 SPLITS = ("train", "dev", "test")
 UNSEEN = -1  # a label of dev or test that is not in training, which no probe can predict
-SPAN_SEED = 7
-CONTROL_SEED = 20
+SPAN_SEED = 7  # seed of the numbering of spans
+CONTROL_SEED = 20  # seed of the control labels
 
 Row = tuple[tuple[int, ...], str]  # a target: the numbers of its spans, and its label
 

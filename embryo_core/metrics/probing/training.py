@@ -15,7 +15,7 @@ from torch import Tensor
 from embryo_core.metrics.probing.data import ProbingTask, Targets
 from embryo_core.metrics.probing.probes import Probes
 
-SEED = 11  # of the order of batches
+SEED = 11  # seed of the order of batches
 
 Pair = tuple[float, float]  # values for the task and for its control task
 
@@ -35,12 +35,12 @@ class Plateau:
 class Protocol:
     """The settings of training a probe; development F1 is evaluated `evaluations` times, evenly spaced."""
 
-    batch: int  # targets
+    batch: int  # targets per batch
     iterations: int  # batches, limited to the range from `min_epochs` to `max_epochs`
     min_epochs: int
     max_epochs: int | None  # more repetitions of a small training set have no effect; None: no limit
     evaluations: int
-    learning_rate: float  # at the beginning
+    learning_rate: float  # initial learning rate
     plateau: Plateau | None  # None: the learning rate falls linearly to 0 at the end
     max_norm: float  # a probe's gradient is clipped to this norm
     whitened: bool
@@ -64,7 +64,7 @@ PROTOCOLS = {
         max_norm=torch.inf,
         whitened=True,
     ),
-    "paper": Protocol(  # https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing
+    "paper": Protocol(  # as in https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing
         batch=1024,
         iterations=30_000,
         min_epochs=0,
