@@ -127,12 +127,14 @@ def _rows(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _text(location: str, row: dict[str, Any], name: str) -> str:
+    """Return the text of a column. Raises CorpusError if it is missing or blank."""
     if not isinstance(text := row.get(name), str) or not text.strip():
         raise CorpusError(f"{location}: {name} must be a text, received {str(text)[:60]!r}.")
     return text.strip()
 
 
 def _template(location: str, row: dict[str, Any], name: str) -> str:
+    """Return the template of a column, with a space before its full stop. Raises CorpusError."""
     template = _text(location, row, name)
     if not template.count("[X]") == template.count("[Y]") == 1:
         raise CorpusError(f"{location}: a template needs one [X] and one [Y], received {template[:60]!r}.")

@@ -48,6 +48,7 @@ def read_word_list(path: Path) -> list[ListedWord]:
 
 
 def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord]:
+    """Yield the words of a table with a header. Raises CorpusError."""
     try:
         names, *rows = csv.reader((line for _, line in lines), delimiter=delimiter) if lines else [[]]
     except csv.Error as reason:
@@ -70,10 +71,12 @@ def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord
 
 
 def _text(row: Mapping[str, str], names: tuple[str, ...]) -> str:
+    """Return the text of the first filled column of `names`; "" if all are blank."""
     return next((row[name].strip() for name in names if row.get(name, "").strip()), "")
 
 
 def _checked(location: str, word: str) -> str:
+    """Return a word with plain apostrophes and single spaces. Raises CorpusError for no or too many letters."""
     word = " ".join(word.replace("’", "'").split())
     if not PART.search(word) or len(word) > MAX_WORD:
         raise CorpusError(f"{location}: a word has 1 to {MAX_WORD} characters, received {word[:MAX_WORD]!r}.")
@@ -81,6 +84,7 @@ def _checked(location: str, word: str) -> str:
 
 
 def _number(location: str, row: Mapping[str, str], names: tuple[str, ...]) -> float | None:
+    """Return the number in the first filled column of `names`; None for a blank or "NA". Raises CorpusError."""
     text = _text(row, names)
     if text in ("", "NA"):
         return None

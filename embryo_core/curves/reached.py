@@ -61,6 +61,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
 
 def _with_interval(step: int, drawn: list[int]) -> Reached | None:
+    """Return a step with the interval of the drawn steps; None if it is -1 or too few draws reached a step (SURE)."""
     if step < 0 or len(drawn) < SURE * DRAWS:
         return None
     low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")

@@ -84,6 +84,7 @@ def encode(tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedTre
 
 @lru_cache(maxsize=2)
 def _encode(tokenizer: "Tokenizer", limits: Limits, source: Source, as_written: bool) -> EncodedTreebank:
+    """Encode a treebank; `source` has no options, so that metrics with different ones share the cached result."""
     sentences, too_long = [], 0
     examples = read_treebank(source.path)
     has_blanks = any(example.blanks for example in examples)

@@ -247,6 +247,7 @@ class WordBigrams:
         return -sum(math.log2(self._single(word)) for word in split(words))
 
     def _single(self, word: str) -> float:
+        """Return the smoothed frequency of a word, without counting the occurrence itself."""
         return self.words[word] / (self.total - 1 + len(self.words))
 
     def _probability(self, first: str, second: str) -> float:

@@ -113,6 +113,7 @@ class Answers:
 
 
 def _frame(columns: Columns) -> pd.DataFrame:
+    """Return columns as a table, with NA for NO_LAYER."""
     layers = columns["layer"]
     return pd.DataFrame(columns | {"layer": pd.arrays.IntegerArray(layers, layers == NO_LAYER)})
 

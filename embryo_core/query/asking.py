@@ -147,9 +147,11 @@ class Refinement:
 
     @property
     def _is_joint(self) -> bool:
+        """Whether several masks are answered together."""
         return self.question.word is None and len(self.question.masks) > 1
 
     def _tabulate(self, answered: dict) -> Columns:
+        """Return the columns of the table from replies or scores by step; score the followed joint answers."""
         if self.question.word:
             return tabulate_word(self.question, answered)
         if self._is_joint:
@@ -158,9 +160,11 @@ class Refinement:
         return tabulate(self.question, answered, self.k, self._scores)
 
     def _readable(self) -> list[int]:
+        """Return the steps whose checkpoints are not known to be unreadable."""
         return [step for step in self._checkpoints if step not in self._broken]
 
     def _gaps(self) -> list[Gap]:
+        """Return the gaps between asked steps, comparing joint answers if there are several masks."""
         if self._answers is None:
             return find_gaps(self._readable(), {})
         mask = self.question.word.mask if self.question.word else TOGETHER if self._is_joint else 1

@@ -96,6 +96,7 @@ def _layer(sizes: Architecture, rows: int, length: int) -> int:
 
 
 def _pass(sizes: Architecture, rows: int, length: int, filled: int = 0) -> float:
+    """Estimate the seconds of a pass with logits at one position of each row."""
     return PASS + products(sizes, rows, length, filled) / RATE + rows * sizes.vocab_size * LOGIT
 
 
@@ -106,6 +107,7 @@ def _read_on(sizes: Architecture, rows: int, length: int) -> float:
 
 
 def _head(sizes: Architecture, states: int) -> float:
+    """Estimate the seconds of the logits at a number of states."""
     products = 2 * states * sizes.width * (sizes.hidden_size + sizes.vocab_size)
     return products / RATE + states * sizes.vocab_size * LOGIT
 

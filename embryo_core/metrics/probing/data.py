@@ -159,6 +159,7 @@ def _read_task(folder: Path, encoder: _Encoder, limit: int | None) -> tuple[dict
 
 
 def _task(name: str, rows: dict[str, list[Row]], types: list[list[str]], number: np.ndarray) -> ProbingTask:
+    """Return a task with renumbered spans, numbered labels and control labels; `number` maps old to new numbers."""
     labels = tuple(sorted({label for _, label in rows["train"]}))
     index = {label: i for i, label in enumerate(labels)}
     spans = [number[np.array([spans for spans, _ in targets])] for targets in rows.values()]
