@@ -1,4 +1,4 @@
-"""Where models compute: the device, the dtype, the size of a batch, and threads on a CPU."""
+"""The device, dtype, batch size and number of threads with which models compute."""
 
 import time
 import timeit

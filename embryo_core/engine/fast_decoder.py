@@ -101,7 +101,7 @@ def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int,
 
 
 def frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
-    """Return the rotation frequencies [R / 2], theta^(-2 i / R) for i = 0, 1, ...."""
+    """Return the rotation frequencies [R / 2], theta^(-2 i / R) for i from 0 to R / 2 - 1."""
     theta, share = config.rotation
     rotated = int(sizes.hidden_size // sizes.num_attention_heads * share)
     return 1 / theta ** (torch.arange(0, rotated, 2).float() / rotated)

@@ -29,7 +29,7 @@ class FastBase:
     """The base of the fast engines of encoders and decoders (see `Engine` in model.py)."""
 
     def __init__(self, sizes: runs.Architecture, network: Any, mapped: bool = False):
-        """Wrap a network of these sizes."""
+        """Wrap a network of these sizes; if `mapped`, its weights stay in their file."""
         device.use_one_core_per_pass()
         self._network, self.mapped = network, mapped
         self.max_positions = sizes.max_position_embeddings

@@ -42,7 +42,7 @@ def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
 
 
 def prefetched(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
-    """Yield each checkpoint once its weights are cached, with None, or with the error if they cannot be fetched.
+    """Yield each checkpoint with None once its weights are cached, or with the error if they cannot be fetched.
 
     The weights of the next checkpoint are fetched meanwhile. With `remove`, fetched weights are removed once the caller
     continues or stops.

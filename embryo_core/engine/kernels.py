@@ -38,12 +38,16 @@ _TRYING = Lock()  # only one of several loading threads tries the kernels and co
 
 
 class Linear(NamedTuple):
-    """A linear map [..., in] -> [..., out]; `form` is the layout of its weight."""
+    """A linear map [..., in] -> [..., out]; `form` is the layout of its weight.
+
+    half: float16, packed for FBGEMM; onednn: float32 in blocks; plain: float32 [out, in]; stored: as in the file,
+    [out, in]; across: as in the file, [in, out].
+    """
 
     weight: Tensor
     bias: Tensor
     form: str  # half | onednn | plain | stored | across
-    nbytes: int  # in memory
+    nbytes: int  # of weight and bias in memory
 
 
 def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
@@ -117,6 +121,7 @@ def largest(values: np.ndarray, k: int) -> np.ndarray:
 
 
 def _half(weight: Tensor, bias: Tensor) -> Linear:
+    """Return a linear map with a float16 weight, packed for FBGEMM."""
     out, into = weight.shape
     packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
     with _widened(weight) as numbers:
@@ -124,6 +129,7 @@ def _half(weight: Tensor, bias: Tensor) -> Linear:
 
 
 def _onednn(weight: Tensor, bias: Tensor) -> Linear:
+    """Return a linear map with a float32 weight, reordered for oneDNN."""
     out, into = weight.shape
     blocked = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
     with _widened(weight) as numbers:
@@ -131,6 +137,7 @@ def _onednn(weight: Tensor, bias: Tensor) -> Linear:
 
 
 def _plain(weight: Tensor, bias: Tensor) -> Linear:
+    """Return a linear map with a float32 weight as torch uses it."""
     return Linear(own(weight), own(bias), "plain", 4 * (weight.numel() + bias.numel()))
 
 

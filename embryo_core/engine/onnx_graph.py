@@ -50,7 +50,7 @@ class _Graph(OnnxGraph):
         self.at = self.input("at", INT64, ["n"])
 
     def weight(self, name: str) -> str:
-        """Return a tensor of the checkpoint in float32, as an input. Raises MissingCapability for a missing one."""
+        """Return a tensor in float32, as an input. Raises MissingCapability unless it is stored as F16 or F32."""
         if name not in self._weights:
             tensor = self._tensors.get(name)
             if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
@@ -110,6 +110,7 @@ class _Graph(OnnxGraph):
 
 
 def _encoder(sizes: runs.Architecture, tensors: Tensors) -> bytes:
+    """Return the graph of an encoder, with the operations of network.py."""
     graph, names, heads = _Graph(tensors, sizes.layer_norm_eps), sizes.layout.names, sizes.num_attention_heads
     size = sizes.hidden_size // heads
     part, activation = names["embeddings"], activation_of(sizes)
@@ -149,6 +150,7 @@ def _output(sizes: runs.Architecture, tensors: Tensors, words: str) -> tuple[str
 
 
 def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
+    """Return the graph of a decoder, with the operations of decoder_network.py."""
     sizes, config = runs.read_config(checkpoint, runs.Architecture), runs.read_config(checkpoint, runs.DecoderConfig)
     layout = DECODERS[sizes.model_type]
     names, heads, graph = layout.names, sizes.num_attention_heads, _Graph(tensors, config.epsilon)

@@ -26,7 +26,7 @@ MAX_CELLS_PER_ROW = 4  # cells of a dense pivot table per row of the table
 MAX_TEXT = 4096  # bytes of a text
 MAX_SIZE = 1024  # layers or heads of a model
 SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # keys of summaries.py
-# bytes column -> the column from whose values the count of numbers in each value follows, and how
+# bytes column -> another column, and the function from its values to the count of numbers in each cell
 NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "weights": ("length", lambda length: pc.power(length, 2)),
     "occurrences": ("n", lambda n: n),
@@ -83,7 +83,7 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
 
 
 def _out_of_bounds(column: pa.ChunkedArray, lowest: float, highest: float) -> Any:
-    """Return a value that is out of bounds or not finite, or the size of such a text; None if all values are valid."""
+    """Return a value that is out of bounds or not finite, or the bytes of such a text; None if all are valid."""
     extremes = []
     if pa.types.is_large_binary(column.type):
         return None

@@ -23,7 +23,7 @@ HISTORIES = Table(
     is_summary=True,
 )
 SCHEMA = HISTORIES.schema
-STEPS = b"steps"  # in the metadata
+STEPS = b"steps"  # metadata key: the steps as a JSON list
 WHOLE = b"asked_at_every_step"  # metadata key: "yes" if every fact was asked at every step
 COLUMNS = ("relation", "fact", "step", "rank")
 WORDS = ["relation", "fact", "subject", "object"]

@@ -29,7 +29,7 @@ from embryo_core.runs.schema import ExampleQuestion, Examples
 from embryo_core.types import Run
 
 EXAMPLES_FILE = "examples.json"
-# Metrics that write rows of this table at every step.
+# metric -> the table to which it writes rows at every step
 OWN_TABLES = {"attention": tables.ATTENTION, "world_knowledge": tables.CLOZE}
 
 
@@ -69,7 +69,7 @@ def steps_done(run: Run, metric: str) -> set[int]:
 
 @memoized
 def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return the scores of these metrics (default: all) whose names have this prefix, sorted.
+    """Return the scores of these metrics (default: all) whose names begin with `prefix`, sorted.
 
     Columns: run, metric, step, layer, group, value, n.
     """
@@ -199,6 +199,7 @@ def read_spans(run: Run, task: str) -> pd.DataFrame:
 
 
 def _read_tuned(run: Run, table: tables.Table, task: str | None, step: int | None = None) -> pd.DataFrame:
+    """Return rows of fine-tuned checkpoints, without seeds that must not be averaged with the first."""
     rows = read_table(run, table, _equals("task", task), step)
     others = incomparable_evaluations(pc.unique(rows["evaluation"]).to_pylist(), read_sources(run))
     if others:

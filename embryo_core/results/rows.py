@@ -1,4 +1,4 @@
-"""Rows of a table: those of the compacted file and of pending evaluations, which replace compacted ones.
+"""The rows of a table, in its compacted file and in pending evaluations, which replace compacted ones.
 
 Readers never wait for a writer: they read again if files were renamed or compacted in the meantime.
 """

@@ -131,6 +131,7 @@ def read_word_counts(run: Run, metric: str) -> pd.DataFrame:
 
 
 def _count_words(run: Run) -> pa.Table:
+    """Return the words of each metric at the last step of its evaluation."""
     steps = steps_of_file(run, WORDS)
     for metric, step in list_pending(run):
         steps.setdefault(metric, []).append(step)
@@ -171,6 +172,7 @@ def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached 
 
 
 def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:
+    """Compute when each score of each task reached the shares; if this fails, it has no rows."""
     rows = []
     for task in read_values(run, table, "task"):
         scored = set(read_task_scores(run, task)["metric"])

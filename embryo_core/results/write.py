@@ -69,7 +69,7 @@ def write(
 
 
 def write_examples(run: Run, examples: Sequence[ExampleQuestion]) -> None:
-    """Write the example questions of a run, replacing earlier ones."""
+    """Write the example questions of a run, replacing earlier ones. Raises ResultsError for a link."""
     own_folder(run.results, run.results, ResultsError)
     write_json(run.results / EXAMPLES_FILE, to_builtins(list(examples)))
 

@@ -37,7 +37,7 @@ SLACK = 4  # families that only transformers reads may have this many times the 
 def layer_flops(length: int, hidden: int, inner: int) -> int:
     """Return the floating-point operations of one layer on `length` pieces, given its hidden and inner size.
 
-    They are 8 L H^2 + 4 L^2 H + 4 L H I; a multiply-add counts as two (Narayanan et al., 2021, appendix, for I = 4 H).
+    This is 8 L H^2 + 4 L^2 H + 4 L H I; a multiply-add counts as two (Narayanan et al., 2021, appendix, for I = 4 H).
     """
     return length * (8 * hidden**2 + 4 * length * hidden + 4 * hidden * inner)
 

@@ -33,9 +33,7 @@ CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable types of a
 def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
     """Return a checkpoint's config.json as a `kind` (Architecture, DecoderConfig, ModelClass, or dict[str, Any]).
 
-    Immutable kinds are cached until the file changes, since loading a model reads it ten times.
-
-    Raises BrokenCheckpoint.
+    Immutable kinds are cached until the file changes: loading a model reads it ten times. Raises BrokenCheckpoint.
     """
     path, within = checkpoint.path / "config.json", checkpoint.run.path
     if kind in CACHED_TYPES:
@@ -142,8 +140,8 @@ def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small pickles.
 
-    Files of torch before version 1.6 are single pickles, of which only the first byte is checked here; the rest is
-    checked while they are read (engine/tensor_files.py).
+    A file of torch before version 1.6 is no archive but begins with pickles. Only its first byte is checked here, and
+    the rest while it is read (engine/tensor_files.py).
     """
     with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
         if not is_zipfile(file):

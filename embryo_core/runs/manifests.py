@@ -44,7 +44,7 @@ def checkpoints_digest(run: Run) -> str:
 
 
 def broken(run: Run) -> list[tuple[Path, str]]:
-    """Return the checkpoint folders whose manifest cannot be read, with reasons; of many, the first and a count."""
+    """Return the checkpoint folders whose manifest cannot be read, with reasons; after `MAX_LISTED`, a count."""
     reasons = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
     if (more := len(reasons) - MAX_LISTED) > 0:
         rest = f"{more:,} more checkpoints of run '{run.name}' cannot be read."
@@ -61,7 +61,7 @@ def checkpoint(run: Run, step: int) -> Checkpoint:
 
 
 def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
-    """Return the one of a run's checkpoints at this step. Raises as `checkpoint` does."""
+    """Return the checkpoint at this step among the readable ones of a run. Raises as `checkpoint` does."""
     for candidate in checkpoints:
         if candidate.step == step:
             return candidate

@@ -30,7 +30,7 @@ def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
 def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     """Return the checkpoints whose weights are to be removed, each with the bytes that this frees.
 
-    `keep` has the checkpoints to keep, as steps ("500"), "every:N" (those nearest to the multiples of N) and "log:K"
+    `keep` names the checkpoints to keep, as steps ("500"), "every:N" (those nearest to the multiples of N) and "log:K"
     (those nearest to K steps per doubling). The last checkpoint with weights is always kept: without it the run could
     be neither queried nor continued. Raises UnknownStep, MissingWeights.
     """

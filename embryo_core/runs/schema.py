@@ -210,7 +210,7 @@ class Manifest(Struct, frozen=True):
 
 
 class ModelClass(Struct, frozen=True):
-    """The class in the config.json of a checkpoint, by which transformers saved it."""
+    """The class of transformers that saved a checkpoint, according to its config.json."""
 
     model_type: Text = ""
     architectures: list[Text] | None = None

@@ -38,7 +38,7 @@ from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
 
 JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not detect
-# Flags of `os.open`; Windows has only the last, macOS only the others.
+# Flags of `os.open`: Windows has only O_BINARY, other systems the remaining ones.
 SAFELY = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"))
 CHECKSUM_LINE = re.compile(rb"([0-9a-f]{64})  ([A-Za-z0-9_][A-Za-z0-9_./-]{0,200})")
 REMEDIES = {  # class of the error -> remedy for a refused file

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from msgspec.json import Decoder
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # so bounded, sums and squares do not overflow
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]  # bounded, so that sums and squares do not overflow
 Share = Annotated[float, Meta(ge=0, le=1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Text = Annotated[str, Meta(max_length=4096)]

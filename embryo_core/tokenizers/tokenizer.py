@@ -245,7 +245,7 @@ class Tokenizer:
         return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
 
     def _cut(self, text: str) -> list[str]:
-        """Return the normalised words of a text, each with the prefix of a word."""
+        """Return the normalised words of a text, each with the prefix of its first piece."""
         normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
         with _explained(self.path):
             normalised = normalizer.normalize_str(text) if normalizer else text
