@@ -96,7 +96,8 @@ class Variants:
 
     negated: dict[str, str] = field(default_factory=dict)
     paraphrases: dict[str, list[str]] = field(default_factory=dict)
-    primes: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)  # by relation, subject, object
+    # (relation, subject, object) -> kind -> wrong word
+    primes: dict[tuple[str, str, str], dict[str, str]] = field(default_factory=dict)
 
 
 def read_variants(folder: Path) -> Variants:

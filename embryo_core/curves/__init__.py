@@ -1,4 +1,4 @@
-"""Statistics of stored scores: intervals, onsets, peaks and histories; import the less common from their modules."""
+"""Statistics of stored scores: intervals, onsets, peaks and histories; the modules have less common ones."""
 
 from embryo_core.curves.scores import (
     HISTORIES,

@@ -44,7 +44,7 @@ class Observer(Protocol):
 
 
 class AttentionMetric(Metric):
-    """Base of the attention metrics; those on the same source share one pass."""
+    """Base of the attention metrics; metrics on the same source share one pass."""
 
     page = "attention"
     source = "treebank"

@@ -108,6 +108,7 @@ def _words(tokenizer: "Tokenizer", text: str) -> list[str]:
     return words
 
 
+# the words of both sentences at a place, and their spans
 Place = tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]
 
 

@@ -59,7 +59,7 @@ class Sentence:
 
 @dataclass(frozen=True, eq=False)
 class EncodedTreebank:
-    """The sentences that fit the models' positions, and the number of those that do not."""
+    """The sentences that fit the models' positions, and the number of sentences that are too long."""
 
     sentences: tuple[Sentence, ...]
     too_long: int

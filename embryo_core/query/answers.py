@@ -43,7 +43,7 @@ Columns = dict[str, np.ndarray]  # the columns of COLUMNS, of equal length
 
 @dataclass(frozen=True)
 class Lead:
-    """When the leading answer of the last step took the lead."""
+    """The answer that leads at the last step, and when it took the lead."""
 
     token: str
     first: int  # the step at which it first led

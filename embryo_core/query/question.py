@@ -232,7 +232,7 @@ def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
 
 
 def check_length(length: int, max_positions: int, pieces: int = 1) -> None:
-    """Raise QueryError if a text of this length exceeds a model's positions; `pieces` are those of a tracked word."""
+    """Raise QueryError if a text is longer than a model's positions; `pieces` counts the pieces of a tracked word."""
     if length > max_positions:
         subject = f"With {pieces} pieces of the word the text" if pieces > 1 else "The text"
         raise QueryError(

@@ -112,9 +112,9 @@ def whitening(sample: Tensor, n: int) -> Whitening:
 class Probes:
     """The two probes of one layer, for the task (0) and for its control task (1), with K labels and D features.
 
-    The trained parameters are `values`, V [2, K, D] and c [2, K]; logits are W (x - mean) + c. Whitened, W is V P and
-    the loss has the penalty of scikit-learn's LogisticRegression (C = 1) on standardised features. Plain, W is V, and
-    mean and penalty are 0.
+    The trained parameters are `values`, V [2, K, D] and c [2, K]; logits are W (x - mean) + c. If `whitened`, W is V P
+    and the loss has the penalty of scikit-learn's LogisticRegression (C = 1) on standardised features. Otherwise W is
+    V, and mean and penalty are 0.
     """
 
     def __init__(self, states: Tensor, task: ProbingTask, whitened: bool):
