@@ -104,7 +104,7 @@ class ModelCache:
                 self._evicted = 0
 
     def _next_to_evict(self, limit: int) -> Key:
-        """Return a transient model while these exceed their quota, else the least recently used one."""
+        """Return the oldest transient model if these exceed their quota, else the least recently used other model."""
         transient = sum(self._models[key].nbytes for key in self._transient)
         oldest = next(iter(self._transient), None)
         if oldest and len(self._transient) > 1 and transient > limit * TRANSIENT_QUOTA:

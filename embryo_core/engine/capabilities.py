@@ -17,7 +17,7 @@ from embryo_core.words import list_steps
 
 ENCODER = frozenset({"states", "attentions", "trainable"})
 MASKED_LANGUAGE_MODEL = ENCODER | {"masked_words", "words"}
-THROUGH_TRANSFORMERS = frozenset(  # other families of masked language models, by their model_type in transformers
+THROUGH_TRANSFORMERS = frozenset(  # further families of masked language models, by their model_type in transformers
     "big_bird camembert convbert data2vec-text deberta deberta-v2 distilbert ernie esm esmc eurobert fnet gte ibert "
     "jina_embeddings_v3 layoutlm longformer luke megatron-bert mobilebert modernbert mpnet nomic_bert "
     "nystromformer rembert roberta roberta-prelayernorm roformer squeezebert tapas ultrabert xlm-roberta "
@@ -75,7 +75,7 @@ def may_support(checkpoint: Checkpoint, needs: Collection[str]) -> bool:
 
 
 def run_capabilities(run: Run) -> frozenset[str]:
-    """Return the capabilities of a run's last readable checkpoint; without one, those of a masked language model."""
+    """Return the capabilities of a run's last readable checkpoint, or by default of a masked language model."""
     for checkpoint in reversed(runs.checkpoints(run)):
         with suppress(BrokenCheckpoint):
             return checkpoint_capabilities(checkpoint)
@@ -83,7 +83,7 @@ def run_capabilities(run: Run) -> frozenset[str]:
 
 
 def heads(checkpoint: Checkpoint) -> frozenset[str]:
-    """Return the capabilities of the heads in a checkpoint's folder, without those of its generator.
+    """Return the capabilities of the heads in a checkpoint's folder, without its generator.
 
     For an encoder they follow from the names of its tensors; for a decoder, a model of another task, or weights that
     are not on this machine, from the class in config.json. Support for a new kind of head is added here and in `Engine`

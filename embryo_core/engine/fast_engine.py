@@ -128,7 +128,7 @@ def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> Embedd
 
 
 def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
-    """Return the layer of this group; in a family whose layers share nothing, each layer is a group."""
+    """Return the layer of this group; unless the family shares layers, each layer is a group."""
     prefix = sizes.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
     hidden, intermediate = sizes.hidden_size, sizes.intermediate_size or 0

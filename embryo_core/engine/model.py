@@ -28,7 +28,7 @@ from embryo_core.types import Checkpoint
 class Engine(Protocol):
     """The computations of one checkpoint, on tensors. `mask` [B, 1, 1, L] is True at tokens; None means no padding.
 
-    Word logits are those of masked words, or of the piece after each piece (see capabilities.py).
+    Word logits predict masked words, or the piece after each piece (see capabilities.py).
     """
 
     max_positions: int

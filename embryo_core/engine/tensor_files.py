@@ -2,7 +2,7 @@
 
 A pickle is a program. torch's own reader runs a safe subset of it, in which a small file can still allocate an array of
 any length, or run for hours. This reader makes no calls: it records the pickle's description of the tensors, and then
-maps them from the file like those of safetensors.
+maps them from the file, as for safetensors.
 """
 
 import mmap
@@ -128,7 +128,7 @@ def broken(checkpoint: Checkpoint, problem: str) -> BrokenCheckpoint:
 
 
 def _wrapper(names: Collection[str]) -> str:
-    """Return the prefix that training wrappers put before all of these names."""
+    """Return the prefix that training wrappers put before all of these names, or ""."""
     for one in WRAPPERS:
         if names and all(name.startswith(one) for name in names):
             return one + _wrapper([name.removeprefix(one) for name in names])

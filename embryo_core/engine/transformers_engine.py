@@ -245,7 +245,7 @@ def _reported(checkpoint: Checkpoint, action: str) -> Iterator[None]:
 def _head_of(model: PreTrainedModel) -> PreTrainedModel:
     """Return a copy of the model whose base passes the states [1, n, H] in `inputs_embeds` straight to the head.
 
-    Thus the class itself applies its head, whatever its parts are named; some heads need other parts of the base.
+    So the class itself applies its head, whatever its parts are named; some heads need other parts of the base.
     """
     encoder, head = copy.copy(model.base_model), copy.copy(model)
     encoder.forward = _pass_through

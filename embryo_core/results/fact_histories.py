@@ -61,7 +61,7 @@ def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
-    """Raise ValueError unless the steps of a summary are those of its table, and its columns agree."""
+    """Raise ValueError unless a summary has the steps of its table, and its columns agree."""
     steps = DECODER.decode(rows.schema.metadata[STEPS])
     lengths = set(pc.unique(pc.binary_length(rows["right"])).to_pylist())
     if steps != sorted(set().union(*done.values())) or not lengths <= {-(-len(steps) // 8)}:

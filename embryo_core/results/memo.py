@@ -1,6 +1,6 @@
 """A cache of recently read frames, valid until a file of the run's results changes.
 
-So figures may call the readers repeatedly. Callers get shallow copies, whose columns pandas copies on a write.
+Figures may therefore call the readers repeatedly. Callers get shallow copies: pandas copies a column that is changed.
 """
 
 import os

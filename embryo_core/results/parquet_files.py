@@ -93,7 +93,7 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table's file, verified and open, whose number of rows is within the limits for the run."""
+    """A table's file, verified and open, with no more rows than the limits for the run allow."""
 
     table: Table
     bounds: Bounds

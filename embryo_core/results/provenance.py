@@ -46,7 +46,7 @@ def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection
 def incomparable_evaluations(names: Iterable[str], sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the evaluations "finetuning:<task>:<seed>" that must not be averaged with the first one of their task.
 
-    Their data, protocol or learning rate in `sources` differ from the first one's, or are unknown.
+    According to `sources` they differ from the first in data, protocol or learning rate, or these are unknown.
     """
     by_task: dict[str, dict[str, tuple]] = {}
     for name in sorted(names, key=lambda name: (len(name), name)):

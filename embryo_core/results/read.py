@@ -175,7 +175,7 @@ def read_probes(run: Run, task: str | None = None, layer: int | None = None, ste
 def read_task_scores(run: Run, task: str | None = None) -> pd.DataFrame:
     """Return scores of fine-tuned checkpoints and of controls: step, task, seed, predictor, metric, value, n.
 
-    Here and in the readers below, seeds whose data, protocol or learning rate differ from the first's are left out.
+    Here and in the readers below, seeds that differ from the first in data, protocol or learning rate are left out.
     """
     return _read_tuned(run, tables.TASK_SCORES, task)
 

@@ -11,7 +11,7 @@ Bounds = dict[str, tuple[float, float]]
 
 COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
     # Type, smallest and largest value, names of columns; "TABLE.NAME" is a column with another type in this table.
-    # checks.py also limits layers and heads to those of the run, and the length of texts and bytes; other floats must
+    # checks.py also limits layers and heads to the run's numbers, and the length of texts and bytes; other floats must
     # be finite.
     (pa.string(), None, "evaluation metric group tag word band category fact relation subject object prediction kind"),
     (pa.string(), None, "variant paradigm task predictor question history"),

@@ -62,7 +62,7 @@ def missing_steps(run: Run) -> list[int]:
 
 
 def _saved_up_to(run: Run) -> int:
-    """Return the last step whose checkpoint must have been written according to the log; -1 if unknown.
+    """Return the last step with a checkpoint according to the log; -1 if unknown.
 
     Training logs a step, saves it, and then measures it on held-out text, if there is any.
     """

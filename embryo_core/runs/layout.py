@@ -117,7 +117,7 @@ def changes(run: Run) -> tuple[Change, ...]:
 
 
 def _name_sources(run: Run) -> str:
-    """Return the name of the first source of a run's text, shortened for a label, and the number of others."""
+    """Return the name of the first source of a run's text, shortened for a label, and the number of further ones."""
     sources = convert(run.corpus, CorpusCard).sources
     names = [source if isinstance(source, str) else source.name for source in sources] or ["other text"]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""

@@ -106,7 +106,7 @@ def parse_json(content: bytes, path: Path, kind: type[Content], error: type[Embr
     """Parse JSON from the file at `path`, checked against its type; NaN and Infinity are not JSON. Raises `error`."""
     try:
         return _decoder(kind).decode(content)  # type: ignore[arg-type]  # classes are hashable
-    except (ValueError, RecursionError) as reason:  # msgspec's own errors and those of UTF-8 are ValueErrors
+    except (ValueError, RecursionError) as reason:  # errors of msgspec and of UTF-8 are ValueErrors
         raise refusal(path, f"is not valid: {reason}", error) from None
 
 

@@ -34,7 +34,7 @@ MAX_PIECES = 300_000
 MAX_PIECE_BYTES = 16 * MB  # bytes of all pieces together
 MAX_MERGES = 1_000_000
 CHARACTERS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwWnrt]")  # classes in a regular expression, which match one character
-NOT_EMPTY = re.compile(r"[^\\*?{(^$|]+(\|[^\\*?{(^$|]+)*")  # regular expressions that surely do not match ""
+NOT_EMPTY = re.compile(r"[^\\*?{(^$|]+(\|[^\\*?{(^$|]+)*")  # regular expressions that cannot match ""
 NONE = Raw(b"null")
 
 

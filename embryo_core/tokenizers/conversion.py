@@ -1,4 +1,4 @@
-"""Convert the tokenizer of foreign checkpoints to the tokenizer.json of a run, by transformers if they have none.
+"""Convert the tokenizer of a foreign checkpoint to a run's tokenizer.json, with transformers if it has none.
 
 If the checkpoint has a tokenizer.json, its pieces and rules are kept, and transformers only finds the special tokens:
 for some checkpoints it would rebuild the tokenizer from the class in tokenizer_config.json, with that class's rules.

@@ -54,7 +54,7 @@ class Tokenizer:
     """
 
     def __init__(self, path: Path, special: SpecialTokens | None = None):
-        """Read a tokenizer.json; without `special`, the special tokens are those of pretrain."""
+        """Read a tokenizer.json; without `special`, its special tokens are named as by pretrain."""
         self.path = path
         self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         self._tokenizer.no_truncation()
