@@ -1,1 +1,1 @@
-"""The dashboard: pages that pick what to look at, and show it. Only this package imports Streamlit."""
+"""The Streamlit dashboard: pages to choose and view results. `embryo_core` and `pretrain` never import Streamlit."""

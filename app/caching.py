@@ -1,4 +1,4 @@
-"""Cached reads, kept while the files that they depend on stay the same."""
+"""Caches for reads of a run, invalidated when the files that a read depends on change."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,18 +13,18 @@ from embryo_core.types import Run
 
 
 def results_state(run: Run) -> str:
-    """Return path, time and size of every file of results and folder of pending parts."""
+    """Return a string that changes with any file of the run's results, pending evaluations included."""
     return repr((str(run.path), results.results_state(run)))
 
 
 def checkpoints_state(run: Run) -> str:
-    """Return the folder of each checkpoint and when it was written."""
+    """Return a hash that changes when a checkpoint is added, removed or rewritten."""
     return runs.checkpoints_digest(run)
 
 
 @runs.read_once
 def log_state(run: Run) -> str:
-    """Return path, time and size of the training log."""
+    """Return path, modification time and size of the training log."""
     return files_state(run, run.path / "log.jsonl")
 
 
@@ -35,12 +35,12 @@ def run_state(run: Run) -> str:
 
 
 def files_state(run: Run, *paths: Path) -> str:
-    """Return the folder of a run, and path, time and size of some of its files."""
+    """Return the run's folder, and path, modification time and size of these files."""
     return repr([str(run.path), *map(_file, paths)])
 
 
 def _file(path: Path) -> tuple[str | int, ...]:
-    """Return path, time and size of a file; the path alone if it is gone or cannot be followed."""
+    """Return path, modification time (ns) and size (bytes) of a file; the path alone if the file cannot be read."""
     try:
         status = path.stat()
     except OSError:
@@ -54,8 +54,9 @@ def _file(path: Path) -> tuple[str | int, ...]:
 def cached(state: Callable[[Run], str], max_entries: int, spinner: bool | str = False) -> Callable:
     """Decorate a function whose first argument is a run: cache its results while the run has the same `state`.
 
-    Give a slow function a spinner: other pages are drawn meanwhile (see drawing.py). A function without a spinner must
-    not call one with a spinner: its page would wait for its turn while other pages wait for its result.
+    Give slow functions a `spinner`: they run without the drawing lock, so that other pages are drawn meanwhile (see
+    drawing.py). A function without a spinner must not call one with a spinner: it would wait for the drawing lock,
+    which a page that waits for its result may hold.
     """
     cache = st.cache_data(max_entries=max_entries, show_spinner=spinner, hash_funcs={Run: state})
     return (lambda read: lock_released()(cache(read))) if spinner else cache
@@ -67,9 +68,9 @@ def cached_resource(
     spinner: bool | str = False,
     validate: Callable[..., bool] | None = None,
 ) -> Callable:
-    """Cache like `cached`, without copies: all pages get the same object and must not modify it; for large tables.
+    """Cache like `cached`, but without copies: all pages get the same object, and must not modify it. For large tables.
 
-    An object that `validate` rejects is read again.
+    An object that `validate` rejects is computed again.
     """
     cache = st.cache_resource(max_entries=max_entries, show_spinner=spinner, hash_funcs={Run: state}, validate=validate)
     return (lambda read: lock_released()(cache(read))) if spinner else cache

@@ -1,9 +1,9 @@
-"""The lock of drawing: one page is drawn at a time, since concurrent rendering slows every page and query.
+"""The drawing lock: one page is drawn at a time, since concurrent rendering slows every page and query.
 
-A page releases the lock while it waits for something slow, so that others are drawn meanwhile. It waits for others at
-most MAX_WAIT seconds in all and is then drawn at the same time, since the page of a damaged run may take minutes. While
-a page is drawn, it sees the files of its runs as they were when it began, or as the previous page saw them less than a
-second ago; otherwise each page would list a long series repeatedly.
+A page releases the lock while it waits for something slow, so that other pages are drawn meanwhile. It waits for the
+lock at most MAX_WAIT seconds in all, and is then drawn without it, since the page of a damaged run may take minutes.
+While a page is drawn, it sees the files of its runs as they were when it began, or as an earlier page saw them at most
+SEEN_FOR seconds ago; otherwise each page would list the files of a long series repeatedly.
 """
 
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ from time import monotonic
 from embryo_core.engine.cache import return_memory
 from embryo_core.runs import snapshot
 
-SEEN_FOR = 1.0  # seconds for which the next pages reuse the list of a run's files
-MAX_WAIT = 2.0  # seconds that a page waits for other pages
-TRIM_EVERY = 10.0  # seconds between two returns of free memory to the system, after a page; each takes 10 ms
+SEEN_FOR = 1.0  # seconds for which later pages reuse the list of a run's files
+MAX_WAIT = 2.0  # seconds that a page waits for the lock in all
+TRIM_EVERY = 10.0  # least seconds between returns of free memory to the system, after a page; each takes 10 ms
 
 _lock = Lock()  # held by the page that is being drawn
-_trimmed = [0.0]  # when free memory was last returned
-_own = local()  # per thread: `held`, whether it holds the lock, and `patience`, the seconds that it still waits
+_trimmed = [0.0]  # time of the last return of free memory (monotonic clock, seconds)
+_own = local()  # per thread: `held`, whether it holds the lock, and `patience`, the seconds that it may still wait
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Wait for this page's turn, then draw it or a part of it; a thread that already draws continues."""
+    """Hold the lock while a page or a part of it is drawn in the block; do nothing in a thread that already draws."""
     if is_drawing():
         yield
         return
@@ -49,9 +49,9 @@ def is_drawing() -> bool:
 
 @contextmanager
 def lock_released() -> Iterator[None]:
-    """Release the lock until the block ends, then wait for it again; does nothing if this thread does not hold it.
+    """Release the lock for the block, then wait for it again; do nothing if this thread does not hold it.
 
-    A page that waits for the result of another thread must release it: that thread may need the lock to continue.
+    A page that waits for the result of another thread must release the lock: the other thread may need it to continue.
     """
     if not getattr(_own, "held", False):
         yield

@@ -1,4 +1,4 @@
-"""Figures on a page: made once, shown with their captions and the menu of their files."""
+"""Figures on a page: drawn once, cached, and shown with a caption and a menu of files."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -35,13 +35,13 @@ from embryo_core.types import Run
 
 TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
 MAX_FIGURES = 64  # cached figures
-# estimated core seconds to make a file; they decide its place in the queue
+# estimated core seconds to make a file, by which the queue of questions orders it
 SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}
 
 
 @dataclass(frozen=True)
 class File:
-    """A download of a figure: its label in the menu, its name, and the function that makes its content on a click."""
+    """A download of a figure: its label in the menu, its file name, and the function that makes it after a click."""
 
     label: str
     name: str
@@ -52,9 +52,10 @@ class File:
 
 
 def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
-    """Return the Figure that a function of embryo_core.figures makes of the page's runs, with these options.
+    """Return the Figure that `make`, a function of embryo_core.figures, makes of the page's runs with these options.
 
-    It is the same at every step: made once, shared by all visitors until the files of a run change, and never modified.
+    It depends on the chosen step only through `options`. It is cached and shared by all visitors until the files of a
+    run change: never modify it.
     """
     return _make(make, view.drawn_runs, view.axis_choice, **options)
 
@@ -66,7 +67,7 @@ def show_or_explain(
     titled: bool = False,
     **options: Any,
 ) -> bool:
-    """Draw and show a figure, or say why it has nothing to draw; return whether it was shown."""
+    """Draw and show a figure, or a caption with the reason why it has nothing to draw; return whether it was shown."""
     try:
         show(draw(view, make, **options), on_point, titled)
     except FigureError as error:
@@ -88,7 +89,7 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {
     Run: run_state,
     FunctionType: _hash_function,
     pd.DataFrame: _hash_table,
-    # their fields are plain values; Streamlit copies a dataclass to hash it
+    # by `repr`, since their fields are plain values and Streamlit would copy a dataclass to hash it
     **dict.fromkeys((Axis, Lead, Shared, Subject), repr),
 }
 
@@ -101,15 +102,15 @@ def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **option
 
 
 def _freeze(plot: Any) -> None:
-    """Convert a plot that never changes to plain values once, rather than each time that it is shown."""
+    """Convert a plot to plain values once, not at every display; later changes to the plot have no effect."""
     content = _with_lists(plot.to_dict())
     plot.to_dict = lambda: content
 
 
 def _with_lists(part: Any) -> Any:
-    """Return plain values with lists for arrays of objects, such as customdata: orjson writes lists ten times as fast.
+    """Convert object arrays, such as customdata, to lists, which orjson writes ten times as fast.
 
-    It cannot write transposed arrays.
+    Arrays that are not C-contiguous, such as transposed ones, become lists too, since orjson cannot write them.
     """
     if isinstance(part, dict):
         return {name: _with_lists(value) for name, value in part.items()}
@@ -133,8 +134,8 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     """Show a Figure with its caption and the menu of its files, below its title if `titled`; name runs without data.
 
     `on_point` is called when a point is clicked, before the page is drawn again, with the first of the point's
-    customdata, one for each annotated parameter. A figure with a fixed width is scrolled on a narrower page, and one of
-    many panels, which has a width for files and elsewhere, takes the width of the page.
+    customdata, one for each annotated parameter. A figure with a fixed width scrolls on a narrower page. A figure of
+    panels takes the width of the page; its own width is for files and notebooks.
     """
     if titled:
         st.header(literal(figure.title), anchor=False)
@@ -165,7 +166,7 @@ def choose_step(category: object, step: int) -> None:
 
 
 def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files: File) -> None:
-    """Show the caption of a figure, and next to it the menu of its files: the `pictures` (SVG, PNG), then others."""
+    """Show a figure's caption and the menu of its files: the buttons that `pictures` draws (SVG, PNG), then `files`."""
     sharing.note_figure(name)
     with st.container(horizontal=True, gap="small", key=f"below_{name}"):
         show_caption(caption, width="stretch")
@@ -191,6 +192,6 @@ def _download(file: File, name: str) -> None:
 
 
 def _content(file: File) -> str | bytes:
-    """Return the content of a file, made when its turn comes in the queue of questions."""
+    """Make the content of a file when its turn in the queue of questions comes, and return it."""
     with QUEUE.turn(SECONDS[PurePath(file.name).suffix]):
         return file.content()

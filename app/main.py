@@ -1,4 +1,4 @@
-"""The dashboard: `streamlit run app/main.py` shows the runs found under the data roots, one page per question."""
+"""The dashboard: `streamlit run app/main.py` shows the runs under the data roots, one page per topic."""
 
 from importlib import import_module
 from pathlib import Path
@@ -15,11 +15,14 @@ from embryo_core.figures.markdown import literal
 def page(
     title: str, icon: str | None = None, default: bool = False, visibility: Literal["visible", "hidden"] = "visible"
 ) -> Any:
-    """Return the page that show() of its module in app/views draws, at /<title> in lower case; the default is at /."""
+    """Return a page that `show` of app/views/<name>.py draws, at /<name>, or at / for the default page.
+
+    The name is the title in lower case, without hyphens.
+    """
     name = title.lower().replace("-", "")
 
     def show() -> None:
-        # imported late: the first page does not wait for the modules of the others
+        # imported here, so that the first page does not wait for the modules of other pages
         import_module(f"app.views.{name}").show()
 
     path = None if default else name
@@ -39,7 +42,7 @@ PAGES = [
     page("Fine-tuning", ":material/tune:"),
     page("Query", ":material/edit_note:"),
     page("Compare", ":material/compare_arrows:"),
-    page("Overview", visibility="hidden"),  # the Overview has both addresses
+    page("Overview", visibility="hidden"),  # the Overview is also at /overview
 ]
 
 server_log.shorten()

@@ -1,4 +1,4 @@
-"""Cached reads of averaged attention maps: all steps, or log-spaced ones and the chosen one of a long series."""
+"""Cached reads of averaged attention maps: at all steps, or at log-spaced steps of a long series and the chosen one."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -26,21 +26,21 @@ def map_steps(run: Run) -> set[int]:
 
 
 def shown_steps(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, ...]:
-    """Return the steps whose averaged maps a page shows: all, or log-spaced ones and the one that `chosen` picks."""
+    """Return the steps whose maps a page shows: `grid_steps` and the one that `chosen` picks; empty without maps."""
     steps = map_steps(run)
     return tuple(sorted({*grid_steps(run), chosen(steps)})) if steps else ()
 
 
 @runs.read_once
 def grid_steps(run: Run) -> list[int]:
-    """Return the steps whose maps are read together and define the colours: all, or log-spaced ones."""
+    """Return the steps whose maps are read together and set the colour scale: all, or log-spaced ones of many."""
     return log_spaced(sorted(map_steps(run)), MAPS)
 
 
 def head_history(
     run: Run, layer: int, head: int, steps: tuple[int, ...], normalised: bool = False, shared: bool = False
 ) -> HeadHistory:
-    """Return a head's averaged maps at these steps; with `shared`, all heads have one colour scale."""
+    """Return a head's averaged maps at these steps; with `shared`, on the colour scale of all heads."""
     sentences = _maps_at_first(run)[2]
     maps = AttentionHistory(np.array(steps), _weights(run, steps, normalised, (layer - 1, head - 1)), sentences)
     history = averaged(run, layer, head, maps, sources(run).get(METRIC, {}))
@@ -60,7 +60,10 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 @cached_resource(results_state, 4, "Reading the attention maps")
 def grid(run: Run, normalised: bool = False, page_steps: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Return the counts of layers and heads, and maps at `grid_steps` (`page_steps` as in `head_maps.head_history`)."""
+    """Return the numbers of layers and heads, and the small maps at `grid_steps`, packed for the browser.
+
+    `page_steps` as in `head_maps.head_history`.
+    """
     maps = _grid_at_first(run, normalised)
     layers, _, heads, _ = maps.codes.shape[1:]
     return layers, heads, head_maps.grid_payload(run.name, maps, page_steps, unit=run.step_unit)
@@ -68,7 +71,7 @@ def grid(run: Run, normalised: bool = False, page_steps: tuple[float, ...] = ())
 
 @cached_resource(results_state, 16)
 def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, page_steps: tuple[float, ...] = ()) -> bytes:
-    """Return, for the browser, the maps of the step that the grid lacks; empty if it has all of these steps."""
+    """Return the small maps of the one step that the grid lacks, packed for the browser; without maps if it has all."""
     of_grid = grid_steps(run)
     for step, of_bar in zip(steps, page_steps or steps, strict=True):
         if step not in of_grid:
@@ -86,7 +89,7 @@ def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared
 def _weights(
     run: Run, steps: tuple[int, ...], normalised: bool, head: tuple[int | slice, ...] = (slice(None), slice(None))
 ) -> np.ndarray:
-    """Return averaged maps at these steps, [S, layers, heads, L, L] or of one head."""
+    """Return averaged maps at these steps: [S, layers, heads, L, L], or [S, L, L] of one `head` (indices from 0)."""
     together, weights, _ = _maps_at_first(run)
     place = {step: i for i, step in enumerate(together)}
     maps = [weights[(place[step], *head)] if step in place else at_step(run, step, False)[head] for step in steps]

@@ -1,4 +1,4 @@
-"""Attention maps of a page with their captions and the menu of their files."""
+"""Attention maps on a page, with a caption and a menu of files."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,7 @@ def _csv(history: HeadHistory, step: int, caption: Caption, name: str) -> str:
 
 
 def show_map_files(name: str, title: str, caption: Caption, run: str, note: str, *files: File) -> None:
-    """Draw the caption of the maps of this `name` and the menu of their files; `note` is added to their small print."""
+    """Draw the caption of the maps called `name` and the menu of their files, whose small print includes `note`."""
     figures.show_files(
         name,
         caption,

@@ -13,8 +13,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 STATE = "permalink"  # session: name -> the user's choice
 TARGET = "permalink_target"  # session: the page that a click opens
-LINK = "permalink_link"  # session: the page that a link opened, and the names whose values came with it
-SHOWN = "permalink_shown"  # session: name -> value on the page now being drawn, None where it is the default
+LINK = "permalink_link"  # session: the page that a link opened, and the names of the values in that link
+SHOWN = "permalink_shown"  # session: name -> value on the page being drawn; None if it is the default
 
 _history = st.components.v2.component(
     "embryo.history", js=(Path(__file__).parent / "components" / "history.js").read_text(encoding="utf-8")
@@ -27,7 +27,7 @@ def one_entry_per_page() -> None:
 
 
 def restore() -> None:
-    """Read the choices from the URL before any `get`; after "back", a name missing in the URL has its default."""
+    """Read the choices from the URL, before any `get`; after "Back", values missing in the URL are defaults again."""
     context = get_script_run_ctx()
     state = st.session_state.get(STATE)
     if state is None:
@@ -58,7 +58,7 @@ def choose_all(**values: object) -> None:
 
 
 def came_with_link(name: str) -> bool:
-    """Return whether a value came with the link that opened this page and has not been changed since."""
+    """Whether a value came with the link that opened this page and has not been changed since."""
     page, names = st.session_state.get(LINK, (None, set()))
     return name in names and page == _page()
 
@@ -75,7 +75,7 @@ def open_page(page: str, **choices: object) -> None:
 
 
 def pop_target() -> str | None:
-    """Return the page that `open_page` asked for, and forget it."""
+    """Return the page that `open_page` requested, or None, and clear the request."""
     return st.session_state.pop(TARGET, None)
 
 

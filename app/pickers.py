@@ -1,4 +1,4 @@
-"""Pickers whose choice is in the URL: one of several, some of them, a switch, smoothing, a layer, a head, a text."""
+"""Pickers whose choice is kept in the URL: one or several options, switches, smoothing, layers, heads and texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in t
     "facts": 100,
     "word_search": 100,
 }
-ANY = "any"  # history
+ANY = "any"  # in a picker of histories: every history
 UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
 
 
@@ -49,9 +49,9 @@ def pick_one(
     """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
 
     Options may be a mapping to their labels; else `format_func` labels them. An `optional` choice is left out of the
-    URL while it is the first option. If a link names none of the options, `report` shows a message, and the URL stays
-    until the reader chooses one. `hidden` maps options that another picker leaves out to that picker's label. `then`
-    gets the reader's choice, before the page is drawn again.
+    URL while it is the first option. If a link names none of the options, `report` shows a message, and the URL is kept
+    until the reader chooses one. `hidden` maps options that another picker excludes to the label of that picker. `then`
+    is called with the reader's choice before the page is drawn again.
     """
     if isinstance(options, Mapping):
         options, format_func = [*options], options.__getitem__
@@ -74,10 +74,10 @@ def pick_one(
 
 
 def group_runs(listed: Iterable[Run]) -> dict[str, str]:
-    """Return the label of each run by name, in the order of the pickers: by root, then as in `compare.group_by_size`.
+    """Return {run name: label} in the order of the pickers: by data root, then as in `compare.group_by_size`.
 
-    A label says whether the run is a choice of design or one of several seeds. A run that is a link to another folder
-    belongs to the first root.
+    A label marks a design choice and one of several seeds. A run outside all roots, such as a linked folder, is listed
+    with the first root.
     """
     roots = runs.roots()
     by_root: dict[Path, list[Run]] = {root: [] for root in roots}
@@ -104,8 +104,8 @@ def pick_many(
 ) -> list[str]:
     """Pick some of the options with a list, or with pills if they are few; return them in the order of the options.
 
-    The URL has them joined (`permalink.join`), unless they are the default; `report` as in `pick_one`. With `bulk`, one
-    click takes all of them, none, or a single one.
+    The URL has the choice as one text (`permalink.join`), unless it is the default; `report` as in `pick_one`. With
+    `bulk`, one click chooses all options, none, or a single one.
     """
     if bulk:
         _pick_bulk(name, options, format_func)
@@ -281,8 +281,8 @@ def widget_key(name: str, value: Any) -> str:
     """Return the key of a widget with this value: a new key whenever the page, not the reader, sets another value.
 
     A browser whose page was interrupted has not received the new value, and sends the old one with its next message.
-    Under an unchanged key that would count as the reader's choice. Under the previous key it equals the value that this
-    key began with, which `on_change` ignores.
+    Under an unchanged key, the old value would count as the reader's choice. With a new key, it arrives under the
+    previous key, whose value it does not change, so that `on_change` is not called.
     """
     count = f"{name}_served"
     key = f"{name}_{st.session_state.setdefault(count, 0)}"
@@ -294,7 +294,7 @@ def widget_key(name: str, value: Any) -> str:
 
 
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Escape the labels for a widget that renders Markdown in its options, as segments and pills do."""
+    """Return `format_func` with escaped labels, for segments and pills, which render Markdown in their options."""
     return lambda option: literal(format_func(option))
 
 

@@ -1,11 +1,11 @@
-"""The queue of questions: one is computed at a time on all cores, cheap ones first; it ends when its visitor leaves.
+"""The queue of questions: computes one at a time on all cores, cheap ones first, until its visitor leaves.
 
 The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
 questions go first and expensive ones do not wait for ever. A heavy question pauses between two of its chunks
-(embryo_core/query/sweep.py) while another is before it in the queue, and for a moment after a light one, whose page is
-then drawn and asks its next question; once its own time has come, it resumes at once. A session has one question at a
-time: Streamlit runs its pages in one thread, and the visitor's next action, or leaving, ends the current question.
-Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET bounds them.
+(embryo_core/query/sweep.py) while another is before it in the queue, and for DRAW_TIME after a light one, whose page is
+then drawn and may ask its next question; a heavy question that is due does not wait for DRAW_TIME. A session has one
+question at a time: Streamlit runs its pages in one thread, and the visitor's next action, or leaving, ends the current
+question. Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET limits them.
 
 This module is not named queue.py: Streamlit puts app/ first on sys.path, where it would hide the standard library's.
 """
@@ -25,10 +25,10 @@ from embryo_core.query import pausing
 
 BUDGET = "EMBRYO_QUESTION_BUDGET"  # core seconds that a question may cost; unlimited if not set
 PATIENCE = 10  # seconds of waiting for each second of cost
-LIGHT = 0.5  # seconds: a question up to this cost is never paused
-DRAW_TIME = 0.3  # seconds in which a page draws an answer
-MAX_HEAVY = 4  # heavy questions that may be under way: paused ones hold memory too
-POLL = 0.1  # seconds between two checks of a paused question: may it continue, is its visitor still there
+LIGHT = 0.5  # core seconds: a question up to this cost is light, and never paused
+DRAW_TIME = 0.3  # seconds that a page takes to draw an answer
+MAX_HEAVY = 4  # heavy questions under way at once; paused ones hold memory too
+POLL = 0.1  # seconds after which a paused question checks whether it may continue and its visitor is still there
 POLL_WAITING = 0.5  # the same for a question that has not begun, which is also notified when its turn comes
 
 Result = TypeVar("Result")
@@ -39,8 +39,8 @@ class _Waiting:
     """One question in the queue."""
 
     cost: float  # seconds of one core
-    due: float  # the key by which the queue is sorted
-    check: Callable[[], None]  # raises once its visitor has left or acted again
+    due: float  # arrival + PATIENCE * cost (monotonic clock, seconds): the key by which the queue is sorted
+    check: Callable[[], None]  # raises once the visitor has left or acted again
     notified: Condition  # notified when its turn comes
     begun: bool = False
     ended: BaseException | None = None  # the error that `check` raised in one of its threads
@@ -52,13 +52,13 @@ class Queue:
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []
         self._lock = Lock()
-        self._drawn_at = 0.0  # estimated time at which the page of the last light question has drawn its answer
+        self._drawn_at = 0.0  # when the page of the last light question has probably drawn its answer
 
     @contextmanager
     def turn(self, cost: float, check: Callable[[], None] = lambda: None) -> Iterator[Callable[[], None]]:
-        """Wait for a question's turn; yield the function to call between its chunks, in any of its threads.
+        """Wait for a question's turn; yield a function that the question calls between its chunks, in any thread.
 
-        `check` is called while the question waits and between its chunks, and ends it by raising.
+        `check` is called while the question waits and between its chunks; it ends the question by raising.
         """
         waiting = _Waiting(cost, monotonic() + PATIENCE * cost, check, Condition(self._lock))
         with self._lock:
@@ -96,7 +96,7 @@ class Queue:
         return self._first() is waiting and monotonic() >= min(self._drawn_at, waiting.due)
 
     def _first(self) -> _Waiting:
-        """Return the question whose turn it is; a heavy one begins only while under MAX_HEAVY others are under way."""
+        """Return the question whose turn it is; a heavy one begins only while fewer than MAX_HEAVY have begun."""
         heavy = [one for one in self._waiting if one.begun and one.cost > LIGHT]
         full = len(heavy) >= MAX_HEAVY
         may_compute = [one for one in self._waiting if one.begun or one.cost <= LIGHT or not full]
@@ -119,7 +119,7 @@ def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: flo
 
 
 def check_budget(cost: float, command: str) -> None:
-    """Raise TooCostly if a question costs more than the budget; the error has the `command` to ask it elsewhere."""
+    """Raise TooCostly, with the `command` that asks the question elsewhere, if it costs more than the budget."""
     if cost > (limit := budget()):
         raise TooCostly(
             f"This question would take about {cost:,.3g} seconds of one core, and this server spends at most "

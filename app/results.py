@@ -1,4 +1,4 @@
-"""Cached reads of runs and results: pages read only through this module."""
+"""Cached reads of runs and results for all pages (attention maps: map_reads.py; texts of tasks: task_data.py)."""
 
 from collections import defaultdict
 from contextlib import suppress
@@ -29,7 +29,7 @@ from embryo_core.figures.axis import Axis
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 
-FACTS = "world_knowledge"  # the metric
+FACTS = "world_knowledge"  # the metric whose results are facts
 
 # === Faults of checkpoints ===
 
@@ -79,12 +79,12 @@ def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
 
 
 def evaluated_steps(run: Run, metric: str) -> set[int]:
-    """Return the steps with results of any metric whose name begins with this prefix. Raises ResultsError."""
+    """Return the steps with results of any metric whose name begins with `metric`. Raises ResultsError."""
     return set().union(*(steps for name, steps in _steps_by_metric(run).items() if name.startswith(metric)))
 
 
 def last_evaluated_step(run: Run) -> int:
-    """Return the last step with any result; 0 if there is none, or if a table cannot be read."""
+    """Return the last step with any result; 0 if no step has one, or if a table cannot be read."""
     with suppress(ResultsError):
         return max(set().union(*_steps_by_metric(run).values()), default=0)
     return 0
@@ -160,7 +160,7 @@ growth = cached_resource(results_state, 16)(make_tiles)
 
 @cached(results_state, 32)
 def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.DataFrame:
-    """Return the words of a category at one step or at all; words of an uncased model are merged by case."""
+    """Return the words of a category at one step or at all steps; words of an uncased model are merged by case."""
     return tokens.merge_case(store.read_words(run, metric, group, step), tokens.is_cased(run))
 
 
@@ -172,12 +172,12 @@ def head_scores(run: Run) -> pd.DataFrame:
 
 @cached(results_state, 16)
 def strongest_head(run: Run) -> tuple[str, int, int]:
-    """Return pattern, layer and head to open on (see `patterns.clearest_head`). Raises ResultsError."""
+    """Return the pattern, layer and head that a page opens with (see `patterns.clearest_head`). Raises ResultsError."""
     return patterns.clearest_head(head_scores(run))
 
 
 def default_head(run: Run) -> tuple[str, int, int]:
-    """Return pattern, layer and head to open on among averaged maps, also if the scores of heads cannot be read."""
+    """Return `strongest_head`, or a fixed pattern, layer and head if the scores of heads cannot be read."""
     with suppress(ResultsError):
         return strongest_head(run)
     return patterns.FIRST_HEAD
@@ -188,5 +188,5 @@ probe_scores = cached(results_state, 8)(probing_scores.read_probe_scores)
 
 @cached(results_state, 16)
 def judgements(run: Run, names: tuple[str, ...] | None = None) -> list[Judgement]:
-    """Return the verdict of a run on each finding of the paper, or on those of these names. Raises ResultsError."""
+    """Return the run's verdict on each finding of the paper, or on the findings in `names`. Raises ResultsError."""
     return judge(run, names)

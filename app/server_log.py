@@ -1,6 +1,6 @@
-"""The server's log: errors that a browser's message raises in Streamlit are cut to a line, once a minute each.
+"""The server's log: warnings and errors of Streamlit are cut to one line, and repeated at most once a minute.
 
-A forged message would otherwise write 4 kB each time. An error in this project's own code keeps its traceback.
+Otherwise each forged message of a browser would write 4 kB. An error in this project's own code keeps its traceback.
 """
 
 import logging
@@ -10,8 +10,8 @@ from traceback import walk_tb
 
 from embryo_core.errors import first_line, printable
 
-SILENT_FOR = 60.0  # seconds without another message of the same kind
-MAX_LENGTH = 300  # characters of a message that may quote a browser
+SILENT_FOR = 60.0  # seconds before a message from the same line of code is logged again
+MAX_LENGTH = 300  # characters of a message, which may quote a browser
 OWN = tuple(f"{(Path(__file__).parents[1] / name).as_posix()}/" for name in ("app", "embryo_core"))
 VALUES = "/streamlit/runtime/state/"  # Streamlit's code that parses values from the browser
 
@@ -22,7 +22,7 @@ class _Shorten(logging.Filter):
         self._logged: dict[tuple[str, int], float] = {}  # time of the last message, by file and line
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is logged; shorten it to a line unless its error is in this project's own code."""
+        """Shorten a record to one line, unless its error is in this project's own code; return whether to log it."""
         if record.levelno < logging.WARNING:
             return True
         error = record.exc_info[1] if record.exc_info else None
@@ -39,7 +39,7 @@ class _Shorten(logging.Filter):
 
 
 def _own_place(error: BaseException | None) -> tuple[str, int] | None:
-    """Return file and line of the innermost call in own code; None for an error in parsing a browser's values."""
+    """Return file and line of the innermost call in this project's code; None if parsing a browser's values failed."""
     place = None
     for frame, line in walk_tb(error.__traceback__ if error else None):
         file = frame.f_code.co_filename.replace("\\", "/")
@@ -54,7 +54,7 @@ _SHORTEN = _Shorten()
 
 
 def shorten() -> None:
-    """Shorten the server's messages from now on; cheap to call again for loggers that were created since."""
+    """Shorten the messages of all current loggers of the server; call again, at little cost, to include new loggers."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(("streamlit", "uvicorn")):
             logging.getLogger(name).addFilter(_SHORTEN)

@@ -22,11 +22,12 @@ ALONE = """<style>
 </style>"""
 
 SHOWN = "figures_of_page"  # session: the names of the figures on the page that is being drawn
+# endings of the names of attention maps -> CSS classes of their components
 MAPS = {r"-attention-layer\d+-head\d+$": ".st-key-head_history", "-attention-all-heads$": ".st-key-head_grid"}
 
 
 def hide_other_figures() -> None:
-    """Hide all but the time bar and the figure of `?figure=NAME`; Streamlit's `?embed=true` hides its own menus."""
+    """Hide all but the time bar and the figure in `?figure=NAME`; Streamlit's `?embed=true` hides its own menus."""
     st.session_state[SHOWN] = []
     if name := _class_of(permalink.get("figure")):
         shown = next((of for ending, of in MAPS.items() if re.search(ending, name)), f".st-key-figure_{name}")
@@ -34,12 +35,12 @@ def hide_other_figures() -> None:
 
 
 def note_figure(name: str) -> None:
-    """Record that the page being drawn has a figure."""
+    """Record that the page being drawn has a figure of this name."""
     st.session_state.setdefault(SHOWN, []).append(name)
 
 
 def explain_missing_figure() -> None:
-    """Report, at the end of a page, that it lacks the figure of `?figure=NAME`, and name the figures that it has."""
+    """Report, at the end of a page, that it lacks the figure in `?figure=NAME`, and name the figures that it has."""
     wanted, names = permalink.get("figure"), st.session_state.get(SHOWN, [])
     if wanted and _class_of(wanted) not in map(_class_of, names):
         has = f"it has: {', '.join(dict.fromkeys(names))}" if names else "it has none"
@@ -53,7 +54,7 @@ def _class_of(name: str | None) -> str:
 
 
 def show_command(title: str, view: View) -> None:
-    """Draw the command that writes a static site of a view's runs, and the view's address in that site."""
+    """Draw the command that writes a static site of the view's runs, and the address of the view in that site."""
     names = [view.run.name, *(run.name for run in view.compared_runs)]
     beside = {0: "", 1: names[-1]}.get(len(names) - 1, "all")
     state = {"run": view.run.name, "beside": beside, "step": view.step, "scale": view.scale}

@@ -13,12 +13,12 @@ from app.pickers import ANY
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.markdown import literal
 
-MIN_PERCENT = 5e-5  # a smaller probability would be shown as 0.00 %
-PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # format of a column of shares
+MIN_PERCENT = 5e-5  # probability: a smaller one would be shown as 0.00 %
+PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # options of a column of shares
 
 
 def steps_format(axis: StepAxis) -> str:
-    """Return the format of a column of steps that `StepAxis.column` made."""
+    """Return the number format of a column of steps made by `StepAxis.column`."""
     if axis.progress is None:
         return "localized"
     return "percent" if axis.unit == "share" else "compact"
@@ -71,16 +71,16 @@ def show_rows(
 
 
 def show_wrapped(table: pd.DataFrame, name: str, key: str) -> None:
-    """Draw a small table whose cells wrap, unlike those of a dataframe; its numbers are already formatted."""
+    """Draw a small table whose cells wrap, unlike those of `st.dataframe`; every cell must be text."""
     with st.container(key=f"wrapped_{key}"):
         st.table(table.map(literal).rename(columns=literal), hide_index=True, width="content", alt=name)
 
 
 def show_ranking(table: pd.DataFrame, title: str, key: str, bars: bool = True) -> None:
-    """Draw ranked words (columns rank, token, probability) as plain text; `title` is the heading of their column.
+    """Draw ranked words (columns rank, token, probability) as plain text; `title` is the heading of the words' column.
 
-    Without `bars` next to the probabilities the table is narrow. Answers of several words can be wider than the table,
-    so they are the last column.
+    Without `bars` for the probabilities, the table is narrow. Answers of several words ("words") are the last column,
+    since they can be wider than the table.
     """
     column = st.column_config
     small = len(table) > 0 and table["probability"].min() < MIN_PERCENT

@@ -16,13 +16,13 @@ from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.metrics import pair_sentences
 from embryo_core.types import MinimalPair, Run
 
-PAIRS = "minimal pairs"  # a key beside the names of tasks, which have no space
+PAIRS = "minimal pairs"  # a key next to the names of tasks, which contain no space
 RETRY_AFTER = 5.0  # seconds until missing data are searched for again: a search may read all other data
 
 
 @dataclass(frozen=True)
 class TextFolder:
-    """The folder or file in which data were found, or None."""
+    """The place where a run's data were found: a folder or a file, or None if they were not found."""
 
     run: Run
     folder: Path | None
@@ -31,7 +31,7 @@ class TextFolder:
 
     @property
     def is_current(self) -> bool:
-        """Return whether the data are unchanged, or missing data need not be searched for yet."""
+        """Whether the data are unchanged, or missing data need not be searched for again yet."""
         if self.folder is None:
             return monotonic() - self.searched < RETRY_AFTER
         return _state(self.run, self.folder) == self.state
@@ -43,7 +43,7 @@ def _state(run: Run, folder: Path) -> str:
 
 @cached_resource(results_state, 32, "Looking for the texts", validate=lambda place: place.is_current)
 def _find(run: Run, dataset: str) -> TextFolder:
-    """Return the folder of the data behind a task's results, or those of PAIRS. Raises ResultsError."""
+    """Return the folder of the data behind the results of a task, or of minimal pairs (PAIRS). Raises ResultsError."""
     folder = None
     with suppress(CorpusError):
         pairs = dataset == PAIRS
@@ -61,14 +61,14 @@ def read_texts(run: Run, task: str) -> pd.DataFrame | None:
 
 @cached_resource(results_state, 4, "Reading the texts")
 def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame | None:
-    """Read the texts; `state`, that of the folder, is a part of the cache's key."""
+    """Read the texts; the folder's `state` is only a part of the cache's key."""
     with suppress(CorpusError):
         return None if folder is None else task_folders.read_texts(task, folder)
     return None
 
 
 def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
-    """Return the answer of each step to each example, for one seed (see `finetuning_examples.read_examples`)."""
+    """Return the answer at each step to each example, for one seed (see `finetuning_examples.read_examples`)."""
     place = _find(run, task)
     return _examples(run, task, seed, place.folder, place.state)
 
@@ -83,14 +83,14 @@ def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -
 
 
 def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
-    """Return the sentences of a paradigm's pairs; none if the data were not found."""
+    """Return the sentences of a paradigm's pairs; an empty list if the data were not found."""
     place = _find(run, PAIRS)
     return _pairs(run, place.folder, place.state).get(paradigm, [])
 
 
 @cached_resource(results_state, 4, "Reading the sentences")
 def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
-    """Read the sentences; `state`, that of the data, is a part of the cache's key."""
+    """Return the pairs of each paradigm; the `state` of the data is only a part of the cache's key."""
     with suppress(CorpusError):
         return {} if path is None else pair_sentences.read_sentences(run, path)
     return {}

@@ -15,13 +15,13 @@ from embryo_core.words import name_step
 
 @dataclass(frozen=True)
 class View:
-    """What a page shows: one run, its steps, the step on the time bar, and how curves over the steps are drawn."""
+    """The state of a page: its run and checkpoints, the step on the time bar, and the options of curves over steps."""
 
     run: Run
     checkpoints: tuple[Checkpoint, ...]
     step: int
     scale: Scale
-    smoothing: int = 1  # points of the running mean that is drawn beside the measured curves; 1: no mean
+    smoothing: int = 1  # points of the running mean that is drawn next to the measured curves; 1 draws none
     compared_runs: tuple[Run, ...] = ()  # runs compared with the run of the page
     unit: Unit = "step"  # the unit of the axis of steps
 
@@ -58,7 +58,7 @@ class View:
         return (self.run, *(run for run in self.compared_runs if self.supports_axis(run)))
 
     def supports_axis(self, run: Run) -> bool:
-        """Return whether a run records the unit of the axis."""
+        """Whether a run records the unit of the axis."""
         return results.supports_axis(self.axis_choice, run)
 
     def for_run(self, run: Run) -> "View":
@@ -69,14 +69,14 @@ class View:
         return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
 
     def page_steps(self, run: Run, steps: Sequence[int]) -> list[float]:
-        """Return, for each of `steps` [S] of a compared run, the page's own step at the same point of the axis."""
+        """Return, for each step [S] of a compared run, the step of the page's run at the same point of the axis."""
         progress, other_progress = self.axis.progress, self._axis_of(run).progress
         if progress is None or other_progress is None:
             return [*map(float, steps)]
         return progress.steps_at(other_progress.at(steps)).tolist()
 
     def evaluated_step(self, steps: Iterable[int]) -> int:
-        """Return the evaluated step to show: the last of `steps` up to the chosen one, else the first."""
+        """Return the step to show if only `steps` were evaluated: the last up to the chosen one, else the first."""
         return last_up_to(self.step, steps)
 
 

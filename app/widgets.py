@@ -1,4 +1,4 @@
-"""Parts of every page: its head (run picker, time bar), captions, and errors as one sentence."""
+"""Parts of every page: its head (run picker, time bar), captions, notices and errors."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ LACKING = {  # what models cannot do without a capability, as a part of a messag
     "states": "give no states of their layers",
     "attentions": "give no attention weights of every head",
 }
-PASSING = "step_passing"  # session: whether playing set the step, which then stays out of the URL
+PASSING = "step_passing"  # session: whether playing set the step; the URL then keeps its earlier step
 
 
 # === Head of a page ===
@@ -57,11 +57,12 @@ def open_page(
     default_runs: Callable[[Run, Collection[Run]], Sequence[str]] = lambda run, others: (),
     phases: Callable[[Run], Sequence[Phase | Stretch]] = results.phases,
 ) -> View:
-    """Draw the head of a page and return its view; without a run, show how to make one and stop.
+    """Draw the head of a page and return its view; without a run, show how to make one and end the page.
 
-    Playing shows the `stops`, the steps for which the page has data, or else all steps. If a page draws no other runs,
-    the sentence `alone` says where to see them; `default_runs` names those compared until the reader chooses. The bar
-    names the `phases`, by default those of the loss.
+    `stops` returns the steps for which the page has data: playing shows only these, or all steps if there are none.
+    `alone`, for a page that draws no compared runs, is a sentence that says where to compare runs. `default_runs`
+    returns the names of the runs that are compared until the reader chooses. `phases` returns the stretches of training
+    named below the time bar.
     """
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
@@ -78,7 +79,7 @@ def open_page(
     run = by_name[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
-    scale: Scale = "linear" if permalink.get("scale") == "linear" else "log"  # a linear one squeezes the early steps
+    scale: Scale = "linear" if permalink.get("scale") == "linear" else "log"  # linear would squeeze the early steps
     with overlay:
         if alone:
             st.caption(alone)
@@ -114,7 +115,7 @@ def _show_head(title: str, labels: Mapping[str, str], broken: Mapping[str, str])
 
 
 def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
-    """Return the checkpoints of a run; if there is none, show the reason and stop."""
+    """Return the checkpoints of a run; if it has none, show the reason and end the page."""
     checkpoints = tuple(runs.checkpoints(run))
     if not checkpoints:
         for _, reason in runs.broken(run):
@@ -126,7 +127,7 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
 def _pick_compared_runs(
     run: Run, by_name: Mapping[str, Run], labels: Mapping[str, str], default: Sequence[str]
 ) -> tuple[Run, ...]:
-    """Return the runs that the reader wants to compare with a run; none if there is no other."""
+    """Pick and return the runs to compare with a run; none if there is no other run."""
     others = [name for name in by_name if name != run.name]
     if not others:
         st.caption("There is no other run to compare with this one.")
@@ -136,7 +137,7 @@ def _pick_compared_runs(
 
 
 def _with_supported_axis(view: View) -> View:
-    """Return the view, with an axis of steps if its run lacks the chosen one; name the compared runs that lack it."""
+    """Return the view, on an axis of steps if its run lacks the chosen unit; name the compared runs that lack it."""
     if view.supports_axis(view.run):
         for run in view.compared_runs:
             if not view.supports_axis(run):
@@ -147,7 +148,7 @@ def _with_supported_axis(view: View) -> View:
 
 
 def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -> None:
-    """Report a run, step, axis or scale of the link that is unknown; it stays in the URL until another is chosen."""
+    """Report an unknown run, step, axis or scale in the link; it stays in the URL until the reader chooses another."""
     run, step = permalink.get("run"), permalink.get("step")
     wanted = [name for name in permalink.split(permalink.get("beside") or "") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in names]:
@@ -169,11 +170,15 @@ def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -
 
 
 def at_weights(view: View, these: str = "these answers are from") -> View:
-    """Return the view at a step that has weights; say what `these` are if it is another, and stop if no step has."""
+    """Return the view at the last step with weights up to the chosen one, else at the first with weights.
+
+    If that is not the chosen step, a caption says so; `these` begins its second half ("these answers are from"). End
+    the page if no checkpoint has weights.
+    """
     if not view.loadable:
         stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
     loadable = replace(view, step=view.evaluated_step(view.loadable))
-    # shown at every step, since the page would jump while the time bar plays
+    # drawn at every step, empty if not needed: otherwise the page would jump while the time bar plays
     if len(view.loadable) < len(view.checkpoints):
         words = f"{sentence_case(view.name_step(view.step))} kept no weights; {these} {view.name_step(loadable.step)}."
         with st.container(key="at_weights"):
@@ -209,13 +214,13 @@ def _choose_step(step: int, passing: bool) -> None:
 
 
 def _wanted_step(last: int) -> int:
-    """Return the step in the URL, which this run may lack; its `last` step if none was chosen."""
+    """Return the step in the URL, which the run may lack; the run's `last` step if the URL has none."""
     wanted = permalink.get("step") or ""
     return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else last
 
 
 def stop(message: str, command: str = "") -> None:
-    """End the page with one sentence and, if given, a command that solves the problem."""
+    """Show one sentence and, if given, a command that solves the problem; end the page."""
     note(message)
     if command:
         st.code(command, language="bash", wrap_lines=True)
@@ -224,7 +229,7 @@ def stop(message: str, command: str = "") -> None:
 
 
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
-    """End the page with a sentence and the command that computes this metric, or why the run's models cannot."""
+    """End the page with a sentence and the command that computes a metric, or with why the models cannot compute it."""
     (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
     stop(message, evaluate_command(run, [metric]))
@@ -237,29 +242,29 @@ def require(run: Run, needs: Iterable[str]) -> None:
 
 
 def note(text: object) -> None:
-    """Show a notice; it is plain text."""
+    """Show a notice as plain text."""
     st.info(literal(str(text)), icon=":material/info:")
 
 
 def warn(text: object) -> None:
-    """Show a warning or an error, as one sentence of plain text."""
+    """Show a warning or an error as plain text."""
     st.warning(literal(str(text)), icon=":material/warning:")
 
 
 def show_caption(caption: Caption | str, **appearance: Any) -> None:
-    """Show the summary of a caption, and the rest behind an info mark; all of it is plain text."""
+    """Show the summary of a caption, and the rest of it behind an info mark, as plain text."""
     caption = Caption(caption) if isinstance(caption, str) else caption
     st.caption(literal(caption.summary), help=literal(caption.rest) or None, **appearance)
 
 
 def show_headline(sentence: str) -> None:
-    """Show the sentence that opens a page; nothing if its figure has none."""
+    """Show the sentence that opens a page; nothing if it is empty."""
     if sentence:
         st.markdown(f"**{literal(sentence)}**", width="stretch")
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:
-    """Show a warning for each problem, but small print for weights that were removed on purpose."""
+    """Show each problem as a warning; in small print if it only says which checkpoints have no weights."""
     on_purpose = runs.left_out(runs.checkpoints(run))
     for sentence in sentences:
         if sentence in on_purpose:
@@ -270,7 +275,7 @@ def show_problems(run: Run, sentences: Iterable[str]) -> None:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """Show an error that the user can fix as one sentence here, and continue with the page."""
+    """Show an error of the block (EmbryoError) as one sentence, and continue with the page."""
     try:
         yield
     except QueryError as error:

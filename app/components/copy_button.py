@@ -17,8 +17,8 @@ _component = st.components.v2.component(
 
 
 def copy_button(label: str, key: str, text: str | None = None, figure: str = "") -> None:
-    """Draw the button; without `text` it copies the address of the whole view, at the step that is shown.
+    """Draw a button that copies `text`, or without it the address of the page at the step that is shown.
 
-    With the name of a `figure` it copies an iframe that embeds this figure alone in another page.
+    With the name of a `figure`, the button copies an iframe that embeds only this figure in another page.
     """
     _component(key=key, data={"label": label, "text": text, "figure": figure}, width="content")

@@ -14,12 +14,12 @@ _component = st.components.v2.component(
 
 
 def figure_files(figure: Figure, chart: str) -> None:
-    """Draw the buttons for the figure whose chart has this Streamlit key."""
+    """Draw the buttons for a figure; `chart` is the Streamlit key of its chart."""
     _draw(figure.file_name, figure.citation, figure.file_sizes, chart=chart)
 
 
 def map_files(name: str, small_print: str, copied: str) -> None:
-    """Draw the buttons for the maps of this `name` (see head_maps.py), which draw the file themselves.
+    """Draw the buttons for the maps called `name`, whose component (head_maps.py) draws the file.
 
     Saving a file also copies the text `copied` to the clipboard.
     """

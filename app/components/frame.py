@@ -1,4 +1,4 @@
-"""One HTML document in a frame that is never blank: the next document is drawn behind it and then takes its place."""
+"""A frame for an HTML document that never turns blank: a new document is drawn behind the old one, then replaces it."""
 
 from pathlib import Path
 
@@ -15,5 +15,5 @@ _component = st.components.v2.component(
 
 
 def frame(html: str, height: int, title: str, key: str) -> None:
-    """Show a document of this height in pixels; `title` names it for screen readers."""
+    """Show an HTML document, `height` pixels high; `title` names it for screen readers."""
     _component(key=key, data={"html": html, "height": height, "title": title})

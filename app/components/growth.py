@@ -1,4 +1,4 @@
-"""Three tiles that follow the time bar: a sentence that is completed, a head that forms, curves that rise."""
+"""Three animated tiles that follow the time bar: a sentence being completed, a head that forms, rising curves."""
 
 from collections.abc import Callable
 

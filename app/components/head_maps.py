@@ -1,10 +1,10 @@
 """Components that keep attention maps in the browser and redraw them at every step without asking the server.
 
 `head_history` shows one head at every checkpoint; `head_grid` shows all heads of all layers as small multiples. Both
-follow the page's time bar through the window event `embryo:step`, and the grid marks the head of the history through
-`embryo:head`. Maps are sent as bytes: the length of a JSON header, the header, then the maps. For a long series the
-grid is sent once, with the maps of some steps; those of the chosen step are sent separately and announced by
-`embryo:maps` (embryo_core/browser/head_maps.py).
+follow the page's time bar through the window event `embryo:step`; the event `embryo:head` says which head the grid
+marks as the one shown large. Maps are sent as bytes: the length of a JSON header, the header, then the maps. For a long
+series, the grid is sent once, with the maps of some steps; the maps of the chosen step are sent separately and
+announced by the event `embryo:maps` (embryo_core/browser/head_maps.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _added = st.components.v2.component("embryo.head_grid_step", html="<div></div>",
 def head_history(history: HeadHistory, scale: Scale, name: str, key: str, page_steps: Sequence[float] = ()) -> None:
     """Show one head's maps at the time bar's step; the names of its files begin with `name` (see `map_files`).
 
-    For a run other than that of the time bar, `page_steps` are the steps of the bar [S] at which its steps are shown.
+    For a compared run, `page_steps` [S] are the steps of the time bar at which each of the run's steps is shown.
     """
     _history(key=key, data=history_payload(history, scale, name, page_steps))
 
@@ -35,9 +35,9 @@ def head_history(history: HeadHistory, scale: Scale, name: str, key: str, page_s
 def head_grid(
     payload: bytes, added: bytes, layers: int, heads: int, on_head: Callable[[int, int], None], key: str
 ) -> None:
-    """Show the small multiples of `grid_payload`, and those of one more step, of `added_payload`.
+    """Show the small multiples in `payload` (`grid_payload`) and, for one more step, in `added` (`added_payload`).
 
-    `on_head` gets the clicked layer and head, counted from 1.
+    `on_head` is called with the clicked layer and head, counted from 1.
     """
 
     def clicked() -> None:

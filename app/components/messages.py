@@ -1,4 +1,4 @@
-"""Checks of messages from the browser, which may be forged: only what the page itself would send is accepted."""
+"""Checks of messages from the browser, which may be forged: only what the page itself can send is accepted."""
 
 from collections.abc import Callable, Container, Sequence
 from inspect import signature
@@ -18,7 +18,7 @@ def field(message: Any, name: str) -> Any:
 def clicked_values(state: Any, handler: Callable[..., None]) -> list[Any]:
     """Return the first values of the clicked point's customdata, one for each parameter of the handler.
 
-    Empty if no point was clicked, or if a value is not of the type that annotates its parameter; `object` accepts any.
+    Empty if no point was clicked, or if a value is not exactly of its parameter's annotated type; `object` accepts any.
     """
     kinds = [parameter.annotation for parameter in signature(handler).parameters.values()]
     points = field(field(state, "selection"), "points")
@@ -41,7 +41,7 @@ def clicked_column(state: Any, allowed: Container[str]) -> str | None:
 
 
 def _clicked_cell(state: Any) -> Sequence[Any]:
-    """Return row and column of the clicked cell, unchecked; empty if no cell was clicked."""
+    """Return (row, column) of the clicked cell, unchecked; empty if no cell was clicked."""
     cells = field(field(state, "selection"), "cells")
     first = cells[0] if isinstance(cells, list) and cells else None
     return first if isinstance(first, (list, tuple)) else ()

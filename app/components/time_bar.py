@@ -34,8 +34,8 @@ def time_bar(
 ) -> None:
     """Draw the bar for these checkpoints, at a `step`, on the axis that the figures below share.
 
-    The `phases` of the run are named below its marks. `on_step` gets the step that the user chose, and whether the bar
-    only passes it while playing. Playing shows the steps in `stops`; all steps if there are none.
+    The `phases` of the run are named below its marks. `on_step` is called with the chosen step, and with whether the
+    bar only passes it while playing. Playing shows the steps in `stops`, or all steps if `stops` is empty.
     """
 
     steps = [checkpoint.step for checkpoint in checkpoints]

@@ -1,4 +1,4 @@
-"""Attention: how heads form, what they do, and how they read a sentence, step by step (Section 4, Figure 4)."""
+"""Attention: how heads form, what they do, and how they attend in a sentence, step by step (Section 4, Figure 4)."""
 
 from contextlib import suppress
 
@@ -25,7 +25,7 @@ def show() -> None:
 
 
 def show_layers(view: View) -> None:
-    """Draw the section "Layers x steps": the page's run, and below it the first run compared with it."""
+    """Draw the section "Layers × steps" for the page's run and, below it, the first compared run."""
     steps = map_reads.map_steps(view.run)
     if not steps:
         attention_maps.stop_without_maps(view)

@@ -1,4 +1,4 @@
-"""The section "Averaged maps": one head large, all heads small, and the head's weight on fixed positions."""
+"""The section "Averaged maps": one head large, all heads small, and the head's weight on fixed positions over steps."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from embryo_core.share import HeadHistory, map_style
 
 METRIC = "attention"
 GRID = "head_grid"
-STRIP, STRIP_SIDE = 5, 120  # number of maps in the strip above, and their side in pixels
+STRIP, STRIP_SIDE = 5, 120  # number of maps in the strip at the top, and their side in pixels
 ROWS = "rows"  # name in the URL of the switch for normalised rows
 
 
@@ -57,7 +57,7 @@ def show(view: View) -> None:
 
 
 def _show_strip(view: View, history: HeadHistory) -> None:
-    """Draw small maps of the head at a few steps from the first to the last, which show how it forms."""
+    """Draw small maps of the head at STRIP log-spaced steps, from the first to the last, to show how it forms."""
     with st.container(horizontal=True, gap="small", key="strip"):
         for step in log_spaced(history.steps, STRIP):
             (i,) = np.flatnonzero(history.steps == step)
@@ -85,7 +85,7 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
 
 
 def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
-    """Draw the same head, and all heads, of the page's run and of the first run compared with it."""
+    """Draw the page's run next to the first compared run: the same head of both, and all heads."""
     other, *more = view.compared_runs
     if more:
         names = join_names([run.name for run in more])
@@ -139,7 +139,7 @@ def _show_head(
 
 
 def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, style: MapStyle) -> None:
-    """Draw the caption of the small maps and the menu of their files; `length` is that of the full maps."""
+    """Draw the caption of the small maps and the menu of their files; `length` is the side of the full maps."""
     step, run = view.evaluated_step(steps), view.run
     name = grid_name(run.name)
     note = data_note(run, METRIC)

@@ -1,4 +1,4 @@
-"""A run's card: the settings of run.json and the manifests in a researcher's words."""
+"""A run's card: the run's size, accuracy and settings, from run.json, the manifests and the training log."""
 
 import sys
 from html import escape
@@ -31,7 +31,7 @@ SIZES = {
 
 
 def show(view: View, log: pd.DataFrame) -> None:
-    """Draw the card: the run's size in numbers, how well it does at the chosen step, and its settings."""
+    """Draw the card: the run's size in numbers, its held-out accuracy at the chosen step, and its settings."""
     with st.container(border=True, key="card"):
         with st.container(horizontal=True, gap="large"):
             for label, value in _numbers(view, log).items():

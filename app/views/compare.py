@@ -1,4 +1,4 @@
-"""Compare: the design of runs side by side, their orders of acquisition, and what each choice changed."""
+"""Compare: the designs of runs side by side, their orders of acquisition, and the effect of each design choice."""
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -48,10 +48,11 @@ def show() -> None:
 
 
 def default_runs(run: Run, runs: Collection[Run]) -> list[str]:
-    """Return the default comparison: seeds of the run, and of its design's other choices or else of other families.
+    """Return the names of the runs to compare by default: other seeds of the run, and runs of other designs.
 
-    Each other family is represented by one design: that of the run's size and plan, then the longest, then the one with
-    the most seeds.
+    These are the other designs of the run's group (`group_by_size`) or, if it has none, one design of each other
+    family, if possible of the run's size. In a family, a design with the run's planned steps is preferred, then the
+    longest, then the one with the most seeds.
     """
     groups = group_by_size([*runs])
     groups_of_run = next(group for group in groups if any(run in seeds for seeds in group))
@@ -81,7 +82,7 @@ def _show_designs(view: View) -> None:
 
 
 def _show_acquisition(view: View) -> None:
-    """Draw when each run acquires each category, and how far the orders agree."""
+    """Draw when each run acquires each category, and how well the orders of the runs agree."""
     st.header("Order of acquisition", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         titles = {metric: name_measures(view.drawn_runs, metric).capitalize() for metric in METRICS}
@@ -105,7 +106,7 @@ def _show_acquisition(view: View) -> None:
 
 
 def pick_rule() -> Rule:
-    """Pick and return the rule that orders the categories: by our onset, or by the paper's "faster"."""
+    """Pick and return the rule that orders categories: half of the last value, or "faster" as in the paper."""
     return pickers.pick_one("order", "First by", RULES, segmented=True, optional=True)
 
 
@@ -127,7 +128,7 @@ def _show_agreement(agreements: pd.DataFrame) -> None:
 
 
 def _show_choices(view: View) -> None:
-    """Draw a figure for each set of choices in which runs differ from the page's."""
+    """Draw a figure for each set of choices in which compared runs differ from the page's run."""
     changed = compare.changed_choices(view.drawn_runs)
     if not changed:
         widgets.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
@@ -144,7 +145,7 @@ def _show_choices(view: View) -> None:
 
 
 def _show_signals(view: View, measures: Sequence[str]) -> None:
-    """Draw how early a measure ranks the runs as they rank in the end."""
+    """Draw how early the runs' ranking by a measure agrees with their final ranking in each task."""
     measure = pickers.pick_one("signal", "Measure", list(measures))
     try:
         figure = figures.draw(view, early_signals.early_signals, measure=measure)

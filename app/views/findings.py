@@ -1,4 +1,4 @@
-"""Findings: which of the paper's claims a run shows, and the comparisons behind each verdict."""
+"""Findings: which claims of the paper hold for a run, and the comparisons behind each verdict."""
 
 import streamlit as st
 from streamlit.column_config import BarChartColumn, ImageColumn, TextColumn
@@ -48,14 +48,14 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
             "content",
             {"picture": lambda row: _open_page(judgements[row])},
         )
-    with st.container(key="findings_list"):  # on a phone it replaces the table, which would be cut off: see page.css
+    with st.container(key="findings_list"):  # replaces the table on a phone, where it would be cut off: see page.css
         lines = table[["verdict", "finding", "hold"]].fillna("").itertuples(index=False)
         st.markdown("\n".join(f"- **{verdict}** {literal(claim)} {hold}" for verdict, claim, hold in lines))
     widgets.show_caption(findings.describe_findings(judgements, compared))
 
 
 def _show_one(view: View, judgement: Judgement, compared: dict[str, Judgement]) -> None:
-    """Show the verdict on one finding, also of compared runs, and its comparisons."""
+    """Show the verdict on one finding, for the page's run and the compared runs, and the comparisons behind it."""
     for run, one in ({"": judgement} | compared).items():
         verdict, sentence = map(literal, findings.describe_verdict(one))
         st.markdown(f"{literal(run)}{': ' if run else ''}**{verdict}.** {sentence}".strip())
@@ -69,5 +69,5 @@ def _show_one(view: View, judgement: Judgement, compared: dict[str, Judgement]) 
 
 
 def _open_page(judgement: Judgement) -> None:
-    """Open the page that shows a finding, with the finding's choices."""
+    """Open the page that shows a finding, with the choices that the finding needs."""
     permalink.open_page(judgement.finding.page.lower().replace("-", ""), **judgement.finding.view)

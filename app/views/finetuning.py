@@ -63,14 +63,14 @@ def _open_point(task: str, step: int) -> None:
 
 
 def _show_tasks(view: View, scores: pd.DataFrame) -> None:
-    """Draw a row for each task."""
+    """Draw a table with a row for each task: its scores, and the steps that reach 95 % and 99 % of the last score."""
     st.header("How much pretraining each task needs", anchor=False)
     metrics = scores.groupby("task", sort=False)["metric"].first()
     reached = {}
     for task, metric in metrics.items():
         try:
             reached[task] = read_reached(view.run, task, metric)
-        except ResultsError as error:  # of this task alone
+        except ResultsError as error:  # the other tasks may still be readable
             widgets.warn(f"{finetuning_tables.task_label(task)}: {error}")
     step, axis = view.evaluated_step(scores["step"].unique()), view.axis
     table = finetuning_tables.task_table(scores, step, reached, axis)
@@ -120,7 +120,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
 
 
 def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
-    """Draw the fine-tunings of a task at the chosen step, and its examples."""
+    """Draw how the checkpoint at the chosen step was fine-tuned on a task, and the task's examples."""
     step, metric = view.evaluated_step(scores["step"].unique()), scores["metric"].iloc[0]
     name = literal(finetuning_tables.task_label(task))
     show_titled = partial(figures.show_or_explain, view, titled=True)
@@ -129,7 +129,7 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     if seeds := read_seeds(view.run, task):
         try:
             _show_examples(view, task, step, name, seeds)
-        except ResultsError as error:  # of this task alone
+        except ResultsError as error:  # the rest of the page does not need these examples
             widgets.warn(error)
 
 
@@ -147,7 +147,7 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
         listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
-    column = Column  # of a step: narrow enough for its number
+    column = Column  # of a step; 68 pixels are enough for its number
     steps = {name: column(name.removeprefix("step "), width=68) for name in listed if name.startswith("step ")}
     key = f"examples_{task}_{seed}_{len(listed)}"
     st.dataframe(listed, alt=f"Examples of {task}", height=320, key=key, column_config=steps)

@@ -1,4 +1,4 @@
-"""Geometry: how many dimensions the states of words fill in every layer, and in which shape."""
+"""Geometry: the dimension, shape and similarity of the states of words, layer by layer."""
 
 import streamlit as st
 
@@ -36,7 +36,7 @@ def show() -> None:
 
 
 def _pick_step(view: View) -> int | None:
-    """Return the step with which the others are compared; None for the last."""
+    """Pick the step with which all steps are compared; return None for the last."""
     names = {LAST: LAST} | {step: f"{step:,}" for step in similarity.steps(view.run)}
     wanted = pickers.pick_one("to", "Compared with", names, optional=True, width=150)
     return None if wanted == LAST else wanted

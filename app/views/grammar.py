@@ -1,4 +1,4 @@
-"""Grammar: which minimal pairs the model gets right, paradigm by paradigm, and the sentences behind a point."""
+"""Grammar: which minimal pairs the model gets right, paradigm by paradigm, and the sentences of each pair."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def _open_point(group: str, step: int) -> None:
 
 
 def _show_order(view: View, pairs: str) -> None:
-    """Draw when each paradigm rises, and how far the orders of several runs agree."""
+    """Draw when the accuracy of each paradigm rises, and state how well the orders of several runs agree."""
     st.header("Order of acquisition", anchor=False)
     if not figures.show_or_explain(view, grammar.order_of_rise, pairs=pairs):
         return
@@ -68,7 +68,7 @@ def _show_order(view: View, pairs: str) -> None:
 
 
 def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
-    """Draw a row for each paradigm: when it rises, where its accuracy turns, and where it ends."""
+    """Draw a table with a row for each paradigm: when its accuracy rises, where it turns, and where it ends."""
     st.header("Every paradigm", anchor=False)
     steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
     show_rows(
@@ -111,7 +111,7 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
 
 
 def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
-    """Draw the pickers, the table of pairs and, below it, one pair."""
+    """Draw the pickers, the table of a paradigm's pairs and, below it, the chosen pair."""
     st.header("Pairs", anchor=False)
     left, right = st.columns(2)
     with left:
@@ -154,14 +154,14 @@ def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences:
 
 
 def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[int, MinimalPair]) -> None:
-    """Draw one pair over the steps and, folded, its words at the step, if sentences and weights are available."""
+    """Draw one pair over the steps and, if its sentences were found, a folded section with the scores of its words."""
     number = pickers.pick_one("pair", "Pair", numbers, width=120)
     pair = sentences.get(number)
     if pair:
         st.text(f"good: {pair.good}\nbad:  {pair.bad}")
     figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=figures.choose_step)
     if pair:
-        # Folded, because scoring words loads torch, which a page must not do by being opened.
+        # Folded, because scoring words loads torch, and merely opening a page must not.
         title = "Which word makes the difference"
         pickers.fold("words", title, lambda: _show_words(widgets.at_weights(view), paradigm, pair))
 
@@ -176,5 +176,5 @@ def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
     lambda run: checkpoints_state(run) + results_state(run), 64, "Scoring the words; the first time also starts torch …"
 )
 def _words(run: Run, pair: MinimalPair, step: int) -> pd.DataFrame:
-    seconds = 20 * cost.attend(run, pair.good)  # a pass for each piece of both sentences
+    seconds = 20 * cost.attend(run, pair.good)  # about 20 passes: one for each piece of both sentences
     return in_turn(seconds, "make app", lambda: pair_sentences.score_words(run, pair.good, pair.bad, [step]))

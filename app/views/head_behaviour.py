@@ -1,4 +1,4 @@
-"""The section "What a head does": one pattern in every head, at a step, over the steps, and since when."""
+"""The section "What a head does": one pattern in all heads, at the chosen step, over the steps, and its first step."""
 
 from functools import partial
 
@@ -37,7 +37,7 @@ def show(view: View) -> None:
 
 
 def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
-    """Return the picked pattern, head, and change by which the pattern counts as present (see `Pattern`)."""
+    """Pick and return a pattern, a head, and the change after which the pattern counts as present (see `Pattern`)."""
     measured = set(frame["what"])
     first_pattern, layer, head = results.strongest_head(view.run)
     names = {name: PATTERNS[name].label for name in PATTERNS if name in measured}
@@ -57,7 +57,7 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
 
 
 def _choose_best(frame: pd.DataFrame, pattern: str) -> None:
-    """Choose the head in which a pattern is clearest at the last step."""
+    """Choose the head in which a pattern is strongest at the last step."""
     if best := patterns.strongest(frame, (pattern,)):
         pickers.choose_head(*best[1:])
 
@@ -67,7 +67,7 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
     st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
     table, axis = patterns.profile(frame, layer, head, step), view.axis
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
-    # merges names if the chosen step is the first or the last
+    # one column instead of two if the chosen step is also the first or the last
     shown = {number: name for name, number in steps.items()}.values()
     show_rows(
         table[["pattern", *shown, "history"]].assign(appears=axis.column(table["appears"])),

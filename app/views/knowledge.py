@@ -1,4 +1,4 @@
-"""Knowledge: which facts the model answers at each step, and what it says instead (Section 6, Figures 6 and 14)."""
+"""Knowledge: which facts the model knows at each step, and its answers to all of them (Section 6, Figures 6 and 14)."""
 
 import pandas as pd
 import streamlit as st
@@ -36,7 +36,7 @@ def show() -> None:
 
 
 def _show_precision(view: View, precision: pd.DataFrame) -> None:
-    """Draw the curves of the relations that are picked, or a panel for each relation."""
+    """Draw the precision of the picked relations as curves, or of all relations as panels."""
     st.header("Precision at 1 over the steps", anchor=False)
     without = knowledge.precision_table(view.run, unnamed=True)
     st.markdown(literal(knowledge.compare_with_baseline(precision, without, view.run)))
@@ -71,7 +71,7 @@ def _open_point(relation: str, step: int) -> None:
 
 
 def _show_variants(view: View) -> None:
-    """Draw how often right facts stay right in other questions; if these were not asked, the command that asks them."""
+    """Draw how often right facts stay right in variants of their questions, or the command that asks the variants."""
     st.header("Right facts asked in other ways", anchor=False)
     groups = [*results.scores(view.run, knowledge_variants.METRIC)["group"].unique()]
     if not groups:
@@ -87,7 +87,7 @@ def _show_variants(view: View) -> None:
 
 
 def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
-    """Draw a row for each relation: its precision, how many of its facts were asked, and their histories."""
+    """Draw a table with a row for each relation: its precision, the number of facts asked, and their histories."""
     st.header("Every relation", anchor=False)
     table = with_step(results.relation_table(view.run), precision, step, "relation", "last")
     show_rows(
@@ -120,7 +120,7 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
 
 
 def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
-    """Draw the pickers, the table of facts and, next to it, one fact; no fact if the search finds none."""
+    """Draw the pickers, the table of facts and, next to it, one fact, or a notice if the search finds none."""
     st.header("Facts", anchor=False)
     with st.container(key="beside_table"):
         left, right = st.columns([3, 2], gap="large")
@@ -175,14 +175,17 @@ def _show_fact_table(listed: pd.DataFrame, relation: str, key: str) -> None:
 
 
 def _ask_fact(run: Run, fact: Fact) -> None:
-    """Open the Query page with a fact's question."""
+    """Open the Query page with the question of a fact."""
     permalink.choose("template", fact.relation)
     choose_text(question_of(run, fact), fact.id)
     permalink.open_page("query")
 
 
 def _show_fact(view: View, listed: pd.DataFrame, of_relation: pd.DataFrame, first: str | None) -> None:
-    """Draw the fact that is picked among the `listed` ones: its figure, and its answers as a table."""
+    """Pick one of the `listed` facts; draw its figure and the table of its answers.
+
+    `of_relation` has all facts of the relation, and `first` is the fact shown by default.
+    """
     names = listed.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     hidden = dict.fromkeys(of_relation["fact"], "History, Search or names")
@@ -214,7 +217,7 @@ def _show_fact(view: View, listed: pd.DataFrame, of_relation: pd.DataFrame, firs
 
 
 def _show_variants_of(view: View, asked: Fact) -> None:
-    """Draw the other questions about a fact and their answers; nothing if none was ever asked."""
+    """Draw the variants of a fact's question and their answers; nothing if none was ever asked."""
     rows = knowledge_variants.variants_of_fact(view.run, asked, view.step)
     if rows.empty:
         return

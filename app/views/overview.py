@@ -1,4 +1,4 @@
-"""Overview: animated tiles of the model's development, three findings of the paper, and all else in folded sections."""
+"""Overview: animated tiles of a model's development, three findings of the paper, training curves, and the run card."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +23,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.types import Run
 from embryo_core.words import quantity as amount
 
-MAX_FAULTS = 20  # faults listed on the page; the command lists all
+MAX_FAULTS = 20  # faults listed on the page; `embryo_core audit` lists all
 
 
 def show() -> None:
@@ -61,7 +61,7 @@ def show() -> None:
 
 
 def _show_growth(view: View) -> None:
-    """Draw a sentence on what there is to watch, and the tiles that play it."""
+    """Draw a sentence on what there is to watch, and the animated tiles."""
     watch, model = results.describe_run(view.run)
     with st.container(key="watch"):
         st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
@@ -72,7 +72,7 @@ def _show_growth(view: View) -> None:
 
 
 def _show_findings(view: View) -> None:
-    """Draw three findings of the paper with the run's verdict and what they mean, each a link to the Findings page."""
+    """Draw three findings of the paper, each with the run's verdict, its meaning and a link to the Findings page."""
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
         for judgement in leading(results.judgements(view.run, tuple(LEADING))):
             name, verdict = judgement.finding.name, verdict_name(judgement.verdict).capitalize()
@@ -104,7 +104,7 @@ def _show_training_curve(view: View, quantity: str) -> None:
 
 
 def _show_other_objectives(view: View, quantities: list[str]) -> None:
-    """Draw the curves of the objectives other than words, of the runs that were trained on them."""
+    """Draw the curves of the objectives other than predicting words, each for the runs that were trained on it."""
     if not quantities:
         st.caption(literal(f"{view.run.name} was trained on words alone, and on no objective of sentence pairs."))
     sections = []
@@ -127,7 +127,7 @@ def _show_if_scored(view: View, measured: str, make: Callable[..., Any], **optio
 
 
 def _show_accuracy_by_position(view: View) -> None:
-    """Draw the accuracies by length and position for one way of masking, if the log has them."""
+    """Draw held-out accuracy by length and position for one way of masking, or a note if the log lacks it."""
     measures = positions.measure_table(view.run)
     if measures.empty:
         st.caption("The log of this run has no accuracies by length and position.")
@@ -137,12 +137,12 @@ def _show_accuracy_by_position(view: View) -> None:
         masking = pickers.pick_one("masking", "Masked", names, segmented=True, optional=True)
         sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
     figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
-    place.header(literal(figure.title), anchor=False)  # above the pickers
+    place.header(literal(figure.title), anchor=False)  # above the pickers, on which the title depends
     figures.show(figure)
 
 
 def _pick_sample(samples: list[int], length: int) -> int | None:
-    """Return the sample, as its number of masked pieces at that length; None if there is only one."""
+    """Pick a sample, named by its number of masked pieces at `length` tokens; return None if there is only one."""
     if len(samples) < 2:
         return None
     names = {sample: f"{sample:,}" for sample in samples}
@@ -150,7 +150,7 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 
 
 def _show_coverage(view: View) -> None:
-    """Draw which results exist, with the command that computes the rest."""
+    """Draw which results exist, and the command that computes the missing ones."""
     capabilities = results.capabilities(view.run)
     if not figures.show_or_explain(view, coverage.coverage, capabilities=capabilities):
         return
@@ -169,7 +169,7 @@ def _show_phases(view: View) -> None:
 
 
 def _show_audit(run: Run) -> None:
-    """Draw the faults that the last audit found; nothing without an audit or faults."""
+    """List the faults that the last audit found; draw nothing without an audit or without faults."""
     try:
         audit = results.audit(run)
     except EmbryoError as error:

@@ -50,7 +50,7 @@ def _open_task(task: str, step: int) -> None:
 
 
 def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) -> None:
-    """Draw the expected layer of each task, two tasks against each other, and the peaks of all layers."""
+    """Draw the expected layer of each task, two tasks against each other, and the peaks of all tasks and layers."""
     left, right = st.columns(2, gap="large")
     with left:
         st.header("Expected layer", anchor=False)
@@ -64,7 +64,7 @@ def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) 
 
 
 def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
-    """Draw the path of two tasks through the steps."""
+    """Pick two tasks and draw the score of one against the other's, as a path through the steps."""
     st.header("Two tasks against each other", anchor=False)
     if len(tasks) < 2:
         widgets.note("Only one task has been probed; a second one is needed.")
@@ -100,7 +100,7 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
 
 
 def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
-    """Return a task, and one of the scores that it has."""
+    """Pick and return a task, and one of its measured scores."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=task_label, width=220)
         rows = frame[frame["task"] == task]
@@ -116,7 +116,7 @@ def _choose_cell(layer: int, step: int) -> None:
 
 
 def _show_peaks(view: View) -> None:
-    """Draw the peaks of all tasks and layers as a figure and a table, folded if no layer has significantly fallen."""
+    """Draw the peaks of all tasks and layers as a figure and a table, folded if none fell significantly afterwards."""
     figure = figures.draw(view, probing_layers.peaks)
     fallen = bool((figure.table["low"] > 0).any())
     nothing = "Peak and decay: no layer has fallen significantly from its peak"
@@ -126,7 +126,7 @@ def _show_peaks(view: View) -> None:
 
 
 def _open_peak(task: str, layer: int, step: int) -> None:
-    # opens the section that shows them
+    # opens the section that shows task and layer
     permalink.choose_all(probe_task=task, probe_layer=layer, step=step, probing="layers")
 
 

@@ -28,11 +28,11 @@ from embryo_core.query import TOGETHER, asking
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import without_treebank_spaces
 
-LOADING = 0.1  # seconds: estimated cost of loading a checkpoint in advance, for its place in the queue
+LOADING = 0.1  # core seconds: estimated cost of loading a checkpoint in advance, by which the queue orders it
 ALL_MASKS = "all together"  # choice of all masks at once, also its value in the URL
 ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 
-# draws one part of the answer to a question; `number` counts the page's questions
+# draws one part of the answer to a question; the second argument is the question's number on the page, from 1
 Part = Callable[[AskedQuestion, int], None]
 
 
@@ -42,7 +42,7 @@ def show() -> None:
     if "next_words" not in results.capabilities(view.run):
         widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
-    with suppress(EmbryoError):  # shown by the form, which reads the examples again
+    with suppress(EmbryoError):  # the form reads the examples again and shows the error
         examples = results.examples(view.run)
         widgets.show_headline(describe_examples(examples, len(view.loadable), view.axis))
     _show_questions(view)
@@ -88,7 +88,7 @@ def _ask(view: View) -> None:
 
 
 def _suggest_mask(request: Request) -> bool:
-    """Offer to add [MASK] to a text that has none; return whether that was needed."""
+    """Offer texts with [MASK] if the model predicts masked words and the text has no mask; return whether it did."""
     if "masked_words" not in results.capabilities(request.view.run) or query.count_masks(request.text):
         return False
     words = request.text.strip().rstrip(" .")
@@ -101,12 +101,12 @@ def _suggest_mask(request: Request) -> bool:
 
 
 def askable_steps(run: Run) -> list[int]:
-    """Return the steps of a run that can be asked."""
+    """Return the steps of a run that can answer questions: those with weights."""
     return [checkpoint.step for checkpoint in runs.loadable(run)]
 
 
 def _pick_mask(masks: int) -> int:
-    """Draw the picker of one mask, counted from 1, or of all together; nothing for a text with one mask."""
+    """Pick one mask, counted from 1, or TOGETHER for all; return 1 for a text of one mask or of more than MAX_MASKS."""
     if not 1 < masks <= query.MAX_MASKS:
         permalink.show("mask", None)
         return 1
@@ -124,7 +124,7 @@ def _pick_mask(masks: int) -> int:
 
 
 def _pick_curves() -> tuple[str, bool]:
-    """Pick and return the quantity of the curves, and whether the axis of probability is logarithmic."""
+    """Pick and return the quantity of the curves, one of CURVES, and whether its axis is logarithmic."""
     how: dict[str, Any] = {"segmented": True, "optional": True, "width": "content"}
     curves = pickers.pick_one("curves", "Curves", query_figures.CURVES, format_func=str.capitalize, **how)
     if curves == "rank":
@@ -136,7 +136,7 @@ def _pick_curves() -> tuple[str, bool]:
 
 
 def _show_answers(questions: AskedQuestions, curves: str, log: bool) -> None:
-    """Draw all questions, on shared axes: at the chosen step, and over the steps asked so far."""
+    """Draw the answers to all questions on shared axes: at the chosen step, and over the steps asked so far."""
     answered = [one for one in questions if one]
     shared = share_axes([one.table for one in answered], [one.request.view.axis for one in answered], log)
     parts: list[Part] = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
@@ -152,12 +152,12 @@ def _show_answers(questions: AskedQuestions, curves: str, log: bool) -> None:
 
 
 def _columns(count: int) -> list[DeltaGenerator]:
-    """Return a column for each of a number of questions, two in a row."""
+    """Return `count` columns, two in a row; a single one has the whole width."""
     return [column for _ in range(0, count, 2) for column in st.columns(min(count, 2), gap="large")]
 
 
 def _show_compared(questions: AskedQuestions, parts: list[Part]) -> None:
-    """Draw questions in pairs, with a row for each kind of answer, so that answers of one kind are side by side."""
+    """Draw questions in pairs, with a row for each part, so that the same parts of two answers are side by side."""
     for first in range(0, len(questions), 2):
         pair = questions[first : first + 2]
         with st.container(key=f"questions_{first + 1}"):
@@ -174,7 +174,7 @@ def _show_row(pair: AskedQuestions, first: int, draw: Part) -> None:
 
 
 def _show_headed(draw: Part, row: int, question: AskedQuestion, number: int) -> None:
-    """Draw a cell of a `row` with its question, which only a narrow window shows: see page.css."""
+    """Draw a part with its question as a heading, which only a narrow window shows (page.css)."""
     with st.container(key=f"again_{row}_{number}"):
         query_figures.show_question(question)
     draw(question, number)
@@ -199,7 +199,7 @@ def _show_commands(requests: list[Request], mask: int) -> None:
 
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
 def load_ahead(run: Run) -> Thread:
-    """Start to load a run's models in the background, once, while the reader still writes a question."""
+    """Start a thread that loads the run's models while the reader writes a question; once for the same checkpoints."""
     loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
     loading.start()
     return loading
@@ -211,7 +211,7 @@ def _load(run: Run) -> None:
         with QUEUE.turn(LOADING * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:
-        pass  # the first question meets the same error and shows it
+        pass  # the first question raises the same error and shows it
 
 
 def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:

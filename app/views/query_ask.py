@@ -22,14 +22,14 @@ COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentenc
 
 @dataclass(frozen=True)
 class Form:
-    """The words of the form: labels and messages about the text, and examples for any run."""
+    """The wording of the form: labels and messages about the text, and examples that fit any run."""
 
     label: str
     help: str
     other: str  # the label of a second text
-    wanted: str  # describes the text that is expected, for the message about an empty one
-    examples: tuple[str, ...]
-    always: str = ""  # one more example, next to those of the run
+    wanted: str  # description of the expected text, for the message about an empty one
+    examples: tuple[str, ...]  # offered if the run has no examples of its own
+    always: str = ""  # one more example, offered next to the run's
 
 
 FILL = Form(
@@ -50,7 +50,7 @@ CONTINUE = Form(
 
 
 def form_of(run: Run) -> Form:
-    """Return the words of the form, for models that fill masks or that continue a text."""
+    """Return the form for a run: to continue a text if its models predict next words, else to fill masks."""
     return CONTINUE if "next_words" in results.capabilities(run) else FILL
 
 
@@ -65,12 +65,12 @@ class Request:
 
     @property
     def masks(self) -> int:
-        """The number of places in the text: its masks, or one after the end."""
+        """Return the number of words to predict: the number of masks, or 1 for a text to continue."""
         return max(1, query.count_masks(self.text))
 
 
 def pick_requests(view: View) -> list[Request]:
-    """Draw the form and return its questions: at first the run's own example; none if the text is empty."""
+    """Draw the form, initially with the run's first example, and return its questions; none if the text is empty."""
     examples = _examples(view.run)
     with st.container(border=True, key="ask"):
         text = _pick_text(form_of(view.run), next(iter(examples)))
@@ -92,7 +92,7 @@ def pick_requests(view: View) -> list[Request]:
 
 
 def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
-    """Draw the pickers of a fact, a word to track and a comparison; return fact, word and questions."""
+    """Draw the pickers of a fact, a word to track and a comparison; return the fact, the word and the questions."""
     left, right = st.columns([3, 2], gap="large")
     with left:
         fact = _pick_fact(view.run, text)
@@ -110,10 +110,10 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
 
 
 def _examples(run: Run) -> dict[str, str]:
-    """Return texts to click and the labels of their buttons: the run's own examples, else those of any run."""
+    """Return {text: label of its button}: the run's own examples, or those of the form if it has none."""
     try:
         found = results.examples(run)
-    except ResultsError as error:  # shown; the reader's own text can still be asked
+    except ResultsError as error:  # not fatal: the reader's own text can still be asked
         st.warning(literal(str(error)), icon=":material/warning:")
         found = []
     labels, form = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}, form_of(run)
@@ -146,7 +146,7 @@ def _pick_text(form: Form, default: str) -> str:
 
 
 def _show_examples(examples: dict[str, str]) -> None:
-    """Draw the button Ask and the example texts; a click outside the text asks too."""
+    """Draw the button "Ask" and the examples; a click outside the text box asks too, since it submits the text."""
     with st.container(horizontal=True, vertical_alignment="center", key="examples"):
         st.button("Ask", type="primary", key="query_ask")
         st.caption("Try", width="content")
@@ -155,7 +155,7 @@ def _show_examples(examples: dict[str, str]) -> None:
 
 
 def choose_text(text: str, subject: str = "") -> None:
-    """Ask this text; it is the question of a fact if its subject is given."""
+    """Choose the text to ask; `subject` is the id of the fact whose question it is, or ""."""
     permalink.choose("text", text)
     permalink.choose("subject", subject)
 
@@ -164,10 +164,10 @@ def choose_text(text: str, subject: str = "") -> None:
 
 
 def _pick_fact(run: Run, text: str) -> Fact | None:
-    """Draw the pickers of a fact that the run was asked; choosing one fills in the text.
+    """Draw the pickers of a LAMA fact on which the run was evaluated, and return it; choosing one fills in the text.
 
-    The fact stays chosen as long as the text is its question. A message reports a link whose relation or subject is
-    unknown, or whose subject is not the one that its text asks for.
+    The fact stays chosen while the text is its question. A message reports a link whose relation or subject is unknown,
+    or whose subject is not the one that its text asks for.
     """
     templates = results.templates(run)
     if not templates:
@@ -227,9 +227,10 @@ def _pick_optional(
     choose: Callable[[str], Any],
     counts: bool = True,
 ) -> str | None:
-    """Draw a picker of one option or none; `choose` gets the user's choice, or "", and decides what goes into the URL.
+    """Draw a picker of one option or none and return the choice.
 
-    The choice in the URL is ignored unless it `counts`.
+    `choose` is called with the user's choice, or "", and decides what goes into the URL. If `counts` is False, the
+    choice in the URL is ignored.
     """
     key = f"query_{name}"
     wanted = permalink.get(name)
@@ -254,9 +255,9 @@ def _pick_optional(
 
 
 def _pick_comparison(first: Request) -> list[Request]:
-    """Draw the pickers of a comparison; return the questions: the first, with another run, another sentence or both."""
+    """Draw the pickers of a comparison; return `first` and the questions to another run, of another text, or both."""
     others = [run for run in runs.list_runs() if run.name != first.view.run.name]
-    any_other = any(map(_can_answer, others))  # stops at the first: otherwise every run would be read for each question
+    any_other = any(map(_can_answer, others))  # stops at the first, so that a question does not read every run
     options = [name for name in COMPARISONS if name in ("none", "text") or any_other]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
@@ -293,6 +294,6 @@ def _can_answer(run: Run) -> bool:
 
 
 def _same_step(view: View, run: Run) -> View:
-    """Return the view of another run at the same step, else at its last step before it, else at its first."""
+    """Return the view of another run at its last step with weights up to the view's step, else at its first."""
     other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
     return replace(other, step=view.evaluated_step(other.loadable))

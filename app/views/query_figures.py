@@ -1,4 +1,4 @@
-"""The parts of the Query page for a question: answers at the chosen step, over the steps, and layer by layer."""
+"""The parts of an answer on the Query page: at the chosen step, over the steps, and layer by layer."""
 
 import re
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from embryo_core.types import Prediction
 from embryo_core.words import quantity, sentence_case, step_unit_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
-CURVES = ("probability", "rank")  # one is drawn at a time, since each is slow to draw
+CURVES = ("probability", "rank")  # only one is drawn at a time, since drawing is slow
 
 
 def show_question(question: AskedQuestion) -> None:
-    """Draw the run and its text as a heading."""
+    """Draw the run and the text of a question as a heading."""
     text = " ".join(question.request.text.split())
     st.markdown(f"**{literal(question.request.view.run.name)}**: {literal(text)}")
 
@@ -58,7 +58,7 @@ def show_step(question: AskedQuestion, number: int) -> None:
 
 
 def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
-    """Return predictions as a table: rank as text, token, probability."""
+    """Return predictions as a table with the columns rank (text), token and probability."""
     rows = [(spell_rank(p.rank, p.exact), p.token, p.probability) for p in predictions]
     return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
@@ -75,7 +75,7 @@ def _show_fact(question: AskedQuestion, best: Prediction, number: int) -> None:
 
 
 def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
-    """Return answer and true object at the chosen step, both asked "now" and "stored" by the evaluation."""
+    """Return rows of FACT_COLUMNS at the chosen step: "now", from this question, and "stored", from the evaluation."""
     fact, view = question.request.fact, question.request.view
     if fact is None:
         return {}
@@ -95,7 +95,7 @@ def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
 
 
 def show_lead(question: AskedQuestion, number: int) -> None:
-    """Draw the final answer, when it first leads, and from when it stays, if several steps were asked."""
+    """Draw the final answer and, if several steps were asked, when it first leads and from when it keeps the lead."""
     view, answers = question.request.view, question.answers
     lead, last = answers.lead(question.mask), answers.steps[-1]
     over_time = len(answers.steps) > 1 or len(view.loadable) > 1
@@ -127,7 +127,7 @@ def show_curves(question: AskedQuestion, number: int, curves: str, shared: Share
 
 
 def show_continuations(questions: list[AskedQuestion]) -> None:
-    """Draw, for each text that decoders continue, the greedy continuation at each step."""
+    """Draw a table of the greedy continuation at each step, for each text that a decoder continues."""
     continued = [question for question in questions if question.answers.question.continues]
     if continued:
         st.header("Greedy continuations", anchor=False)
@@ -202,7 +202,7 @@ def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[in
 
 
 def _report_unknown_pin(pin: tuple[int, int], view: View) -> None:
-    """Report a link that pins a cell outside the grid; `pin` is the cell shown instead."""
+    """Report a link to a pinned cell that is not in the grid; `pin` is the cell shown instead."""
     wanted = permalink.get("pin")
     if wanted and wanted != f"{pin[0]}-{pin[1]}":
         pickers.report_unknown("pin", [wanted], _cell_name(view, *pin))
@@ -235,7 +235,7 @@ def _cell_name(view: View, layer: int, step: int) -> str:
 
 
 def _show_pinned(question: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:
-    """Draw the ten best words of the pinned cell; a step that the lens lacks is asked alone."""
+    """Draw the best words of the pinned cell; a step that the lens lacks is asked separately."""
     (layer, step), view = pin, question.request.view
     st.markdown(f"**{_cell_name(view, layer, step)}**")
     if step not in answers.steps:

@@ -1,4 +1,4 @@
-"""Live answers of the Query page: asked in rounds, shared by all visitors, and redrawn after each round."""
+"""Live answers on the Query page: asked in rounds that all visitors share, and drawn again after each round."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ PAUSE = 0.2  # seconds between two rounds, in which the browser draws
 class Rounds:
     """One question to the checkpoints of a run, asked in rounds: a text, or a word tracked at one of its masks.
 
-    One round is asked at a time, for all pages. A page that waits for its turn releases the lock of drawing.py.
+    Pages ask one round at a time; a page that waits for another page's round releases the drawing lock (drawing.py).
     """
 
     def __init__(self, run: Run, text: str, word: str = "", mask: int = 1):
@@ -42,26 +42,26 @@ class Rounds:
 
     @property
     def asked(self) -> int:
-        """The number of checkpoints asked so far."""
+        """Return the number of checkpoints asked so far."""
         return len(self._refinement.asked)
 
     @property
     def total(self) -> int:
-        """The number of checkpoints that can be asked."""
+        """Return the number of checkpoints that can be asked."""
         return len(self._refinement.steps)
 
     @property
     def narrowing(self) -> bool:
-        """Whether checkpoints are left between two whose best answers differ."""
+        """Whether unasked checkpoints remain between two whose best answers differ."""
         return self._refinement.narrowing
 
     @property
     def unfinished(self) -> bool:
-        """Whether some checkpoints have been asked, and others are left."""
+        """Whether some checkpoints have been asked and some remain."""
         return 0 < self.asked < self.total
 
     def answers(self, step: int, later: bool = False) -> Answers:
-        """Return the answers so far, with those of `step`; ask what is missing. Raises as `query.ask` does.
+        """Return the answers so far, including `step`: ask the first round or `step` if needed. Raises as `query.ask`.
 
         With `later`, the page does not wait for `step`: the next round asks it, and the answers may lack it.
         """
@@ -76,18 +76,18 @@ class Rounds:
             return self._refinement.answers
 
     def ask_next_round(self, step: int) -> None:
-        """Ask another round, with `step`. Raises TooCostly once the whole question costs too much."""
+        """Ask the checkpoints of the next round, and `step`. Raises TooCostly if the question then exceeds the budget."""
         with lock_released(), self._lock:
             if steps := {*self._refinement.next_round(), step} - self._refinement.asked:
                 self._ask(steps)
 
     def check(self) -> None:
-        """Raise TooCostly if the next round would make the question cost too much."""
+        """Raise TooCostly if the question would exceed the budget with the next round."""
         if isfinite(budget()) and (steps := self._refinement.next_round()):
             check_budget(cost.ask(self._run, self.question, self.asked + len(steps)), self._command)
 
     def _ask(self, steps: Collection[int]) -> None:
-        """Ask more checkpoints when their turn comes."""
+        """Ask these checkpoints when the turn of the question comes."""
         before, asked = self.asked, self.asked + len(steps)
         spent = cost.ask(self._run, self.question, before) if before else 0.0
         seconds = cost.ask(self._run, self.question, asked) - spent
@@ -102,7 +102,7 @@ class Rounds:
 
 @st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={Run: checkpoints_state})
 def in_rounds(run: Run, text: str, word: str = "", mask: int = 1) -> Rounds:
-    """Return the cached rounds of a question; nothing is asked yet."""
+    """Return the rounds of a question, cached for all visitors; asks nothing by itself."""
     return Rounds(run, text, word, mask)
 
 
@@ -122,33 +122,33 @@ class AskedQuestion:
 
     @property
     def all_rounds(self) -> list[Rounds]:
-        """The rounds of the text and of the marked words."""
+        """Return the rounds of the text and of the marked words."""
         return [self.rounds, *(rounds for rounds, _ in self.words.values())]
 
     @property
     def unfinished(self) -> bool:
-        """Whether checkpoints are left to be asked, for the text or for a marked word."""
+        """Whether checkpoints remain to be asked, for the text or for a marked word."""
         return any(rounds.unfinished for rounds in self.all_rounds)
 
     @property
     def marked(self) -> dict[str, str]:
-        """The role of each marked word that is a single piece, by that piece."""
+        """Return {piece: role} of the marked words that are a single piece."""
         words = {role: found.question.tracked for role, (_, found) in self.words.items()}
         return {word.token: role for role, word in words.items() if len(word.pieces) == 1}
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The answers over the steps as they are drawn (see `curve_table`)."""
+        """Return the answers over the steps in the form of figures (see `curve_table`)."""
         return curve_table(self.answers, self.mask, {role: found for role, (_, found) in self.words.items()})
 
     def subject(self, number: int) -> Subject:
-        """Return what figures of the question are about; `number` distinguishes the questions of a page."""
+        """Return the subject of the question's figures; `number` distinguishes the questions of a page."""
         return Subject(self.request.text, self.mask, self.request.masks, number, self.answers.question.continues)
 
     def best(self, mask: int | None = None) -> list[Prediction]:
-        """Return the best answers at the chosen step, for the question's mask or another one.
+        """Return the best answers at the chosen step, best first, for the question's mask or another one.
 
-        If the step belongs to a later round, it is asked now, alone.
+        If no round has asked the step yet, it is asked separately now.
         """
         view = self.request.view
         asked = view.step in self.answers.steps
@@ -157,10 +157,10 @@ class AskedQuestion:
 
 
 def ask_request(request: Request, mask: int, later: bool = False) -> AskedQuestion:
-    """Ask the first round of a question, and return all answers so far, with the true object and the tracked word.
+    """Ask the first round of a question, and return all answers so far, including the true object and the tracked word.
 
-    The first round includes the chosen step; with `later`, the next one does. If the text has fewer masks than `mask`,
-    its last one is used. Raises as `query.ask` does.
+    The chosen step is asked at once or, with `later`, by the next round. If the text has fewer masks than `mask`, its
+    last one is used. Raises as `query.ask` does.
     """
     mask = min(mask, request.masks)
     if mask == TOGETHER and request.masks == 1:
@@ -183,11 +183,11 @@ def ask_request(request: Request, mask: int, later: bool = False) -> AskedQuesti
 
 # === The page, round by round ===
 
-AskedQuestions = list[AskedQuestion | None]  # of each question; None if it cannot be answered
+AskedQuestions = list[AskedQuestion | None]  # in the order of the page; None for a question that cannot be answered
 
 
 def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None]) -> None:
-    """Call `draw` with the answers so far; while checkpoints are left, ask another round and call it again."""
+    """Call `draw` with the answers so far; while checkpoints remain, ask another round and call `draw` again."""
     goes_on = _goes_on(questions)
 
     @st.fragment(run_every=PAUSE if goes_on else None)
@@ -210,7 +210,7 @@ def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None
 
 
 def asked_later(request: Request, together: Sequence[Request]) -> bool:
-    """Return whether the rounds of the requests `together` continue, so that the next one can ask a missing step."""
+    """Whether another round will follow: the question is unfinished, not stopped, and the budget allows `together`."""
     if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
         return False
     unfinished = in_rounds(request.view.run, request.text).unfinished
@@ -230,7 +230,7 @@ def _goes_on(questions: AskedQuestions) -> bool:
 
 
 def _affordable(together: Iterable[Rounds]) -> bool:
-    """Return whether another round of every unfinished question fits the budget."""
+    """Whether another round of every unfinished question fits the budget."""
     try:
         for rounds in together:
             if rounds.unfinished:
@@ -245,7 +245,7 @@ def _asked_texts(questions: AskedQuestions) -> list[tuple[str, str]]:
 
 
 def _show_progress(questions: AskedQuestions) -> None:
-    """Show how many checkpoints have been asked, and a button to stop or to go on; nothing once all are asked."""
+    """Show the number of checkpoints asked, and a button to stop or to go on; nothing once all are asked."""
     unfinished = [one for one in questions if one and one.unfinished]
     if not unfinished:
         return
@@ -265,19 +265,19 @@ def _show_progress(questions: AskedQuestions) -> None:
                     rounds.check()
 
 
-# === Cached answers, and models loaded in advance ===
+# === Cached answers ===
 
 
 @cached_resource(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
 def _at_step(run: Run, step: int, text: str) -> Answers:
-    """Return the answers at one step. Raises as `query.ask` does."""
+    """Return the answers at one step. Raises as `query.ask` does, and TooCostly."""
     command = query.command(run.name, text, "--step", str(step))
     return in_turn(cost.ask(run, text, 1), command, partial(query.ask, run, text, [step]))
 
 
 @cached_resource(checkpoints_state, 64, "Reading every layer …")
 def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers:
-    """Return the answers of every layer at one step or at all steps; at log-spaced steps of a long series."""
+    """Return the answers of every layer at `step` or, without one, at all steps (log-spaced ones of a long series)."""
     at = "all" if step is None else str(step)
     command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
     steps = asking.first_steps(run) if step is None else [step]

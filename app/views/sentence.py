@@ -1,4 +1,4 @@
-"""Your sentence: the attention of every head in the reader's own text, drawn by bertviz, and of one head over steps."""
+"""Your sentence: attention in the reader's own text, of all heads at one step (bertviz) and of one head over steps."""
 
 from dataclasses import replace
 
@@ -21,9 +21,9 @@ from embryo_core.types import Run
 
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
-MAX_PIECES = 128  # limit of bertviz, which draws a line for each pair of pieces and each head
-MAX_LINES = 100_000  # that the model view draws unless the reader asks for more layers
-COMMAND = "make app"  # answers a question above the budget of a hosted demo
+MAX_PIECES = 128  # limit for bertviz, which draws a line for each pair of pieces and each head
+MAX_LINES = 100_000  # lines of the model view's default layers; the reader may choose more layers
+COMMAND = "make app"  # suggested for a question above the budget of a hosted demo
 
 
 def show(view: View) -> None:
@@ -96,9 +96,9 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
 
 @cached(checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
-    """Compute one head at every step, or at log-spaced steps of a long series."""
+    """Return the attention of one head at every step with weights, or at log-spaced ones of a long series."""
     steps_with_weights = [checkpoint.step for checkpoint in runs.loadable(run)]
-    # all steps: a message names those without weights
+    # None asks all steps, so that a message names those without weights
     steps = log_spaced(steps_with_weights, MAPS) if len(steps_with_weights) > MAPS else None
     seconds = cost.attend(run, text, len(steps) if steps else None)
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))

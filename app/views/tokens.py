@@ -19,8 +19,8 @@ from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
-PAGE = "tokens"  # the page of the metrics shown here (`Metric.page`)
-MAX_PILLS = 12  # categories offered as pills
+PAGE = "tokens"  # `Metric.page` of the metrics shown here
+MAX_PILLS = 12  # largest number of categories offered as pills instead of a list
 SENTENCES = {  # sentences to ask a word of each tag; written for this project
     "CC": "He came [MASK] she left .",
     "DT": "[MASK] house is very old .",
@@ -51,7 +51,7 @@ def show() -> None:
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
     view = widgets.open_page("Tokens", lambda run: results.evaluated_steps(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
-    above = st.container()  # the figure is above its controls
+    above = st.container()  # for the figure, which is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:
         widgets.require(view.run, {"words"})
@@ -89,12 +89,12 @@ def show() -> None:
 
 
 def _applies(run: Run, metric: Metric) -> bool:
-    """Return whether to offer a metric: it has results, or the run's models have the outputs that it needs."""
+    """Whether to offer a metric: it has results, or the run's models have the outputs that it needs."""
     return not results.scores(run, metric.name).empty or metric.needs <= results.capabilities(run)
 
 
 def _metric(names: Collection[str]) -> str:
-    """Return the metric in the URL, else the first."""
+    """Return the metric in the URL, or else the first of `names` in alphabetical order."""
     wanted = permalink.get("metric") or ""
     return wanted if wanted in names else min(names)
 
@@ -113,7 +113,10 @@ def _open_point(group: str, step: int) -> None:
 
 
 def _show_words(view: View, metric: str, drawn: pd.DataFrame) -> None:
-    """Draw the words of one of the `drawn` categories, first of the one that changed most, or those of a search."""
+    """Draw the words of one category, by default the one that changed most, or the words that a search finds.
+
+    `drawn` are the rows of the figure above, whose categories are offered and searched.
+    """
     groups, step = list(drawn["group"].unique()), view.evaluated_step(drawn["step"].unique())
     heading = st.empty()
     left, right = st.columns(2)
@@ -135,14 +138,17 @@ def _show_words(view: View, metric: str, drawn: pd.DataFrame) -> None:
 
 
 def _read_words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:
-    """Return the words of these categories, with the column category."""
+    """Return the words of these categories at a step, with the columns category and accuracy added."""
     tables = [results.words(view.run, metric, group, step).assign(category=group) for group in groups]
     words = pd.concat(tables, ignore_index=True)
     return words.assign(accuracy=words["correct"] / words["n"])
 
 
 def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: bool) -> None:
-    """Draw the words, and a button that asks the chosen one, initially the first: arrow keys choose without asking."""
+    """Draw the words, and a button that asks about the chosen one, initially the first.
+
+    Choosing does not ask by itself, since the arrow keys choose too.
+    """
     columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
     chosen = st.dataframe(
         words.assign(tag=words["tag"].map(tags.with_tag_name))[columns],

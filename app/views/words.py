@@ -52,7 +52,7 @@ def _open_word(word: str, step: int) -> None:
 
 
 def _show_table(view: View, ages: pd.DataFrame) -> None:
-    """Draw a row for each word of the list that the search finds, with its age or why it has none."""
+    """Draw a search box and a table with a row for each word that it finds: its age, or the reason why it has none."""
     wanted = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
     table = word_tables.list_words(search(ages, ("word", "category", "why"), wanted))
     measured = table["n"].notna()
