@@ -1,10 +1,10 @@
-"""Frames per second at which the Attention page redraws while the user scrubs: 24 checkpoints, 72 heads, 64 positions.
+"""Measure the frames per second of the Attention page while the user scrubs: 24 checkpoints, 72 heads, 64 positions.
 
     python benchmarks/attention_scrub.py [--chromium PATH]
 
 Writes a run of synthetic maps to a temporary folder, opens the page in headless Chromium, and moves the step at every
-animation frame; every frame must show the requested step, in the large map and in all small multiples, without a
-request to the server. A browser draws at most 60 frames per second, which is the best possible result.
+animation frame. Every frame should show the requested step, in the large map and in all small multiples, without a
+request to the server. The best possible result is 60 frames per second, at which the browser draws.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from embryo_core.types import AttentionMap, Findings, Run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))
-LAYERS, HEADS, LENGTH = 12, 6, 64
-SECONDS = 5
-PATIENCE = 120_000  # milliseconds for the page to open
+LAYERS, HEADS, LENGTH = 12, 6, 64  # layers of the model, heads of a layer, positions of a map
+SECONDS = 5  # duration of the measurement
+PATIENCE = 120_000  # milliseconds that the page may take to open
 
 SCRUB = """async ([steps, seconds]) => {
   const shown = () => [".history", ".grid"].map((name) => {
@@ -59,7 +59,7 @@ SCRUB = """async ([steps, seconds]) => {
 
 
 def write_run(root: Path) -> Run:
-    """Return a run whose heads turn from uniform to their own diagonal, with maps at every step and weights at none."""
+    """Write and return a run with maps at every step and no weights; heads sharpen from uniform maps to diagonals."""
     run = Run("scrub", root / "runs" / "scrub", "albert", "none", {}, "0" * 64, {}, STEPS, "benchmark")
     runs.write_run(run)
     place = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
@@ -78,7 +78,7 @@ def write_run(root: Path) -> Run:
 
 
 def serve(root: Path) -> tuple[subprocess.Popen, str]:
-    """Start the dashboard on a free port and wait until it answers."""
+    """Start the dashboard on a free port, wait until it answers, and return its process and address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -98,7 +98,7 @@ def serve(root: Path) -> tuple[subprocess.Popen, str]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, and print frames per second, late frames and messages to the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chromium", help="the browser to use (default: playwright's own)")
     arguments = parser.parse_args()

@@ -1,10 +1,10 @@
-"""Edge probing of one checkpoint, by our procedure and by the paper's: seconds, their ratio, and F1.
+"""Time edge probing of one checkpoint by our procedure and by the paper's, and compare F1.
 
     python -m benchmarks.edge_probing RUN --probing PATH [--step N] [--tasks TASK ...] [--layers N ...]
 
-Ours probes all tasks in all layers with control tasks, and its time includes reading the data. The paper's procedure
-(benchmarks/paper_probing.py) repeats everything for each task and layer. It is run to its end for the given tasks and
-layers (default: the last layer), and its time is extrapolated to all layers. Its control tasks are not counted.
+Ours probes all tasks in all layers, with control tasks, and its time includes reading the data. The paper's procedure
+(benchmarks/paper_probing.py) repeats everything for each task and layer, without control tasks. It runs in full for the
+given tasks and layers (default: the last layer), and its time is extrapolated to all layers.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from embryo_core.types import Findings
 
 
 def main() -> int:
-    """Print a line per task and layer, and the sums."""
+    """Print a line per task and layer, the total seconds of both procedures, and their ratio; return 0."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
@@ -42,7 +42,7 @@ def main() -> int:
     ours = time.perf_counter() - start
     print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints)", flush=True)
 
-    # theirs splits each product among the cores, ours runs one probe on each core
+    # the paper's procedure splits each matrix product among the cores; ours runs one probe on each core
     torch.set_num_threads(parallel_passes())
     paper, total = PaperProbing(checkpoint.path, run.tokenizer), 0.0
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,4 +1,4 @@
-"""Evaluate one checkpoint by our metrics and by the paper's procedure: seconds, ratio, and differing counts.
+"""Evaluate one checkpoint by our metrics and by the paper's procedure, and print seconds, ratio and differing counts.
 
     python -m benchmarks.evaluation RUN --treebank PATH --lama PATH [--step N] [--every N]
 
@@ -48,7 +48,7 @@ def main() -> int:
             start = time.perf_counter()
             ours = _compute(part, model, paths)
             middle = time.perf_counter()
-            # splits each product among the cores; ours runs a batch on each core
+            # the paper's procedure splits each matrix product among the cores; ours runs a batch on each core
             torch.set_num_threads(parallel_passes())
             theirs = getattr(paper, part)(data[part])
             torch.set_num_threads(1)
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
 
 
 def _fits(example: Example, model: Model) -> bool:
-    """Return whether a sentence fits the model's positions; the paper's procedure cannot read others."""
+    """Whether a sentence fits the model's positions; the paper's procedure cannot read longer ones."""
     return len(model.tokenizer.encode_words(example.words).ids) + 2 <= model.max_positions
 
 
@@ -84,7 +84,7 @@ def _thinned(facts: list[Fact], every: int) -> list[Fact]:
 
 
 def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str, Path]:
-    """Write the chosen sentences and facts to files, since a metric reads its own data."""
+    """Write the chosen sentences and facts to files, from which our metrics read them; return {source: path}."""
     with (folder / "treebank.jsonl").open("w", encoding="utf-8") as file:
         for example in examples:
             targets = [{"span1": target.span1, "label": target.label} for target in example.targets]
@@ -111,7 +111,7 @@ def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
 
 
 def _differences(ours: Findings, theirs: Any) -> int:
-    """Count words with different counts, or facts known (rank 1) to only one of the two."""
+    """Return the number of differing word counts, or of facts that only one of the two answers right (rank 1)."""
     if ours.cloze:
         known = {answer.fact: answer.rank == 1 for answer in ours.cloze}
         return len(known.keys() ^ theirs.keys()) + sum(known.get(fact) != (r[0] == 1) for fact, r in theirs.items())

@@ -39,12 +39,12 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint
 
 TASKS = ("cola", "mrpc", "rte", "stsb")
-Scores = dict[str, list[float]]  # task -> score of each seed
+Scores = dict[str, list[float]]  # task -> development score of each seed
 Job = tuple[str, int, Checkpoint, TuningSettings]  # task, seed, checkpoint, settings
 
 
 def main() -> int:
-    """Print a line per task, and the ratios."""
+    """Print scores per task, seconds, and the ratios of elapsed and core seconds; return 0."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, float]]:
-    """Return the result of the work with its elapsed and core seconds, and print these."""
+    """Return the scores from `work` and its elapsed and core seconds; print the seconds."""
     before, start = _core_seconds(), time.perf_counter()
     found = work()
     seconds = time.perf_counter() - start, _core_seconds() - before
@@ -106,7 +106,7 @@ def _spread(scores: list[float]) -> str:
 
 
 def _ours(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTask], options: argparse.Namespace) -> Scores:
-    """Tune in a process per core; starting the processes is included."""
+    """Tune in one process per core; the time to start the processes counts."""
     jobs = [
         (name, seed, checkpoint, quick_settings(task.train.lengths, options.rate))
         for name, task in sorted(encoded.items(), key=lambda one: -one[1].train.ends[-1])
@@ -137,7 +137,7 @@ def _trainer(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTextTask], opt
 
 
 def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namespace, seed: int) -> float:
-    """Return the score after the same number of updates, with an evaluation after every epoch, like ours."""
+    """Return the Trainer's score after the same number of updates as ours, also evaluated after every epoch."""
     settings = quick_settings(task.train.lengths, options.rate)
     transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -174,7 +174,7 @@ def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namesp
 
 
 def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Tensor]]:
-    """Pad each sequence to QUICK_LENGTH, in the form of run_glue's collator."""
+    """Pad each sequence to QUICK_LENGTH; return rows as transformers' default collator expects them."""
     arrays = sequences.batch(np.arange(len(sequences)))
     room = (0, QUICK_LENGTH - arrays[0].shape[1])
     inputs = [nn.functional.pad(torch.from_numpy(array), room) for array in arrays]
@@ -185,7 +185,7 @@ def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Te
 
 
 def _to_longest(rows: list[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Stack a batch without the columns in which all sequences are padding."""
+    """Stack rows to a batch, cut to its longest sequence."""
     batch = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
     length = int(batch["attention_mask"].sum(1).max())
     return {name: tensor if name == "labels" else tensor[:, :length] for name, tensor in batch.items()}

@@ -1,11 +1,12 @@
-"""Score minimal pairs with one checkpoint, by our metric and by a plain loop over transformers: seconds, decisions.
+"""Score minimal pairs with one checkpoint by our metric and by a plain loop over transformers; compare time, decisions.
 
     python -m benchmarks.minimal_pairs RUN --pairs PATH [--step N] [--each N] [--loop N]
 
 Ours scores the first --each pairs of every paradigm; the loop scores --loop pairs taken evenly from them, and its time
 is scaled to all. The loop takes one sentence at a time, with transformers' tokenizer and model on all cores, like
 published code: an encoder reads a sentence's masked copies as one batch or, in the plain form, one after the other; a
-decoder reads the sentence. All run in turn, and seconds are CPU seconds of all cores, without other programs.
+decoder reads the sentence. All run in turn. Seconds are CPU seconds of this process on all cores, so that other
+programs do not count.
 """
 
 import argparse
@@ -26,11 +27,11 @@ from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
 from embryo_core.results import read_foreign
 from embryo_core.types import PairScore
 
-ROUNDING = 1e-4  # nats: decisions nearer to a tie may differ by rounding
+ROUNDING = 1e-4  # nats: decisions between scores nearer to each other may differ by rounding
 
 
 class Loop:
-    """A checkpoint in transformers that scores one sentence at a time."""
+    """A checkpoint loaded by transformers, which scores one sentence at a time."""
 
     def __init__(self, model: Model):
         special = model.checkpoint.run.special_tokens
@@ -43,7 +44,10 @@ class Loop:
 
     @torch.inference_mode()
     def score(self, sentence: str, at_once: int = 512) -> float:
-        """Return the PLL-word-l2r of a sentence, with `at_once` masked copies per pass, or a decoder's sum."""
+        """Return the PLL-word-l2r of a sentence or, of a decoder, its log probability, in nats.
+
+        `at_once` masked copies are read in one pass.
+        """
         found = self.tokenizer(sentence, add_special_tokens=False)
         begin = [] if self.first is None else [self.first]
         ids = torch.tensor([*begin, *found.input_ids, *([] if self.last is None else [self.last])])
@@ -54,7 +58,7 @@ class Loop:
         else:
             words = torch.tensor(found.word_ids())
             places = torch.arange(len(words))
-            hidden = (words == words[:, None]) & (places >= places[:, None])  # [P, P] from each piece on
+            hidden = (words == words[:, None]) & (places >= places[:, None])  # [P, P]: a piece and the rest of its word
             copies = ids.repeat(len(words), 1)
             copies[:, at] = torch.where(hidden, self.mask, copies[:, at])
             outputs = [self.network(part) for part in copies.split(at_once)]

@@ -1,8 +1,9 @@
-"""An ELECTRA's update with Muon on torch: ours beside Keras's Muon, which updates one variable after the other.
+"""Time an ELECTRA's update on torch with our Muon and with Keras's, which updates one variable after the other.
 
 The model is as large as the reference ELECTRA (docs/reference-runs.md) and shares no layers, so that it has 274
-variables. Both train it on the same batches, in turn within one run; ratios are those of the turns. The seconds of the
-optimizer alone are printed next to those of whole updates. Usage: python -m benchmarks.muon [ROUNDS [THREADS]]
+variables. Both train it on batches from one cycle, in turns within one run; the ratio of each round is taken, and its
+median printed. The seconds of the optimizer alone are printed next to the seconds of whole updates. Usage:
+python -m benchmarks.muon [ROUNDS [THREADS]]
 """
 
 import os
@@ -34,7 +35,7 @@ STEPS = 4  # updates in one turn
 
 
 class Timed:
-    """An optimizer that records the seconds of its updates."""
+    """A replacement of an optimizer's `apply` that adds up the seconds of its calls."""
 
     def __init__(self, optimizer: keras.optimizers.Optimizer):
         self.seconds, self._apply = 0.0, optimizer.apply
@@ -47,7 +48,7 @@ class Timed:
 
 
 def main() -> int:
-    """Print the medians of both and of their ratios; return 1 if ours is not faster."""
+    """Print the median seconds of both and the median ratio; return 1 if ours is not faster."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     torch.set_num_threads(int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
     config = apply_assignments(preset("electra-small"), SETTINGS)

@@ -1,8 +1,8 @@
 """The paper's evaluation procedure, plain and slow: the reference for speed and for tests.
 
-It follows the paper and its published code, with transformers only and without models or metrics of embryo_core: one
-sentence at a time; for mask prediction, up to 16 variants of it in a batch, each with one masked word; logits of the
-whole vocabulary at every position; LAMA one question at a time.
+It follows the paper and its published code, with transformers only, without models or metrics of embryo_core: one
+sentence at a time; for mask prediction, batches of up to 16 variants of a sentence, each with one masked word; logits
+of the whole vocabulary at every position; one LAMA question at a time.
 """
 
 from collections import Counter
@@ -15,11 +15,11 @@ from transformers import AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 from embryo_core.types import Example, Fact
 
-Counts = Counter[tuple[str, str, bool]]  # (tag, word, correct) -> count
+Counts = Counter[tuple[str, str, bool]]  # (tag, word, whether correct) -> number of occurrences
 
 
 class PaperEvaluation:
-    """Evaluates one checkpoint by the paper's procedure."""
+    """An evaluation of one checkpoint by the paper's procedure."""
 
     def __init__(self, checkpoint: Path, tokenizer: Path):
         self.tokenizer = PreTrainedTokenizerFast(
@@ -44,7 +44,7 @@ class PaperEvaluation:
         return counts
 
     def mask_prediction(self, examples: Iterable[Example]) -> Counts:
-        """Count how often each word with each tag is predicted if only that word is masked."""
+        """Count how often each word with each tag is predicted when only that word is masked."""
         counts: Counts = Counter()
         for example in examples:
             pieces, positions = self._pieces(example.words)
@@ -62,7 +62,10 @@ class PaperEvaluation:
         return counts
 
     def world_knowledge(self, facts: Iterable[Fact]) -> dict[str, tuple[int, float, int]]:
-        """Return the object's rank and probability and the best piece's id for each fact with a one-piece object."""
+        """Return {fact id: (rank of the object from 1, its probability, id of the best piece)}.
+
+        Facts whose object is not a single piece of the vocabulary are left out.
+        """
         answers = {}
         for fact in facts:
             own = self._ids(fact.object)

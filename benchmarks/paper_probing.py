@@ -1,9 +1,9 @@
-"""The paper's edge probing (Section 4), slow and plain as described: the reference for speed and F1.
+"""The paper's edge probing (Section 4), plain and slow: the reference for speed and F1.
 
-Written from the paper with only transformers and torch: for every task and every layer, a forward pass over all
-examples of that task, padded, whose span features are pickled; then one linear classifier, trained on them by Adam on
-batches of 1,024, the learning rate halved and training stopped by F1 in development. Its settings are those of the code
-that the authors released (https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing).
+Written from the paper with only transformers and torch. For every task and every layer, a forward pass reads all
+examples of the task in padded batches and pickles the features of their spans; then Adam trains one linear classifier
+on them, in batches of 1,024. F1 on the development set decides when the learning rate is halved and when training
+stops. The settings are from the authors' code (https://github.com/d223302/albert-embryology, Sec-3:Edge-Probing).
 """
 
 import pickle
@@ -21,16 +21,17 @@ from embryo_core.types import Example
 
 SPLITS = ("train", "dev", "test")
 EXAMPLES = 32  # examples per batch of the forward pass
-BATCH = 1024  # targets per batch
-BATCHES = 30_000
-EVERY = 1_000  # batches between two evaluations in development
-HALVE, STOP = 5, 20  # consecutive evaluations without a better F1
+BATCH = 1024  # targets per training batch
+BATCHES = 30_000  # largest number of training batches
+EVERY = 1_000  # batches between evaluations on the development set
+# evaluations in a row without a better F1: from HALVE on, each halves the learning rate; STOP of them end training
+HALVE, STOP = 5, 20
 MAX_NORM = 5.0  # norm to which gradients are clipped
 
 
 @dataclass(frozen=True)
 class PaperProbe:
-    """The result of one probe, and its seconds."""
+    """The result of one probe: its F1, training batches, and seconds of features and of training."""
 
     f1: float
     batches: int
@@ -48,7 +49,7 @@ class PaperProbing:
         self.model = AutoModelForMaskedLM.from_pretrained(checkpoint, dtype=torch.float32).base_model.eval()
 
     def probe(self, folder: Path, layer: int, scratch: Path) -> PaperProbe:
-        """Return F1 of the task in `folder` from one layer's states, 0 being the embeddings."""
+        """Probe the states of a layer (0: embeddings) for the task in `folder`; pickled features go to `scratch`."""
         start = time.perf_counter()
         pickled = {}
         for split in SPLITS:
@@ -60,7 +61,7 @@ class PaperProbing:
         return PaperProbe(f1, batches, middle - start, time.perf_counter() - middle)
 
     def features(self, examples: Sequence[Example], layer: int) -> tuple[Tensor, list[str]]:
-        """Return features [n, D] of all targets in sentences that fit the model, and their labels."""
+        """Return features [n, D], or [n, 2D] of pairs of spans, of targets in sentences that fit, and their labels."""
         features, labels = [], []
         fitting = [(example, *self._pieces(example.words)) for example in examples]
         fitting = [row for row in fitting if len(row[1]) <= self.model.config.max_position_embeddings]
@@ -94,7 +95,7 @@ class PaperProbing:
 
 
 def _train(train: tuple, dev: tuple, test: tuple) -> tuple[float, int]:
-    """Return F1 on the test set with the best weights in development, and the number of training batches."""
+    """Return F1 on the test set of the weights that are best in development, and the number of training batches."""
     names = {label: i for i, label in enumerate(sorted(set(train[1])))}
     train, dev, test = ((x, torch.tensor([names.get(label, -1) for label in y])) for x, y in (train, dev, test))
     probe = nn.Linear(train[0].shape[1], len(names))

@@ -1,6 +1,6 @@
 """Simulate losses with known turns, and count the intervals that contain the true take-off (docs/metrics.md).
 
-python -m benchmarks.phases [CURVES]
+Usage: python -m benchmarks.phases [CURVES]
 """
 
 import sys
@@ -9,7 +9,7 @@ import numpy as np
 
 from embryo_core.curves.phases import Phase, phases
 
-GRIDS = {  # evaluated steps
+GRIDS = {  # name -> evaluated steps
     "20 powers of two": [2**power for power in range(20)],
     "24, much as the earlier demo": [*(2**power for power in range(11)), *range(1500, 21000, 1500)],
     "90, as the demo": sorted({*(round(2 ** (power / 6)) for power in range(100)), 100_000}),
@@ -19,9 +19,10 @@ CARRIED = {"independent": 0.0, "neighbours correlated": 0.7}  # share of the noi
 
 
 def planted(steps: list[int], noise: float, carried: float, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Return losses [S] with a start, a fall, a plateau, a take-off and a slower end; and the step of the take-off.
+    """Return simulated losses [S] and the step of their take-off.
 
-    Turns may also be between steps; each stretch is at least three steps of the grid long.
+    The losses start level, fall, reach a plateau, take off, and end with a slower fall. Each stretch is at least three
+    steps of the grid long; turns may be between steps.
     """
     points, x = np.log2(steps), np.arange(len(steps))
     room = len(steps) - 1 - 15
@@ -37,12 +38,12 @@ def planted(steps: list[int], noise: float, carried: float, rng: np.random.Gener
 
 
 def take_off(steps: list[int], losses: np.ndarray) -> Phase | None:
-    """Return the phase named "take-off"."""
+    """Return the phase named "take-off" that is found in the losses, or None."""
     return next((phase for phase in phases(steps, losses) if phase.name == "take-off"), None)
 
 
 def main(curves: int = 300) -> None:
-    """Print how many take-offs are found, how many intervals contain the planted step, and how wide they are."""
+    """Print how many take-offs are found, how many of their intervals contain the true step, and their width."""
     print(f"{curves} curves each; steps, noise, found, held of those found, median width in doublings")
     for grid, steps in GRIDS.items():
         for name, carried in CARRIED.items():

@@ -1,16 +1,16 @@
-"""Live queries against transformers' fill-mask pipeline over the same checkpoints, both warm, side by side in one run.
+"""Time live queries against transformers' fill-mask pipeline over the same checkpoints, both warm, in one run.
 
     python benchmarks/query.py [--run NAME] [--repeats N]
     python benchmarks/query.py --sizes albert-base bert-base
 
 Without --run, 24 checkpoints of an ALBERT with random weights, of the size of the preset albert-small, are written to a
-temporary folder first. --sizes does the same for each of these presets: all our checkpoints are in memory; the
-pipelines, which would not fit as well, are built one after the other, and their times are summed.
+temporary folder first. --sizes does the same for each of the given presets: all our checkpoints are in memory; the
+pipelines, which would not also fit, are built one after the other, and their times are summed.
 
 The pipelines are built before timing starts, in two dtypes: that of the stored weights (here float16), the default of
 transformers, and float32, in which they are faster and agree with our answers to 1e-5. Each figure is the median of the
 repeats. Ours and the pipelines take turns, each after a call that is not timed, so that the data are in the CPU's
-caches; pipelines have as many torch threads as ours has cores. EMBRYO_KERNELS=plain selects our plain path.
+caches; both use the same number of cores. EMBRYO_KERNELS=plain selects our plain path.
 """
 
 import argparse
@@ -43,7 +43,7 @@ STEPS = (0, *(2**k for k in range(10)), *range(1000, 14_000, 1000))
 
 
 def main() -> None:
-    """Print one line per figure."""
+    """Print one line per measurement."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--run", help="a run to query instead of random weights")
     parser.add_argument("--sizes", nargs="+", metavar="PRESET", help="measure on random weights of these sizes")
@@ -72,7 +72,7 @@ def measure(run: Run, repeats: int) -> None:
     _compare("all steps", repeats, lambda: query.ask(run, TEXT), sides, TEXT)
     _compare("lens: all steps and layers", repeats, lambda: query.ask_layers(run, TEXT), sides, TEXT)
     # The pipeline answers each mask separately; ours answers them jointly, which is more work. A whole question also
-    # scores every answer that ever led at all steps, which a pipeline does not.
+    # scores, at all steps, every answer that ever led, which a pipeline does not.
     _compare("all steps, two masks", repeats, partial(_answer_jointly, run, TWO), sides, TWO)
     _compare("  and histories of leaders", repeats, lambda: query.ask(run, TWO), sides, TWO)
     word = query.read_question(TEXT, models[-1].tokenizer).track(_two_pieces(models[-1]))
@@ -80,7 +80,7 @@ def measure(run: Run, repeats: int) -> None:
 
 
 def measure_size(run: Run, repeats: int) -> None:
-    """Time one mask and two with every checkpoint in memory, then the pipelines one after the other."""
+    """Time texts of one and two masks with every checkpoint in memory, then the pipelines one after the other."""
     os.environ["EMBRYO_MODEL_MEMORY"] = "12 GB"
     models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
@@ -114,7 +114,7 @@ def _median(call: Callable[[], object], repeats: int) -> float:
 
 
 def _print(what: str, ours: float, stored: float, single: float) -> None:
-    """Print a line: our time in ms, and those of the pipelines with their ratios."""
+    """Print a line in ms: our time, and the pipelines' times in stored dtype and in float32, with ratios to ours."""
     theirs = f"pipeline as stored {1e3 * stored:7.1f} ms ({stored / ours:4.1f})"
     theirs += f"   in float32 {1e3 * single:7.1f} ms ({single / ours:4.1f})"
     print(f"{what:27} ours {1e3 * ours:7.1f} ms   {theirs}", flush=True)
@@ -123,7 +123,7 @@ def _print(what: str, ours: float, stored: float, single: float) -> None:
 def _compare(
     what: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
 ) -> None:
-    """Time ours and the pipelines in turn, and print medians; theirs have as many torch threads as ours has cores."""
+    """Time ours and the pipelines in turn, and print medians; pipelines have a torch thread per core that ours uses."""
     calls = [(1, ours), *((parallel_passes(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
@@ -161,7 +161,7 @@ def _fresh(*arguments: str) -> float:
 
 
 def _two_pieces(model: Model) -> str:
-    """Return a word of the vocabulary followed by a piece inside words."""
+    """Return a word that the tokenizer splits into two pieces."""
     pieces = model.tokenizer.pieces(range(5, model.tokenizer.vocabulary_size))
     starts, inside = ([piece for piece in pieces if piece.startswith("▁") == start] for start in (True, False))
     words = (first.removeprefix("▁") + second for first in starts for second in inside)
@@ -169,7 +169,7 @@ def _two_pieces(model: Model) -> str:
 
 
 def _pipeline(checkpoint: Checkpoint, dtype: str) -> Callable[[str], object]:
-    """Build a checkpoint's pipeline; the dtype "auto", transformers' default, is that of the stored weights."""
+    """Build a checkpoint's pipeline; the dtype "auto", transformers' default, keeps the dtype of the stored weights."""
     import transformers
 
     transformers.logging.set_verbosity_error()

@@ -2,12 +2,12 @@
 
     python -m benchmarks.recipes --corpus FOLDER ... --heldout FILE --runs FOLDER [--steps 8000] [VARIANT ...]
 
-Each variant and seed is a run in `--runs`, which is resumed if it was stopped. Without a name, all are trained.
-"small-then-books" continues "small" on other text, which is given as `--corpus`; `--init-from` names the run.
-"small-then-books-own-words" does the same with 1,000 more pieces, for words of that text. All runs are measured on the
-same held-out text with 15 % of single pieces masked, independent of their training. Runs with the same sentence loss
-have the same masks, because its random draws precede those of the masks. The table has, for each run, the tokens seen
-until the held-out loss reaches `--until`, and the last loss and accuracy.
+Each variant and seed is a run in `--runs`, which is resumed if it was stopped. Without a name, all variants are trained
+that do not continue another one. "small-then-books" continues "small", the run in `--init-from`, on other text, given
+as `--corpus`; "small-then-books-own-words" does the same with 1,000 more pieces for words of that text. All runs are
+measured on the same held-out text with 15 % of single pieces masked, whatever their training masks. Runs with the same
+sentence loss have the same masks, because the random draws for that loss precede the draws for masks. The table has,
+for each run, the tokens seen until the held-out loss reaches `--until`, and the last loss and accuracy.
 """
 
 import argparse
@@ -27,16 +27,16 @@ SIZE = (
 ALBERT = "embedding_size=64"
 POSITIONS = "position_initializer_range=0.06 decay_positions=false"
 WORDS = f"{POSITIONS} single_word_steps=2000 masked_share=0.2"
-OTHERS = (  # the settings in which the presets of the other families differ from albert-small's
+OTHERS = (  # settings for the presets of other families, which would otherwise differ in them from the ALBERT variants
     f"{POSITIONS} vocab_size=8000 max_position_embeddings=128 masked_share=0.3 whole_words=true max_ngram=3 "
     "optimizer=lamb learning_rate=0.006 hidden_dropout_prob=0 attention_probs_dropout_prob=0 checkpoint_dtype=float16"
 )
 ADAMW = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.001"
 MUON = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=muon learning_rate=0.002"
-FAR = f"{MUON} position_initializer_range=0.2"  # the best position_initializer_range
-SMALL = f"{FAR} hidden_act=gelu"  # the same result in a tenth less time
+FAR = f"{MUON} position_initializer_range=0.2"  # the best of the ranges tried
+SMALL = f"{FAR} hidden_act=gelu"  # the same result as FAR in a tenth less time
 CONTINUED = "small-then-books"  # "small" continued on other text
-VARIANTS = {  # variant -> preset, settings; each ALBERT extends the one whose settings come first
+VARIANTS = {  # variant -> preset, settings; an ALBERT changes the variant whose settings come first
     "base": ("albert-small", ALBERT),
     "positions": ("albert-small", f"{ALBERT} {POSITIONS}"),
     "words": ("albert-small", f"{ALBERT} {WORDS}"),
@@ -50,10 +50,10 @@ VARIANTS = {  # variant -> preset, settings; each ALBERT extends the one whose s
     "muon-faster": ("albert-small", f"{MUON} learning_rate=0.004"),
     "muon-far": ("albert-small", FAR),
     "muon-farther": ("albert-small", f"{MUON} position_initializer_range=0.5"),
-    "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # as "positions"; KERAS_BACKEND=torch
+    "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # for KERAS_BACKEND=torch
     "bert": ("bert-small", OTHERS),
     "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),
-    # Design choices: one change each to "small"; with --steps 12288 they read 25 M tokens.
+    # Design choices: one change each to "small". With --steps 12288 they read 25 M tokens.
     "small": ("albert-small", SMALL),
     "small-unshared": ("albert-small", f"{SMALL} share=none"),
     "small-shared-attention": ("albert-small", f"{SMALL} share=attention"),
@@ -98,7 +98,7 @@ def train(name: str, options: argparse.Namespace) -> None:
 
 
 def table(folder: Path, until: float) -> list[str]:
-    """Return the table in Markdown, one row per run, in the order of their names."""
+    """Return the lines of a Markdown table with one row per run, sorted by name."""
     rows = [
         f"| variant | tokens until {until} | loss | accuracy | n | other objective | steps |",
         "|---|---|---|---|---|---|---|",

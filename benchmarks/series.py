@@ -1,12 +1,12 @@
-"""A series of 154 checkpoints of Pythia-160m's size: add, ask, evaluate and audit it, compared with transformers.
+"""Time adding, asking, evaluating and auditing a series of 154 checkpoints of Pythia-160m's size.
 
     python benchmarks/series.py [--folder FOLDER] [--steps N]
 
 Four models with random weights in float16 are written to a folder (1.3 GB, by default a temporary one); the checkpoints
 are links to them, in plain folders and as a cache of the Hub. Each part runs in a separate process, which has its own
-peak memory. Seconds are CPU seconds unless marked as wall time, and those of a question are compared with the time of
-its multiplications as a plain matrix product. Random models never agree, so a continuation needs a pass for each of its
-pieces: no real series is as slow.
+peak memory. Seconds are CPU seconds unless marked as wall time. A question is compared with the time of its
+multiplications as a plain matrix product, and with transformers reading the text once. Random models never agree, so a
+continuation needs a pass for each of its pieces: no real series is as slow.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from embryo_core.audit import audit
 from embryo_core.engine.device import parallel_passes
 from embryo_core.query.asking import log_spaced
 
-TEXT = "a king born"  # one piece per byte, as many as a sentence of eleven words may have
+TEXT = "a king born"  # 11 bytes, and so 11 pieces: about as long as a sentence of eleven words
 STEPS = (0, *(2**k for k in range(10)), *range(1000, 144_000, 1000))  # Pythia's steps
-ASKED = 32
+ASKED = 32  # checkpoints of a question
 METRIC = "next_word_prediction"
 SENTENCES = 4  # sentences of the sample treebank, evaluated at every step
-MODELS = 4
-PIECES, ROWS = 50_254, 50_304
+MODELS = 4  # different models, to which the checkpoints are links in turn
+PIECES, ROWS = 50_254, 50_304  # pieces of Pythia's vocabulary, and rows of its embedding matrix
 SIZES: dict[str, Any] = {
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -45,7 +45,7 @@ PARTS = ("add", "add_cached", "ask", "plain", "evaluate", "check", "check_shards
 
 
 def main() -> None:
-    """Write the series, and run each part in a new process."""
+    """Write the series if the folder lacks it, and run each part in a new process."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, help="where the series is, or is to be written")
     parser.add_argument("--steps", type=int, default=len(STEPS), help="checkpoints of the series")
@@ -73,7 +73,7 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def write_series(folder: Path, steps: tuple[int, ...]) -> None:
-    """Write the models, checkpoint folders with links to them, a cache of the Hub, and a sharded run."""
+    """Write the models, checkpoint folders with links to them, a cache of the Hub, and checkpoints in shards."""
     config = GPTNeoXConfig(vocab_size=ROWS, max_position_embeddings=2048, **SIZES)
     home = folder / "hub" / "models--owner--series"
     for part in ("blobs", "refs"):
@@ -103,7 +103,7 @@ def write_series(folder: Path, steps: tuple[int, ...]) -> None:
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Write a tokenizer of bytes with as many pieces as Pythia's."""
+    """Write a byte-level tokenizer with Pythia's number of pieces."""
     pieces = ["<|endoftext|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
     pieces += [f"piece{i}" for i in range(PIECES - len(pieces))]
     tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, []))
@@ -135,7 +135,7 @@ def _added(what: str, source: str, name: str) -> None:
 
 
 def ask(folder: Path) -> None:
-    """Ask log-spaced steps, cold and warm."""
+    """Ask log-spaced steps, cold and warm, and print the share of the time that multiplications need at least."""
     run = runs.open_run("series")
     steps = log_spaced(tuple(one.step for one in runs.checkpoints(run)), ASKED)
     for kind in ("first", "warm"):
@@ -144,7 +144,8 @@ def ask(folder: Path) -> None:
         seconds = time.process_time() - start
         text = f"{time.perf_counter() - wall:.1f} s wall, {parallel_passes()} cores"
         _print(f"question to {len(steps)} steps, {kind}", seconds, text)
-    places, predictions = len(TEXT) + 5 + 5, 6 + 5  # of a pass over the text and a draft, and five that continue it
+    # positions and predictions of a pass over the text and a draft of five pieces, and of five passes that continue it
+    places, predictions = len(TEXT) + 5 + 5, 6 + 5
     hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]
     operations = (24 * hidden**2 * layers * places + 2 * hidden * PIECES * predictions) * len(steps)
     alone = operations / _operations_a_second()
@@ -152,7 +153,7 @@ def ask(folder: Path) -> None:
 
 
 def plain(folder: Path) -> None:
-    """Load one checkpoint with transformers and read the same text once, in float32."""
+    """Load one checkpoint with transformers and read a text of the same length once, in float32."""
     path = folder / "models" / "0"
     ids = torch.arange(len(TEXT))[None] + 1
     for _ in range(2):
@@ -166,7 +167,7 @@ def plain(folder: Path) -> None:
 
 
 def evaluate(folder: Path) -> None:
-    """Evaluate every step on a few sentences with the command, killed after a third of the steps and started again."""
+    """Evaluate every step on a few sentences by the command; kill it after a third of the steps, then start it again."""
     run = runs.open_run("series")
     treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCES)]
     command = [sys.executable, "-m", "embryo_core", "evaluate", run.name, "--metrics", METRIC, *treebank]
@@ -184,12 +185,12 @@ def evaluate(folder: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Audit the models in one file each."""
+    """Audit three checkpoints of one file each."""
     _checked("audited", [str(folder / "series")], "whole")
 
 
 def check_shards(folder: Path) -> None:
-    """Audit three of them in shards."""
+    """Audit three checkpoints in shards."""
     largest = max(file.stat().st_size for file in (folder / "shards").rglob("*.safetensors"))
     _checked(f"audited in shards of up to {largest / 1e6:.0f} MB", [str(folder / "shards")], "sharded")
 
@@ -219,7 +220,7 @@ def _operations_a_second() -> float:
 
 
 def _peak() -> float:
-    """Return the peak memory of this process (MB); getrusage may return that of its parent."""
+    """Return the peak memory of this process in MiB; `getrusage` may return its parent's."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 

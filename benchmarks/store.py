@@ -1,9 +1,9 @@
-"""The speed of partial reads of stored attention against full reads: one step's maps, a head's weights on positions.
+"""Time partial reads of stored attention against full reads: the maps of a step, and a head's weights on positions.
 
     python benchmarks/store.py [--steps 24] [--layers 6] [--heads 6] [--length 64]
 
-Each read and the slower way to the same numbers run in turn on the same store of random maps. Other reads are printed
-for comparison: one head at all steps, all scores, and the words behind one tag at one step.
+Each partial read and the full read of the same numbers run in turn on one store of random maps. Other reads are printed
+for comparison: one head at all steps, all scores, and the words with one tag at one step.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from embryo_core import results
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
 
-REPEATS = 20
-TAGS, WORDS, GROUPS = 45, 9000, 20  # about those of the test set of UD English EWT
+REPEATS = 20  # timed calls of each read
+TAGS, WORDS, GROUPS = 45, 9000, 20  # numbers of tags, words and groups: about as in the test set of UD English EWT
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
-    """Write a compacted store of random maps, scores and words."""
+    """Write a compacted store of random maps, scores and words, and return its run."""
     run = Run(
         "random", root / "runs" / "random", "albert", "mlm+sop", {}, "0" * 64, {}, tuple(range(steps)), "benchmark"
     )

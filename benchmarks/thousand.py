@@ -1,10 +1,10 @@
-"""A run of a thousand checkpoints compared with the demo's twenty-six: which costs grow with the series.
+"""Compare the costs of a run of a thousand checkpoints with the costs of the demo's run of twenty-six.
 
     python -m benchmarks.thousand [--steps N] [--only NAME ...]
 
-The long run is made in a temporary folder: step i has the weights and the results of the demo's checkpoint at the same
-share of the run; files are linked if possible. Each line is measured in a separate process, the demo and the long run
-in turn; memory is the peak of the process.
+The long run is made in a temporary folder: each step has the weights and the results of the demo's checkpoint at the
+same share of the run; files are linked if possible. Each line is measured in a separate process, the demo and the long
+run in turn; memory is the peak of the process.
 """
 
 import argparse
@@ -96,14 +96,14 @@ def _spread_results(demo: Run, run: Run, of_step: dict[int, int]) -> None:
 
 
 def page(root: Path, name: str, which: str) -> dict[str, float]:
-    """Measure the core seconds of a page: first, at the last step, and again, the minimum over five other steps."""
+    """Measure the core seconds of a page: "first" at the last step, and "again", the minimum over five other steps."""
     from streamlit import config
     from streamlit.components.v2 import manifest_scanner
     from streamlit.runtime.scriptrunner import script_runner
     from streamlit.testing.v1 import AppTest
     from streamlit.util import calc_hash
 
-    manifest_scanner.scan_component_manifests()  # AppTest does it for each run, the server once
+    manifest_scanner.scan_component_manifests()  # AppTest scans at each run; a server scans once
     found = manifest_scanner.scan_component_manifests()
     manifest_scanner.scan_component_manifests = lambda *_: found
     script_runner._clean_problem_modules = lambda: None
@@ -167,7 +167,7 @@ def nothing(root: Path, name: str, _: str) -> dict[str, float]:
 
 
 def one_more(root: Path, name: str, metric: str) -> dict[str, float]:
-    """Measure the seconds to write and compact one metric's findings at one more checkpoint; again: a mean of twenty.
+    """Measure the seconds to write and compact a metric's findings at one more checkpoint; "again" is a mean of twenty.
 
     The mean includes the additions after which tables are rewritten.
     """
@@ -216,13 +216,13 @@ MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = 
 
 
 def peak_memory() -> float:
-    """Return the peak memory of this process in MB; ru_maxrss would include that of the parent that forked it."""
+    """Return the peak memory of this process in MiB; `ru_maxrss` would include the parent that forked it."""
     (kilobytes,) = re.findall(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
     return int(kilobytes) / 1024
 
 
 def measure(root: Path, name: str, what: str) -> dict[str, float]:
-    """Measure one line for one run in a new process: seconds, first and again, and megabytes."""
+    """Measure a line for one run in a new process; return "first" and "again" (seconds) and "MB" (peak memory)."""
     command = [sys.executable, "-m", "benchmarks.thousand", "--one", what, "--run", name]
     environment = os.environ | {"EMBRYO_DATA": str(root)}
     done = subprocess.run(command, check=False, cwd=REPOSITORY, env=environment, capture_output=True, text=True)

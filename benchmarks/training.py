@@ -1,9 +1,9 @@
-"""A training step of each family: this project's Keras and XLA against transformers and torch, on the same cores.
+"""Time a training step of each family: our Keras and XLA against transformers and torch, on the same cores.
 
-It also prints the GFLOP/s of ours, and their share of a plain float32 matrix product in the same run. Both train the
-same model on the same masked batches, theirs in float32, in turn within one run; the ratio is that of the medians of
-their rounds. transformers computes logits for the whole sequence and is updated by torch's AdamW, as in its own
-examples; it has no ELECTRA that trains both networks, so torch samples between the two, which share embeddings. Usage:
+It also prints our GFLOP/s, and their share of a plain float32 matrix product in the same run. Both train the same model
+on the same masked batches, theirs in float32, in turn within one run; the ratio is the median over rounds. transformers
+computes logits for the whole sequence and is updated by torch's AdamW, as in its own examples; it has no ELECTRA that
+trains both networks, so torch samples between the two, which share embeddings. Usage:
 python benchmarks/training.py [ROUNDS [THREADS [DTYPE]]]; ours computes in DTYPE, float32 or bfloat16.
 
 On cores that other programs also use, torch's threads wait for each other and become slow; one thread each is then the
@@ -40,7 +40,7 @@ from pretrain.masking import MaskedBatch, Masking
 from pretrain.train import build
 from pretrain.vocabularies import CLS, MASK, SEP
 
-COMPARED = (  # preset, sequences, tokens of each
+COMPARED = (  # preset, sequences of a batch, tokens of a sequence
     ("albert-small", 16, 64),
     ("albert-small", 32, 64),
     ("albert-small", 8, 128),
@@ -48,10 +48,10 @@ COMPARED = (  # preset, sequences, tokens of each
     ("electra-small", 8, 128),
     ("gpt2-small", 8, 128),
 )
-# The only preset of a useful GPT-2 has the base size; this is a GPT-2 of the size of bert-small.
+# The sizes of bert-small, for gpt2-small, whose own size is the base size.
 SMALL = {"hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8, "intermediate_size": 2048}
-TARGET = 1.5
-SHARE = 0.7  # share of the speed of a matrix product; a goal, not a condition
+TARGET = 1.5  # speed-up that every family must reach
+SHARE = 0.7  # share of the speed of a plain matrix product: a goal, not a condition
 SECONDS = 2.0  # approximate duration of one turn
 MATRIX = 2048  # rows and columns of the matrices that are multiplied for comparison
 
@@ -96,7 +96,7 @@ def next_tokens(config: Config, size: int, length: int, rng: np.random.Generator
 
 
 def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
-    """Return an update by pretrain.train's own model, LAMB and XLA."""
+    """Return an update of the model that `pretrain.train` builds, with its optimizer and compiled function."""
     model = build(config)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
     main = next(iter(model.objectives))
@@ -109,7 +109,7 @@ def keras_step(config: Config, made: list[MaskedBatch]) -> Step:
 
 
 def torch_step(config: Config, made: list[MaskedBatch]) -> Step:
-    """Return an update by transformers' classes with scaled-dot-product attention and torch's AdamW."""
+    """Return an update of transformers' model, with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
     kinds = {"electra": electra, "albert": with_pairs, "bert": with_pairs, "gpt2": decoder}
     parameters, loss_of = kinds[config.family](config)
@@ -189,7 +189,7 @@ def electra(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
 
 
 def matrix_product() -> Step:
-    """Return a plain product of two square float32 matrices in TensorFlow, which returns one of its numbers."""
+    """Return a function that multiplies two square float32 matrices with TensorFlow and returns one number."""
     import tensorflow as tf
 
     left, right = (tf.random.normal((MATRIX, MATRIX)) for _ in "ab")
@@ -224,7 +224,7 @@ def seconds_per_step(step: Step, steps: int) -> float:
 
 
 def compare(name: str, size: int, length: int, rounds: int) -> float:
-    """Print both speeds of one preset at one shape; return the speed-up of Keras."""
+    """Print both speeds of one preset at one shape; return our speed-up."""
     config = configuration(name, size, length)
     made = batches(config, size, length)
     steps = {"keras": keras_step(config, made), "torch": torch_step(config, made), "product": matrix_product()}
@@ -247,7 +247,7 @@ def compare(name: str, size: int, length: int, rounds: int) -> float:
 
 
 def main() -> int:
-    """Compare every family; return 1 if the claim does not hold."""
+    """Compare every family; return 1 if a speed-up is below TARGET."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     print(f"{os.cpu_count()} cores, {torch.get_num_threads()} threads each, {rounds} rounds in turns; ours in {DTYPE}")
     return int(min([compare(*each, rounds) for each in COMPARED]) < TARGET)

@@ -1,9 +1,9 @@
 """Profile an update of each family: matrix products, and everything else.
 
-TensorFlow's profiler times each kernel of the compiled update on one thread, and the program that XLA dumps has the
-operation after which a kernel is named; a kernel that fuses several operations counts as the last one. Times are
-medians over several updates. Prints a table in Markdown; a column adds up to the kernels' time, and the last rows
-compare the speed of products with that of a plain one. Usage: python -m benchmarks.update_profile
+TensorFlow's profiler times each kernel of the compiled update on one thread, and the program that XLA dumps names the
+operation of each kernel; a kernel that fuses several operations counts as the last of them. Times are medians over
+several updates. Prints a table in Markdown: the parts of a column add up to the time of all kernels, and its last rows
+compare the speed with a plain matrix product. Usage: python -m benchmarks.update_profile
 """
 
 import os
@@ -15,8 +15,8 @@ from itertools import chain
 from pathlib import Path
 from statistics import median
 
-UPDATES = 9
-PARTS = {  # part -> substring of an operation's name; the first match counts
+UPDATES = 9  # profiled updates of a family
+PARTS = {  # part -> regular expression searched in an operation's name; the first match counts
     "optimizer and clipping": r"^(lamb|adam|muon)",
     "dropout and its random numbers": r"dropout|stateless_random|random_uniform",
     "GELU": r"Gelu|Erf",
@@ -30,14 +30,14 @@ PRODUCTS, REST = "products of matrices", "rest"
 
 
 def dumped_program(folder: str) -> dict[str, str]:
-    """Return the operation after which each instruction of the largest compiled program is named."""
+    """Return {instruction: operation} of the largest compiled program that XLA dumped into a folder."""
     program = max(Path(folder).glob("*cpu_after_optimizations.txt"), key=lambda path: path.stat().st_size)
     found = re.findall(r"^\s*(?:ROOT )?%(\S+) = .*?op_name=\"([^\"]*)\"", program.read_text(), re.MULTILINE)
     return dict(found)
 
 
 def kernel_times(step) -> dict[str, float]:
-    """Return the seconds of each event of an update, including kernels: the median over updates, summed over calls."""
+    """Return the seconds of each event, kernels included, in an update: its median time, times its calls per update."""
     import tensorflow as tf
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -55,7 +55,7 @@ def kernel_times(step) -> dict[str, float]:
 
 
 def part_of(kernel: str, operations: dict[str, str]) -> str:
-    """Return the part of an update to which a kernel belongs."""
+    """Return the part of an update to which a kernel belongs: PRODUCTS, a key of PARTS, or REST."""
     if re.match(r"(MatMul|dot)", kernel):
         return PRODUCTS
     operation = operations.get(kernel, "")
@@ -63,7 +63,7 @@ def part_of(kernel: str, operations: dict[str, str]) -> str:
 
 
 def profile(name: str, size: int, length: int, dump: str) -> dict[str, str]:
-    """Return a column of the table: the share of each part, and the speeds."""
+    """Return a column of the table: the share of each part in the time of kernels, and speeds relative to a product."""
     from benchmarks import training
 
     config = training.configuration(name, size, length)

@@ -1,13 +1,13 @@
-"""Fifty visitors of a hosted demo, each with a new question every twenty seconds; light questions next to heavy ones.
+"""Simulate fifty visitors of a hosted demo, each with a new question every twenty seconds, and time the answers.
 
     python -m benchmarks.visitors [--sessions N] [--every SECONDS] [--minutes M] [--memory SIZE] [--abusers N]
 
 A real server is started on the demo, and visitors use it like browsers, over Streamlit's WebSocket, without drawing. A
 question is a new text on the Query page: its answers over the steps and at one step. It is answered when the page is
-drawn completely. A question without an answer within a minute, or with an error, is lost. First, one visitor's
-questions are timed alone, also with the lens open, and while another visitor asks heavy ones. The visitors use the same
-cores as the server. Abusers open random pages with invalid parameters, send forged messages, and leave in the middle.
-Memory is sampled, so that its growth over the second half can be printed. Two hours of a demo:
+drawn completely; without an answer within a minute, or with an error, it is lost. First, one visitor's light questions
+are timed alone, also with the lens open, and while another visitor asks heavy ones. The visitors use the same cores as
+the server. Abusers open random pages with invalid parameters, send forged messages, and leave in the middle. Memory is
+sampled to print its growth over the second half. Two hours of a demo:
 
     python -m benchmarks.visitors --sessions 30 --minutes 120 --abusers 3
 """
@@ -37,8 +37,8 @@ from websockets.exceptions import ConnectionClosed
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
-HEAVY_MASKS, HEAVY_WORDS = 8, 105
-LOST = 60  # seconds
+HEAVY_MASKS, HEAVY_WORDS = 8, 105  # masks and words of a heavy question
+LOST = 60  # seconds after which a question without an answer is lost
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 SAMPLED = 5  # seconds between two samples of memory
 PAGES = "overview findings tokens attention probing knowledge grammar finetuning query compare none".split()
@@ -52,7 +52,7 @@ WORDS = (
 
 
 class Visitor:
-    """One session on the Query page, opened with the parameters of a `query`."""
+    """One browser session on the Query page, opened with a query string; an asynchronous context manager."""
 
     def __init__(self, port: int, query: str = ""):
         self.address = f"ws://127.0.0.1:{port}/_stcore/stream"
@@ -74,7 +74,10 @@ class Visitor:
         await self.socket.close()
 
     async def ask(self, text: str, patience: float = LOST) -> float:
-        """Return the seconds from sending a text until its page is complete. Raises TimeoutError, RuntimeError."""
+        """Ask a text; return the seconds until its page is complete.
+
+        Raises TimeoutError after `patience` seconds, and RuntimeError for an error or a page without an answer.
+        """
         start = time.perf_counter()
         await self._send(text)
         async with asyncio.timeout(patience):
@@ -190,7 +193,7 @@ def _forged(draw: random.Random, runs: list[str]) -> bytes | str:
 
 
 async def time_alone(port: int, process: int, questions: int, query: str = "") -> tuple[float, float]:
-    """Return the median seconds of light questions, and the core-seconds of one."""
+    """Return the median seconds of light questions that are asked alone, and the core seconds of one."""
     draw = random.Random(f"alone {query}")
     async with Visitor(port, query) as visitor:
         await visitor.ask(light(draw))
@@ -225,14 +228,14 @@ async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
 
 
 def memory(process: int, what: str = "VmHWM") -> float:
-    """Return the peak memory of a process in MB, or with VmRSS its current memory."""
+    """Return the peak memory of a process in MB or, with "VmRSS", its current memory."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     (size,) = re.findall(rf"{what}:\s*(\d+)", status)
     return int(size) / 1e3
 
 
 def core_seconds(process: int) -> float:
-    """Return the core seconds of a process's threads so far, including system time."""
+    """Return the core seconds that a process has used so far, including system time."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -248,7 +251,10 @@ async def sample_memory(process: int, end: float) -> float:
 
 @contextmanager
 def serve(limit: str) -> Iterator[tuple[int, int]]:
-    """Start a server on the demo with the command of the Procfile, without a budget; yield its port and process."""
+    """Start a server on the demo by the Procfile's command, without a budget in effect; yield its port and process id.
+
+    `limit` is the server's EMBRYO_MODEL_MEMORY.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -274,7 +280,7 @@ def serve(limit: str) -> Iterator[tuple[int, int]]:
 
 
 def main() -> None:
-    """Print one line per figure."""
+    """Run all measurements and print them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--every", type=float, default=20, help="seconds between two questions of a session")

@@ -1,11 +1,11 @@
-"""Surprisals of words and geometry of one checkpoint, by our metrics and by plain loops with transformers and numpy.
+"""Time word surprisals and geometry of one checkpoint by our metrics and by plain loops with transformers and numpy.
 
     python -m benchmarks.words_and_geometry RUN --words FILE --text PATH --treebank PATH [--step N] [--loop N]
 
 The loops take one sentence at a time on all cores, like published code, for --loop evenly spaced occurrences or
 sentences; their time is scaled to all. An encoder's word is masked from its first piece on, then from its second, and
-so on, as one batch. Ours and the loops run in turn in one process, and seconds are CPU seconds of all cores, without
-other programs; the numbers of both are compared.
+so on, as one batch. Ours and the loops run in turn in one process, and their numbers are compared. Seconds are CPU
+seconds of this process on all cores, so that other programs do not count.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from embryo_core.metric import Limits, Source
 from embryo_core.metrics.geometry import Geometry, WordSample, word_states
 from embryo_core.metrics.word_surprisal import EncodedWords, WordSurprisal
 
-ROUNDING = 2e-3  # relative: occurrences are stored in float16
+ROUNDING = 2e-3  # allowed relative difference: occurrences are stored in float16
 
 
 def main() -> int:
-    """Print seconds, ratios and differences; return 1 if a number differs by more than rounding."""
+    """Print seconds, ratios and differences; return 1 if a difference exceeds ROUNDING."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]

@@ -1,7 +1,7 @@
 """`make demo-tables`: write data/demo/tables.md from the runs and results of the demo.
 
-The page has a part for each reference run and the decoder, and one table of the design choices. Accuracies come with n
-and baselines.
+The page has a section for each reference run and the decoder, and one table of the design choices. Accuracies have
+their n and baselines next to them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,8 +30,8 @@ layers.
 DESIGNS = "## Design choices"
 DESIGN_COLUMNS = "run|step|tokens|loss|accuracy|n|other objective|n|prediction|reconstruction|n".split("|")
 SINGLE_PIECES = "single pieces 15 %"
-DOUBLINGS = 4  # number of last doublings of the step from which a table takes its steps
-MAX_STEPS = 7  # steps of a table from these doublings
+DOUBLINGS = 4  # a table's steps are from the last DOUBLINGS doublings of the step
+MAX_STEPS = 7  # largest number of a table's steps from these doublings
 TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
 KINDS = {
     "masked_lm": "masked pieces",
@@ -40,8 +40,8 @@ KINDS = {
     "replaced_token": "replaced tokens",
     "next_token": "next pieces",
 }
-COUNTED = {"masked_lm": "n_masked", "next_token": "n_predicted"}  # name of n by objective; others count sequences
-WORDS = {  # metric -> name of its baseline, and its value if it is the same for all words
+COUNTED = {"masked_lm": "n_masked", "next_token": "n_predicted"}  # objective -> column of n; the rest count sequences
+WORDS = {  # metric -> name of its baseline, and the baseline's value if it is the same for all words
     "token_reconstruction": ("most frequent word", None),
     "mask_prediction": ("most frequent word", None),
     "next_word_prediction": ("most frequent word", None),
@@ -65,7 +65,7 @@ def page() -> str:
 
 
 def section(study: Study) -> Iterator[str]:
-    """Write the tables of one run."""
+    """Yield the lines of one run's section: its sizes and all tables that it has results for."""
     yield f"## {study.run.name}"
     yield ""
     yield from sizes(study)
@@ -75,7 +75,7 @@ def section(study: Study) -> Iterator[str]:
 
 
 def designs(studies: Iterable[Study]) -> Iterator[str]:
-    """Write one table of all runs that were measured only on words, at their last steps."""
+    """Yield the lines of one table of runs that differ in a design choice, at their last steps."""
     yield DESIGNS
     yield ""
     yield (
@@ -100,7 +100,7 @@ def designs(studies: Iterable[Study]) -> Iterator[str]:
 
 
 def last_measure(study: Study) -> dict[str, Any]:
-    """Return the last measure of held-out text with single pieces masked."""
+    """Return the last measure of a run's log on held-out text with single pieces masked."""
     measures = (one for row in runs.read_log(study.run) for one in row.get("measures", []))
     return [one for one in measures if one["masking"] == SINGLE_PIECES][-1]
 
@@ -112,7 +112,7 @@ def all_words(study: Study, metric: str) -> tuple[float, int]:
 
 
 def sizes(study: Study) -> Iterator[str]:
-    """Write the numbers of checkpoints, tokens and bytes."""
+    """Yield the numbers of checkpoints, tokens and bytes of a run."""
     with_weights, last = runs.loadable(study.run), runs.checkpoints(study.run)[-1]
     weights, results = (size(DEMO / kind / study.run.name) for kind in ("runs", "results"))
     steps = ", ".join(f"{found.step:,}" for found in with_weights)
@@ -124,7 +124,7 @@ def sizes(study: Study) -> Iterator[str]:
 
 
 def heldout(study: Study) -> Iterator[str]:
-    """Write the accuracy of every objective on held-out text, masked as in training."""
+    """Yield the accuracy of every objective on held-out text, masked as in training."""
     log = study.log()
     rows = log[log["split"] == "heldout"].set_index("step")
     steps = shown(rows.index)
@@ -133,7 +133,7 @@ def heldout(study: Study) -> Iterator[str]:
         if f"{name}_accuracy" not in rows:
             continue
         counts = rows[COUNTED.get(name, "n_sequences")]
-        if name == "replaced_token":  # its n counts tokens, which the first measure of a row has
+        if name == "replaced_token":  # its n counts tokens; the log has it in the first measure of each row
             counts = rows["measures"].map(lambda found: found[0]["replaced_token_n"])
         n = int(counts.iloc[-1])
         yield row(words, rows[f"{name}_accuracy"].reindex(steps), n)
@@ -142,7 +142,7 @@ def heldout(study: Study) -> Iterator[str]:
 
 
 def by_position(study: Study) -> Iterator[str]:
-    """Write masked accuracy at the last step by masking, length and position, of the largest sample."""
+    """Yield masked accuracy at the last step by masking, length and position, for the largest sample."""
     measures = runs.read_measures(study.run)
     last = [measure for measure in measures if measure.step == measures[-1].step]
     if not last:
@@ -157,7 +157,7 @@ def by_position(study: Study) -> Iterator[str]:
 
 
 def others(study: Study) -> Iterator[str]:
-    """Write accuracy of the other objective at the last step by masking and length, of the largest sample."""
+    """Yield the accuracy of the other objectives at the last step by masking and length, for the largest sample."""
     *_, last = [{}, *(row for row in runs.read_log(study.run) if row.get("measures"))]
     for name in (name for name in KINDS if name != "masked_lm"):
         found = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
@@ -172,19 +172,19 @@ def others(study: Study) -> Iterator[str]:
 
 
 def measured_header(name: str, *more: str) -> Iterator[str]:
-    """Write the header of a table of accuracies with their intervals."""
+    """Yield the two header lines of a table of accuracies with their intervals."""
     yield line(name, "length", *more, "accuracy", "95 % interval", "n")
     yield line(*["---"] * (5 + len(more)))
 
 
 def measured(masking: str, length: int, more: Iterable[str], accuracy: float, n: int) -> str:
-    """Return a row of a table with `measured_header`."""
+    """Return a row of a table with `measured_header`: an accuracy over `n`, with its 95 % interval."""
     low, high = interval(accuracy, n)
     return line(masking, length, *more, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
-    """Write accuracy on words by part of speech, with the baseline: the most frequent word, or a coin toss."""
+    """Yield accuracy on words by part of speech, with the baseline: the most frequent word, or a coin toss."""
     tables = {metric: scores for metric in WORDS if len(scores := study.scores(metric))}
     for i, (metric, scores) in enumerate(tables.items()):
         if i:
@@ -200,7 +200,7 @@ def words(study: Study) -> Iterator[str]:
 
 
 def probing(study: Study) -> Iterator[str]:
-    """Write F1 of edge probing in the best layer of the last step, with majority and control task."""
+    """Yield F1 of edge probing in the layer that is best at the last step, with majority baseline and control task."""
     if study.scores("edge_probing").empty:
         return
     scores = study.scores("edge_probing_f1")
@@ -221,7 +221,7 @@ def probing(study: Study) -> Iterator[str]:
 
 
 def facts(study: Study) -> Iterator[str]:
-    """Write precision at 1 over all facts, with the baseline: the most frequent object of each relation."""
+    """Yield precision at 1 over all facts, with the baseline: the most frequent object of each relation."""
     scores = study.scores("world_knowledge")
     every = scores[scores["group"] == "all"].set_index("step")
     if every.empty:
@@ -235,7 +235,7 @@ def facts(study: Study) -> Iterator[str]:
 
 
 def pairs(study: Study) -> Iterator[str]:
-    """Write accuracy on minimal pairs of each set and phenomenon, with the baseline: a coin toss."""
+    """Yield accuracy on minimal pairs by set and phenomenon, with the baseline: a coin toss."""
     scores = study.scores("minimal_pairs")
     scores = scores[scores["group"].str.count("/") < 2]
     if scores.empty:
@@ -247,7 +247,7 @@ def pairs(study: Study) -> Iterator[str]:
 
 
 def geometry(study: Study) -> Iterator[str]:
-    """Write the effective rank and the mean cosine of states, by layer."""
+    """Yield the effective rank and the mean cosine of the states of words, by layer."""
     for metric, name in (("geometry_rank_me", "effective rank"), ("geometry_anisotropy", "mean cosine")):
         scores = study.scores(metric)
         if scores.empty:
@@ -262,7 +262,7 @@ def geometry(study: Study) -> Iterator[str]:
 
 
 def variants(study: Study) -> Iterator[str]:
-    """Write the shares of right facts that stay right when paraphrased, negated, or after a wrong word."""
+    """Yield results on variants of the facts answered right: paraphrased, negated, or after a wrong word."""
     if study.scores("lama_variants").empty:
         return
     tables = {name: study.scores(metric) for metric, name in VARIANTS.items()}
@@ -276,7 +276,7 @@ def variants(study: Study) -> Iterator[str]:
 
 
 def tasks(study: Study) -> Iterator[str]:
-    """Write scores of fine-tuned checkpoints, the mean over seeds, with the majority or mean predictor."""
+    """Yield scores of fine-tuned checkpoints, the mean over seeds, with the majority or mean predictor."""
     scores = study.task_scores()
     if scores.empty:
         return
@@ -291,7 +291,7 @@ def tasks(study: Study) -> Iterator[str]:
 
 
 def findings(study: Study) -> Iterator[str]:
-    """Write the verdicts of the Findings page."""
+    """Yield the verdicts of the Findings page."""
     yield line("finding of the paper", "verdict", "comparisons that hold", "opposed")
     yield line(*["---"] * 4)
     for found in study.findings().itertuples():
@@ -302,7 +302,7 @@ def findings(study: Study) -> Iterator[str]:
 
 
 def shown(steps: Iterable[int]) -> list[int]:
-    """Return the steps that a table shows: the first, and some of the last doublings."""
+    """Return the steps that a table shows: the first, and at most MAX_STEPS of the last doublings."""
     every = sorted(int(step) for step in steps)
     late = [step for step in every if step * 2**DOUBLINGS >= every[-1] > 0]
     return sorted({*every[:1], *log_spaced(late, MAX_STEPS)})
@@ -315,24 +315,24 @@ def header(name: str, steps: Iterable[int], *others: str) -> list[str]:
 
 
 def row(name: str, values: pd.Series, *others: float | None) -> str:
-    """Return a line of a table: shares with three decimals, counts as integers, an empty cell for a missing value."""
+    """Return a line of a table: a name, and numbers as `cell` formats them."""
     return line(name, *map(cell, values), *map(cell, others))
 
 
 def cell(value: float | None) -> str:
-    """Format one number."""
+    """Format a number: an integer with thousands separators, a float with three decimals; "" if it is missing."""
     if value is None or pd.isna(value):
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
 
 
 def line(*cells: object) -> str:
-    """Return cells as a line of a Markdown table."""
+    """Join cells to a line of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def size(folder: Path) -> int:
-    """Return the bytes of all files below a folder."""
+    """Return the size in bytes of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -18,15 +18,15 @@ from pathlib import Path
 from embryo_core import runs
 from embryo_core.curves.step_scales import log_spaced
 
-PARCEL = 60 * 2**20  # largest parcel, bytes
-LARGEST = 16 * 2**20  # largest collected file, bytes
-CHECKPOINTS = 8
+PARCEL = 60 * 2**20  # bytes: the largest parcel
+LARGEST = 16 * 2**20  # bytes: the largest collected file
+CHECKPOINTS = 8  # largest number of collected checkpoints
 WHEELS = "keras h5py optree namex rich markdown-it-py mdurl pygments absl-py packaging msgspec filelock tqdm".split()
 LOCK = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
 
 
 def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
-    """Write a prepared corpus and wheels as parcels of at most 60 MiB, part-00, part-01, ...; return them."""
+    """Write a prepared corpus and wheels as parcels of at most 60 MiB; return their paths, part-00, part-01, ..."""
     folder.mkdir(parents=True)
     whole = folder / "kit.tar.xz"
     with tarfile.open(whole, "w:xz", preset=1) as archive:
@@ -43,7 +43,7 @@ def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
 
 
 def download_wheels(folder: Path, python: str) -> list[Path]:
-    """Download the other dependencies of Keras and the project, in the locked versions, for Linux and this Python."""
+    """Download WHEELS in the locked versions, for Linux and a version of Python such as "3.12"; return their paths."""
     locked = [line.split()[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
     wanted = [entry for entry in locked if entry.split("==")[0] in WHEELS]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
@@ -70,7 +70,7 @@ def collect(run_folder: Path, folder: Path) -> list[int]:
 
 
 def main() -> None:
-    """Run one of the two commands."""
+    """Parse the command line, and pack or collect."""
     parse = argparse.ArgumentParser(prog="python -m tools.gpu_kit", description=__doc__)
     commands = parse.add_subparsers(dest="command", required=True)
     packing = commands.add_parser("pack", help="write parcels")

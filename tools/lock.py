@@ -23,7 +23,7 @@ CPU_HEAD = "# torch without CUDA for Linux, from PyTorch's own index. Written by
 
 
 def main() -> None:
-    """Resolve the requirements again, to the latest versions that satisfy them."""
+    """Resolve the requirements to the latest versions that satisfy them, and write the lock files."""
     everything = resolve("requirements-dev.txt")
     torch = [entry for entry in everything if TORCH.match(entry)]
     write("requirements-dev.lock", HEAD, [entry for entry in everything if entry not in torch])
@@ -34,9 +34,10 @@ def main() -> None:
 
 
 def write_cpu_torch(requirement: str) -> None:
-    """Write the lock of torch without CUDA, with a hash for each wheel of the index.
+    """Write the lock of torch without CUDA, with a hash for each wheel in the index.
 
-    If the index cannot be reached, a lock of the same version is unchanged; otherwise this fails.
+    If the index cannot be read, keep the present lock if it has the same version of torch; otherwise exit with an
+    error.
     """
     name, wanted = "requirements-torch-cpu.lock", f"{requirement}+cpu"
     try:
@@ -50,7 +51,10 @@ def write_cpu_torch(requirement: str) -> None:
 
 
 def resolve(requirements: str, *options: str, given: str = "") -> list[str]:
-    """Return the entries of a lock file: each a package with version and marker, and a line for each hash."""
+    """Return the entries of a lock file for a requirements file and BUILD, or for the requirement `given`.
+
+    An entry is a package with version and marker, and a line for each hash. Raises CalledProcessError.
+    """
     uv = str(Path(sys.executable).with_name("uv"))  # uv of the current environment
     command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
     command += ["--no-header", "--no-annotate", "--no-emit-package", "embryo", *options, requirements]
@@ -60,7 +64,7 @@ def resolve(requirements: str, *options: str, given: str = "") -> list[str]:
 
 
 def write(name: str, head: str, entries: Iterable[str]) -> None:
-    """Write a lock file."""
+    """Write a lock file into the repository."""
     (REPOSITORY / name).write_text("\n".join([head, *entries, ""]), encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
 """Write the file tree of docs/architecture.md (`make tree`): each file with its role.
 
-The role of a Python file is the first sentence of its docstring, and the role of a folder that of its `__init__.py`.
-Scripts and styles have theirs in their first comment.
+The role of a Python file is the first sentence of its docstring, and the role of a folder is the role of its
+`__init__.py`. Scripts and styles have their role in an opening comment.
 """
 
 import ast
@@ -13,7 +13,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENT = REPOSITORY / "docs" / "architecture.md"
 ROOTS = ("app", "embryo_core", "pretrain", "benchmarks", "tools")
 BEGIN, END = "<!-- begin: written by `make tree` -->", "<!-- end -->"
-WIDTH, COLUMN = 120, 32  # characters of a line; column of the roles
+WIDTH, COLUMN = 120, 32  # characters of a line, and the column at which roles begin
 FIRST_SENTENCE = re.compile(r".+?[.?](?=\s|$)", re.DOTALL)
 OPENING_COMMENT = re.compile(r"(?://[^\n]*\n)+|/\*.*?\*/|<!--.*?-->", re.DOTALL)
 COMMENT_SIGNS = re.compile(r"^(?://|/\*|<!--)|(?:\*/|-->)$", re.MULTILINE)
@@ -34,7 +34,7 @@ def replaced(document: str) -> str:
 
 
 def folder_lines(folder: Path, depth: int) -> list[str]:
-    """Return the lines of a folder: its own, those of its files, then those of its folders."""
+    """Return the lines of a folder: first its name, then its files, then its subfolders."""
     inside = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "__pycache__"))]
     lines = entry(f"{folder.name}/", role(folder / "__init__.py"), depth)
     for path in inside:
@@ -47,13 +47,13 @@ def folder_lines(folder: Path, depth: int) -> list[str]:
 
 
 def entry(name: str, role: str, depth: int) -> list[str]:
-    """Return a name and its role, wrapped."""
+    """Return the lines of a name and its role, wrapped and indented by `depth`."""
     head = f"{'  ' * depth}{name} ".ljust(COLUMN)
     return textwrap.wrap(role, WIDTH, initial_indent=head, subsequent_indent=" " * COLUMN) or [head.rstrip()]
 
 
 def role(path: Path) -> str:
-    """Return the first sentence of a file's own description, or "" if it has none."""
+    """Return the first sentence that describes a file, without its full stop; "" if the file has no description."""
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if path.suffix == ".py":
         description = ast.get_docstring(ast.parse(text)) or ""

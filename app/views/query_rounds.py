@@ -76,7 +76,7 @@ class Rounds:
             return self._refinement.answers
 
     def ask_next_round(self, step: int) -> None:
-        """Ask the checkpoints of the next round, and `step`. Raises TooCostly if the question then exceeds the budget."""
+        """Ask the next round, and `step` with it. Raises TooCostly if the whole question then exceeds the budget."""
         with lock_released(), self._lock:
             if steps := {*self._refinement.next_round(), step} - self._refinement.asked:
                 self._ask(steps)
