@@ -24,7 +24,7 @@ def checkpoints_state(run: Run) -> str:
 
 @runs.read_once
 def log_state(run: Run) -> str:
-    """Return path, modification time and size of the training log."""
+    """Return a string that changes with the run's training log."""
     return files_state(run, run.path / "log.jsonl")
 
 
@@ -35,7 +35,7 @@ def run_state(run: Run) -> str:
 
 
 def files_state(run: Run, *paths: Path) -> str:
-    """Return the run's folder, and path, modification time and size of these files."""
+    """Return a string that changes with the run's folder, and with any of these files: their mtime and size."""
     return repr([str(run.path), *map(_file, paths)])
 
 

@@ -16,7 +16,7 @@ from embryo_core.runs import snapshot
 
 SEEN_FOR = 1.0  # seconds for which later pages reuse the list of a run's files
 MAX_WAIT = 2.0  # seconds that a page waits for the lock in all
-TRIM_EVERY = 10.0  # least seconds between returns of free memory to the system, after a page; each takes 10 ms
+TRIM_EVERY = 10.0  # minimum seconds between returns of free memory to the system, after a page; each takes 10 ms
 
 _lock = Lock()  # held by the page that is being drawn
 _trimmed = [0.0]  # time of the last return of free memory (monotonic clock, seconds)

@@ -229,7 +229,7 @@ def choose_head(layer: int, head: int) -> None:
 
 
 def pick_rescaled(label: str) -> bool:
-    """Pick and return whether curves are divided by their last values."""
+    """Pick whether curves are divided by their last values, and return it."""
     return pick_one("unit", label, UNITS, segmented=True) == "rescaled"
 
 

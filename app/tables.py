@@ -47,8 +47,8 @@ def show_rows(
 ) -> None:
     """Draw a table whose rows can be clicked in any cell; its `name` is for screen readers.
 
-    `on_row` gets the number of the clicked row before the page is drawn again; `on_cell` has handlers of single
-    columns.
+    `on_row` is called with the number of the clicked row, from 0, before the page is drawn again; `on_cell` has
+    handlers that replace it in single columns.
     """
 
     def clicked() -> None:

@@ -172,8 +172,8 @@ def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -
 def at_weights(view: View, these: str = "these answers are from") -> View:
     """Return the view at the last step with weights up to the chosen one, else at the first with weights.
 
-    If that is not the chosen step, a caption says so; `these` begins its second half ("these answers are from"). End
-    the page if no checkpoint has weights.
+    If that is not the chosen step, a caption says so: `these` is its text before the name of the other step. End the
+    page if no checkpoint has weights.
     """
     if not view.loadable:
         stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
@@ -229,7 +229,7 @@ def stop(message: str, command: str = "") -> None:
 
 
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
-    """End the page with a sentence and the command that computes a metric, or with why the models cannot compute it."""
+    """End the page with a message and the command that computes a metric, or with why the run's models cannot."""
     (wanted,) = get_metrics([metric])
     require(run, wanted.needs)
     stop(message, evaluate_command(run, [metric]))
@@ -264,7 +264,7 @@ def show_headline(sentence: str) -> None:
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:
-    """Show each problem as a warning; in small print if it only says which checkpoints have no weights."""
+    """Show each problem as a warning, or in small print if it only names checkpoints without weights."""
     on_purpose = runs.left_out(runs.checkpoints(run))
     for sentence in sentences:
         if sentence in on_purpose:

@@ -5,8 +5,8 @@
 
 "Ours" is `finetune --protocol quick` with a known learning rate: one process on each core, with sequences sorted by
 length. The Trainer runs as in transformers' run_glue: batches of 32 in random order, each padded to 128 pieces, and the
-model in the dtype of the checkpoint, on all cores. Both train for the same number of epochs at the same rate. Core
-seconds are printed next to elapsed seconds, since other work on the machine changes them less.
+model in float32, on all cores. Both train for the same number of updates at the same learning rate. Core seconds are
+printed next to elapsed seconds, since other work on the machine changes them less.
 
 With --longest the Trainer's batches are padded to their longest sequence only: this gives its scores over many seeds
 sooner, but its seconds must not be compared.

@@ -1,4 +1,4 @@
-"""Score minimal pairs with one checkpoint by our metric and by a plain loop over transformers; compare time, decisions.
+"""Score minimal pairs by our metric and by a plain loop over transformers, and compare CPU time and decisions.
 
     python -m benchmarks.minimal_pairs RUN --pairs PATH [--step N] [--each N] [--loop N]
 

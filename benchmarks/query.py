@@ -7,10 +7,10 @@ Without --run, 24 checkpoints of an ALBERT with random weights, of the size of t
 temporary folder first. --sizes does the same for each of the given presets: all our checkpoints are in memory; the
 pipelines, which would not also fit, are built one after the other, and their times are summed.
 
-The pipelines are built before timing starts, in two dtypes: that of the stored weights (here float16), the default of
-transformers, and float32, in which they are faster and agree with our answers to 1e-5. Each figure is the median of the
-repeats. Ours and the pipelines take turns, each after a call that is not timed, so that the data are in the CPU's
-caches; both use the same number of cores. EMBRYO_KERNELS=plain selects our plain path.
+The pipelines are built before timing starts, in two dtypes: the dtype of the stored weights (here float16), which is
+the default of transformers, and float32, in which they are faster and agree with our answers to 1e-5. Each number is
+the median of the repeats. Ours and the pipelines take turns, each after a call that is not timed, so that the data are
+in the CPU's caches; both use the same number of cores. EMBRYO_KERNELS=plain selects our plain path.
 """
 
 import argparse

@@ -167,7 +167,7 @@ def plain(folder: Path) -> None:
 
 
 def evaluate(folder: Path) -> None:
-    """Evaluate every step on a few sentences by the command; kill it after a third of the steps, then start it again."""
+    """Evaluate every step on a few sentences with `evaluate`, killed after a third of the steps and started again."""
     run = runs.open_run("series")
     treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCES)]
     command = [sys.executable, "-m", "embryo_core", "evaluate", run.name, "--metrics", METRIC, *treebank]

@@ -133,7 +133,7 @@ def trace(root: Path, name: str, text: str) -> dict[str, float]:
 
 
 def picture(root: Path, name: str, text: str) -> dict[str, float]:
-    """Measure the seconds to a question's first figure: for the first question in a process, and for a later one."""
+    """Measure the seconds to the first figure of a question: the first question in a process, and a later one."""
     from embryo_core import query, runs
 
     run = runs.open_run(name)

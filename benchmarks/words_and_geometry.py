@@ -25,7 +25,7 @@ from embryo_core.metric import Limits, Source
 from embryo_core.metrics.geometry import Geometry, WordSample, word_states
 from embryo_core.metrics.word_surprisal import EncodedWords, WordSurprisal
 
-ROUNDING = 2e-3  # allowed relative difference: occurrences are stored in float16
+ROUNDING = 2e-3  # allowed difference, relative except of states: occurrences are stored in float16
 
 
 def main() -> int:

@@ -51,7 +51,7 @@ VARIANTS = {f"lama_variants_{kind}": name for kind, (name, _, _) in KINDS_OF_QUE
 
 
 def main() -> None:
-    """Write the page."""
+    """Write data/demo/tables.md."""
     PAGE.write_text(page(), encoding="utf-8")
 
 

@@ -1,8 +1,8 @@
 """The time bar: play, a mark per checkpoint, linear or log steps; a component that runs in the page, not in a frame.
 
 At each step, the bar dispatches the window event `embryo:step` ({detail: {step}}) and sets `window.embryoStep`, so that
-everything drawn in the browser follows without a request. The server receives a step when the user releases the handle,
-or while playing at the pace at which it answers; parts that it has yet to redraw are dimmed.
+everything drawn in the browser follows without a request. The server receives a step when the user releases the handle
+or, while playing, as fast as it answers; parts of the page that it has yet to redraw are dimmed.
 """
 
 from collections.abc import Callable, Collection, Sequence

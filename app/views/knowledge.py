@@ -1,4 +1,4 @@
-"""Knowledge: which facts the model knows at each step, and its answers to all of them (Section 6, Figures 6 and 14)."""
+"""Knowledge: which facts the model answers right at each step, and its wrong answers (Section 6, Figures 6 and 14)."""
 
 import pandas as pd
 import streamlit as st

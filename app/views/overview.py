@@ -1,4 +1,4 @@
-"""Overview: animated tiles of a model's development, three findings of the paper, training curves, and the run card."""
+"""Overview: animated tiles of a model's development, three findings of the paper, training curves, folded details."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -75,7 +75,7 @@ def _show_fact(question: AskedQuestion, best: Prediction, number: int) -> None:
 
 
 def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
-    """Return rows of FACT_COLUMNS at the chosen step: "now", from this question, and "stored", from the evaluation."""
+    """Return {"now": row of this question, "stored": row of the evaluation} at the chosen step, as FACT_COLUMNS."""
     fact, view = question.request.fact, question.request.view
     if fact is None:
         return {}
