@@ -64,6 +64,7 @@ def lock_released() -> Iterator[None]:
 
 
 def _acquire() -> None:
+    """Wait for the lock for at most `patience` seconds, and subtract the time that it took from `patience`."""
     began = monotonic()
     _own.held = _lock.acquire(timeout=_own.patience)
     _own.patience = max(0.0, _own.patience - (monotonic() - began))

@@ -96,6 +96,7 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False, hash_funcs=HASHES)
 def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **options: Any) -> Figure:
+    """Make a figure, cached by its function, the state of its runs, axis and options."""
     figure = make(runs, axis, **options)
     _freeze(figure.drawn)
     return figure

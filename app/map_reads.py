@@ -98,11 +98,13 @@ def _weights(
 
 @cached_resource(results_state, 2)
 def _maps_at_first(run: Run) -> tuple[list[int], np.ndarray, int]:
+    """Return `grid_steps` [S], their full maps [S, layers, heads, L, L], and the number of sentences behind them."""
     steps, weights, sentences = store.read_attention_steps(run, grid_steps(run))
     return steps.tolist(), weights, sentences
 
 
 @cached_resource(results_state, 4, "Reading the attention maps")
 def _grid_at_first(run: Run, normalised: bool) -> head_maps.Grid:
+    """Return the small maps of all heads at `grid_steps`."""
     steps, weights, _ = _maps_at_first(run)
     return head_maps.grid(steps, normalise_rows(weights) if normalised else weights)

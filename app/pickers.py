@@ -144,6 +144,7 @@ def pick_switch(name: str, label: str, default: bool = False, optional: bool = F
 
 
 def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], str]) -> None:
+    """Draw the buttons "All" and "None", and a box that chooses a single option."""
     key = f"only_{name}"
 
     def only() -> None:
@@ -299,6 +300,7 @@ def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _keep(name: str) -> None:
+    """Store the value of the widget `pick_<name>` as the choice for the URL; for callbacks."""
     chosen = st.session_state[f"pick_{name}"]
     if isinstance(chosen, bool):
         chosen = "on" if chosen else "off"

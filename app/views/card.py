@@ -41,6 +41,7 @@ def show(view: View, log: pd.DataFrame) -> None:
 
 
 def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
+    """Return {label: value} of the card's numbers; held-out accuracy is from the last row up to the chosen step."""
     last = runs.checkpoints(view.run)[-1]
     accuracy, value = f"Held-out accuracy, {view.name_step(view.step)}", "–"
     which, n = (

@@ -224,6 +224,7 @@ def _by_now(questions: AskedQuestions) -> AskedQuestions:
 
 
 def _goes_on(questions: AskedQuestions) -> bool:
+    """Whether more rounds follow: checkpoints remain, the reader has not stopped, and the budget allows it."""
     answered = [one for one in questions if one]
     left = any(one.unfinished for one in answered) and st.session_state.get(STOPPED) != _asked_texts(questions)
     return left and _affordable(rounds for one in answered for rounds in one.all_rounds)
@@ -241,6 +242,7 @@ def _affordable(together: Iterable[Rounds]) -> bool:
 
 
 def _asked_texts(questions: AskedQuestions) -> list[tuple[str, str]]:
+    """Return the name of the run and the text of each question, as STOPPED stores them."""
     return [(one.request.view.run.name, one.request.text) for one in questions if one]
 
 
