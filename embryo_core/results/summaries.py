@@ -172,7 +172,7 @@ def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached 
 
 
 def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:
-    """Compute when each score of each task reached the shares; if this fails, it has no rows."""
+    """Compute when each score of each task reached each share; a score for which this fails has no rows."""
     rows = []
     for task in read_values(run, table, "task"):
         scored = set(read_task_scores(run, task)["metric"])
