@@ -181,6 +181,7 @@ def show_files(name: str, caption: Caption, pictures: Callable[[], None], *files
 
 
 def _download(file: File, name: str) -> None:
+    """Draw a button that makes the file when it is clicked."""
     suffix = PurePath(file.name).suffix
     st.download_button(
         file.label,

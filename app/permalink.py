@@ -90,6 +90,7 @@ def publish() -> None:
 
 
 def _page() -> str | None:
+    """Return Streamlit's hash of the current page; None outside a session."""
     context = get_script_run_ctx()
     return context.page_script_hash if context else None
 

@@ -162,8 +162,8 @@ def _pick_bulk(name: str, options: Sequence[str], format_func: Callable[[str], s
 def fold(name: str, title: str, draw: Callable[[], object], choice: str = "") -> None:
     """Draw a section that is folded, and not computed, until the reader opens it; the URL names the open sections.
 
-    A link that has a `choice` made in the section opens it too; folding the section drops that choice. Figures in it
-    lose their zoom if the title changes.
+    `choice` is the name in the URL of a choice made in the section: a link with it opens the section, and folding the
+    section clears it. Figures in the section lose their zoom if the title changes.
     """
     opened = set(permalink.split(permalink.get(OPEN) or "")) - {""}
     if choice and permalink.get(choice) and name not in opened:

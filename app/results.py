@@ -35,6 +35,7 @@ FACTS = "world_knowledge"  # the metric whose results are facts
 
 
 def _audit_state(run: Run) -> str:
+    """Return a string that changes with the report of the audit, or with a checkpoint."""
     return files_state(run, run.path / runs.AUDIT) + checkpoints_state(run)
 
 
@@ -50,6 +51,7 @@ capabilities = cached(checkpoints_state, 64)(run_capabilities)
 
 
 def _progress_state(run: Run) -> str:
+    """Return a string that changes with checkpoints, card or word frequencies, on which axes of steps depend."""
     return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
@@ -58,6 +60,7 @@ supports_axis = cached(_progress_state, 64)(Axis.supports)
 
 
 def _compared_state(run: Run) -> str:
+    """Return a string that changes with the files that a comparison of designs reads."""
     return _progress_state(run) + results_state(run) + log_state(run)
 
 

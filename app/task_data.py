@@ -75,6 +75,7 @@ def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
 
 @cached_resource(results_state, 4, "Reading the answers")
 def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
+    """Read the examples; the folder's `state` is only a part of the cache's key."""
     texts = _texts(run, task, folder, state) if task == SQUAD else None
     return finetuning_examples.read_examples(run, task, seed, None if texts is None else texts["context"])
 

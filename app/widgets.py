@@ -94,6 +94,7 @@ def open_page(
 
 
 def _stop_without_runs(title: str) -> None:
+    """End a page that has no run to show, with the command that makes one."""
     st.title(title, anchor=False)
     folders = " and ".join(str(root / "runs") for root in runs.roots())
     stop(
@@ -189,6 +190,7 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
 def _show_time(
     view: View, stops: Callable[[Run], Collection[int]], phases: Callable[[Run], Sequence[Phase | Stretch]]
 ) -> None:
+    """Draw the time bar, and put its step and scale into the URL."""
     try:
         played, named = stops(view.run), phases(view.run)
     except EmbryoError:

@@ -77,6 +77,7 @@ def _fits(example: Example, model: Model) -> bool:
 
 
 def _thinned(facts: list[Fact], every: int) -> list[Fact]:
+    """Return every Nth fact of each relation."""
     by_relation = defaultdict(list)
     for fact in facts:
         by_relation[fact.relation].append(fact)
@@ -105,6 +106,7 @@ def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str
 
 
 def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
+    """Read the data of one part and compute its metric."""
     metric = metrics.get_metrics([part])[0]
     source = corpora.open_source(paths[metric.source])
     return metric.compute(model, metric.read(model.tokenizer, Limits.for_model(model), source))

@@ -98,6 +98,7 @@ def _options() -> argparse.Namespace:
 
 
 def _spread(scores: list[float]) -> str:
+    """Format the mean, the standard deviation and each score."""
     seeds = ", ".join(f"{score:.3f}" for score in scores)
     return f"{np.mean(scores):.3f} ± {np.std(scores):.3f} ({seeds})"
 
@@ -120,6 +121,7 @@ def _ours(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTask], options: a
 
 
 def _tune(job: Job, encoded: Mapping[str, EncodedTask], device: str) -> float:
+    """Tune one task with one seed in a worker; return the last development score."""
     name, seed, checkpoint, settings = job
     return tune(checkpoint, encoded[name], settings, seed, device).curve[-1].dev_score
 
@@ -128,6 +130,7 @@ def _tune(job: Job, encoded: Mapping[str, EncodedTask], device: str) -> float:
 
 
 def _trainer(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTextTask], options: argparse.Namespace) -> Scores:
+    """Tune each task with each seed by the Trainer, on all cores."""
     torch.set_num_threads(parallel_passes())
     transformers.logging.set_verbosity_error()
     return {

@@ -96,8 +96,10 @@ class PaperEvaluation:
         return [self.tokenizer.cls_token_id, *ids, self.tokenizer.sep_token_id]
 
     def _best(self, batch: list[list[int]]) -> list[list[int]]:
+        """Return the id of the best piece at every position, [B, L]."""
         return self._logits(batch).argmax(-1).tolist()
 
     def _logits(self, batch: list[list[int]]) -> torch.Tensor:
+        """Return logits [B, L, V] of a batch of equally long id lists."""
         with torch.no_grad():
             return self.model(torch.tensor(batch)).logits

@@ -87,6 +87,7 @@ class PaperProbing:
         return [*ids, self.tokenizer.sep_token_id], positions
 
     def _states(self, batch: list[list[int]], layer: int) -> Tensor:
+        """Return the states [B, L, D] of a layer for a batch of ids, padded."""
         length = max(map(len, batch))
         ids = torch.tensor([own + [0] * (length - len(own)) for own in batch])
         mask = torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in batch])
@@ -127,5 +128,6 @@ def _train(train: tuple, dev: tuple, test: tuple) -> tuple[float, int]:
 
 
 def _f1(probe: nn.Linear, features: Tensor, labels: Tensor) -> float:
+    """Return the micro-averaged F1: with one label per target, the share that is right."""
     with torch.no_grad():
         return float((probe(features).argmax(-1) == labels).double().mean())

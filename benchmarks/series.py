@@ -65,6 +65,7 @@ def main() -> None:
 
 
 def _settings(folder: Path) -> dict[str, str]:
+    """Return the environment with data, settings and the cache of the Hub in `folder`, and the Hub offline."""
     own = {"EMBRYO_DATA": folder / "data", "XDG_CONFIG_HOME": folder / "settings", "HF_HUB_CACHE": folder / "hub"}
     return os.environ | {name: str(path) for name, path in own.items()} | {"HF_HUB_OFFLINE": "1"}
 
@@ -126,6 +127,7 @@ def add(folder: Path) -> None:
 
 
 def _added(what: str, source: str, name: str) -> None:
+    """Add a source as a run and print the seconds."""
     from embryo_core.sources.add import add as add_source
 
     wall, start = time.perf_counter(), time.process_time()
@@ -196,6 +198,7 @@ def check_shards(folder: Path) -> None:
 
 
 def _checked(what: str, source: list[str], name: str) -> None:
+    """Add three steps of a source as a run, audit it and print the seconds."""
     from embryo_core.sources.add import add as add_source
 
     run = add_source(source, name, steps=(0, 1, 2)).run

@@ -57,6 +57,7 @@ def build(root: Path, steps: int) -> str:
 
 
 def _link_checkpoint(source: Path, folder: Path, step: int) -> None:
+    """Link a checkpoint's files into a folder, with a manifest for another step and its share of tokens."""
     folder.mkdir(parents=True)
     for file in source.iterdir():
         if file.name == "manifest.json":
@@ -195,6 +196,7 @@ def one_more(root: Path, name: str, metric: str) -> dict[str, float]:
 
 
 def _twice(call: Callable[[], object]) -> dict[str, float]:
+    """Return the seconds of a first call and of a second one."""
     seconds = {}
     for turn in ("first", "again"):
         start = perf_counter()

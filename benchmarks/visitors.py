@@ -87,6 +87,7 @@ class Visitor:
         return time.perf_counter() - start
 
     async def _send(self, text: str | None) -> None:
+        """Send what a browser sends: a request for the page or, with a text, the changed text area."""
         message = BackMsg()
         state = message.rerun_script
         state.page_script_hash, state.page_name = self.page, "" if self.page else "query"
@@ -110,6 +111,7 @@ class Visitor:
                 return
 
     def _notice(self, delta) -> None:
+        """Record the text area, the number of answers, and messages of errors from a change of the page."""
         element = delta.new_element
         kind = element.WhichOneof("type")
         if kind == "text_area":

@@ -43,6 +43,7 @@ def main() -> int:
 
 
 def _words(model: Model, loop: Loop, source: Source, most: int) -> int:
+    """Compare word surprisals of ours and of the loop; return 1 if they differ by more than ROUNDING."""
     metric = WordSurprisal()
     start = time.process_time()
     data = metric.read(model.tokenizer, Limits.for_model(model), source)
@@ -77,6 +78,7 @@ def _surprisal(loop: Loop, data: EncodedWords, i: int) -> float:
 
 
 def _geometry(model: Model, loop: Loop, treebank: Path, most: int) -> int:
+    """Compare states and measures of geometry; return 1 if they differ by more than ROUNDING."""
     metric = Geometry()
     start = time.process_time()
     data = metric.read(model.tokenizer, Limits.for_model(model), corpora.open_source(treebank))
@@ -111,6 +113,7 @@ def _states(loop: Loop, ids: np.ndarray) -> np.ndarray:
 
 
 def _mean(states: np.ndarray, data: WordSample, word: int) -> np.ndarray:
+    """Return the mean state of a word's pieces in each layer, [layers + 1, D]."""
     return states[:, data.start[word] : data.end[word]].mean(axis=1)
 
 

@@ -39,6 +39,7 @@ def show_layers(view: View) -> None:
 
 
 def _show_layers_of(view: View, head: int, normalised: bool) -> None:
+    """Draw a head in every layer over the steps of one run, or a notice if the run has no maps or no such head."""
     steps = map_reads.map_steps(view.run)
     st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
     if not steps:

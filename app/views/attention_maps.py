@@ -129,6 +129,7 @@ def _show_head(
     key: str = maps.HISTORY,
     page_steps: tuple[float, ...] = (),
 ) -> None:
+    """Draw one head large; `whose` begins its heading, and `page_steps` as in `head_maps.head_history`."""
     layer, head = history.layer, history.head
     st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
@@ -171,6 +172,7 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
 
 
 def _show_positions(view: View, history: HeadHistory, normalised: bool) -> None:
+    """Draw the weight of the head on fixed positions over the steps."""
     st.header("Where this head attends", anchor=False)
     chosen = {"layer": history.layer, "head": history.head, "normalised": normalised}
     figures.show(figures.draw(view, attention.positions, **chosen))

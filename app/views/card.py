@@ -94,6 +94,7 @@ def _text(part: dict[str, Any], sources: list[Any]) -> str:
 
 
 def _recipe(config: dict[str, Any]) -> str:
+    """Return the optimizer and its settings, as far as run.json has them."""
     parts = [
         OPTIMIZERS.get(str(config.get("optimizer")), ""),
         f"{config['steps']:,} updates" if "steps" in config else "",
@@ -106,6 +107,7 @@ def _recipe(config: dict[str, Any]) -> str:
 
 
 def _batches(config: dict[str, Any]) -> str:
+    """Return the sizes of batches, and the updates for which each is used; "" if run.json lacks them."""
     if not {"batch_size", "sequence_length"} <= config.keys():
         return ""
     last = f"{config['batch_size']:,} × {config['sequence_length']:,} tokens"
@@ -120,6 +122,7 @@ def _batches(config: dict[str, Any]) -> str:
 
 
 def _masking(config: dict[str, Any]) -> str:
+    """Return the share of masked tokens and the units of masking; "" if run.json has none, as for a decoder."""
     if "masked_share" not in config:
         return ""
     units = "whole words" if config.get("whole_words", True) else "single pieces"

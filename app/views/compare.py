@@ -69,6 +69,7 @@ def default_runs(run: Run, runs: Collection[Run]) -> list[str]:
 
 
 def _show_designs(view: View) -> None:
+    """Draw the table of designs, with a column that marks settings in which compared runs differ."""
     st.header("Design", anchor=False)
     runs = (view.run, *view.compared_runs)
     seeds = {name: [run.name for run in runs_of_design] for name, runs_of_design in designs(runs).items()}
@@ -111,6 +112,7 @@ def pick_rule() -> Rule:
 
 
 def _show_agreement(agreements: pd.DataFrame) -> None:
+    """Draw Spearman's rho of each pair of orders, with its interval."""
     st.header("Agreement of the orders", anchor=False)
     columns: dict[str, Any] = {  # on a phone, all but n fit
         "first": TextColumn("order of", width=108),

@@ -27,6 +27,7 @@ def show() -> None:
 
 
 def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]]) -> None:
+    """Draw the table of all findings; a row opens a finding below, and its picture the page that shows it."""
     columns = {
         "verdict": TextColumn("Verdict", width=130),
         **{findings.verdict_column(place): TextColumn(run, width=130) for place, run in enumerate(compared)},

@@ -100,6 +100,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
 
 
 def _show_associations(view: View, scores: pd.DataFrame) -> None:
+    """Draw how each task's score correlates with masked accuracy over the steps; nothing if too few are known."""
     table, accuracy = read_associations(view.run, scores)
     if table.empty:
         return
@@ -134,6 +135,7 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
 
 
 def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> None:
+    """Pick a seed and a history; draw a task's development examples and their answers at some steps."""
     st.header(f"Examples of {name}", anchor=False)
     left, right = st.columns(2)
     with left:

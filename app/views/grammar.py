@@ -133,6 +133,7 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
 
 
 def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences: bool) -> None:
+    """Draw the `listed` pairs, with their sentences if these were found, else with their scores."""
     scores: dict[str, Any] = {"format": "%.2f", "width": 84}
     hidden = ["good_score", "bad_score"] if with_sentences else ["good", "bad"]  # both would not fit
     show_rows(
@@ -176,5 +177,6 @@ def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
     lambda run: checkpoints_state(run) + results_state(run), 64, "Scoring the words; the first time also starts torch …"
 )
 def _words(run: Run, pair: MinimalPair, step: int) -> pd.DataFrame:
+    """Return the scores of the words of both sentences at one step, computed in turn (see `in_turn`)."""
     seconds = 20 * cost.attend(run, pair.good)  # about 20 passes: one for each piece of both sentences
     return in_turn(seconds, "make app", lambda: pair_sentences.score_words(run, pair.good, pair.bad, [step]))

@@ -63,6 +63,7 @@ def _choose_best(frame: pd.DataFrame, pattern: str) -> None:
 
 
 def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> None:
+    """Draw a table with a row for each pattern: the head's values over the steps, and when the pattern appears."""
     layer, head = chosen
     st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
     table, axis = patterns.profile(frame, layer, head, step), view.axis

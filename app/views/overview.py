@@ -94,6 +94,7 @@ def _two_in_a_row(*sections: Callable[[], None]) -> None:
 
 
 def _show_training_curve(view: View, quantity: str) -> None:
+    """Draw a logged quantity, or a notice if the log lacks it."""
     log, title = overview.training_log(view.run), overview.QUANTITIES[quantity].title
     if quantity in log:
         figures.show(figures.draw(view, overview.training_curve, quantity=quantity), titled=True)
@@ -159,6 +160,7 @@ def _show_coverage(view: View) -> None:
 
 
 def _show_phases(view: View) -> None:
+    """Draw the table of training phases and their changes."""
     table, caption = results.phase_changes(view.run)
     if len(table):
         show_wrapped(table, "Phases", "phases")

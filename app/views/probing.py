@@ -131,6 +131,7 @@ def _open_peak(task: str, layer: int, step: int) -> None:
 
 
 def _show_peak_table(view: View, table: pd.DataFrame) -> None:
+    """Draw a table of peaks, whose rows open their task, layer and step."""
     named = table.assign(
         task=table["task"].map(task_label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
     )

@@ -58,6 +58,7 @@ def _show_questions(view: View) -> None:
 
 
 def _ask(view: View) -> None:
+    """Draw the form, ask its questions and draw the answers, the lens and the commands."""
     requests = pick_requests(view)
     if not requests:
         st.info(f"The text is empty; write {form_of(view.run).wanted}, or choose an example.", icon=":material/edit:")
@@ -167,6 +168,7 @@ def _show_compared(questions: AskedQuestions, parts: list[Part]) -> None:
 
 
 def _show_row(pair: AskedQuestions, first: int, draw: Part) -> None:
+    """Draw one part of each question of a pair side by side; an unanswered question leaves its column empty."""
     for number, (column, question) in enumerate(zip(_columns(len(pair)), pair), start=first):
         if question:
             with column:
@@ -206,6 +208,7 @@ def load_ahead(run: Run) -> Thread:
 
 
 def _load(run: Run) -> None:
+    """Load the models of the first round's checkpoints, in turn with questions."""
     try:
         checkpoints = runs.loadable(run, asking.first_steps(run))
         with QUEUE.turn(LOADING * len(checkpoints)) as pause:
@@ -215,6 +218,7 @@ def _load(run: Run) -> None:
 
 
 def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:
+    """Yield the checkpoints, calling `pause` before each."""
     for checkpoint in checkpoints:
         pause()
         yield checkpoint

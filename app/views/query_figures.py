@@ -64,6 +64,7 @@ def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
 
 
 def _show_fact(question: AskedQuestion, best: Prediction, number: int) -> None:
+    """Draw the answer and the true object of the fact that the text asks for."""
     fact, rows = question.request.fact, _fact_rows(question, best)
     if fact is None or not rows:
         return
@@ -165,6 +166,7 @@ def show_lens(questions: list[AskedQuestion]) -> None:
 
 
 def _show_one_lens(question: AskedQuestion, number: int, show_first: bool) -> None:
+    """Draw the lens of one question and, next to it, its pinned cell."""
     view, subject = question.request.view, question.subject(number)
     answers = by_layer(view.run, question.request.text, question.mask)
     log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)

@@ -95,6 +95,7 @@ class Rounds:
 
     @property
     def _command(self) -> str:
+        """Return the command that asks the question at a terminal."""
         word = self.question.word
         options = [f"--track={word.text}", "--mask", str(word.mask)] if word else []
         return query.command(self._run.name, self.question.text, "--step", "all", *options)
@@ -199,7 +200,7 @@ def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None
             _show_progress(current)
             if along_with_page:
                 return
-            if goes_on and _goes_on(current):  # after "Go on" the page first starts the timer that draws each round
+            if goes_on and _goes_on(current):  # after "Go on", st.rerun() below first starts the timer of the rounds
                 for one in filter(None, current):
                     for rounds in one.all_rounds:
                         rounds.ask_next_round(one.request.view.step)

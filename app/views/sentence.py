@@ -45,6 +45,7 @@ def show(view: View) -> None:
 
 
 def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
+    """Draw all heads of the chosen layers at the chosen step with bertviz, or a notice if the text is too long."""
     st.header(f"All heads at {view.name_step(view.step)}", anchor=False)
     layers, heads, size, _ = attention.weights.shape
     if size > MAX_PIECES:
@@ -77,6 +78,7 @@ def _attention(run: Run, step: int, text: str) -> SentenceAttention:
 
 
 def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> None:
+    """Pick a head and draw its attention over the steps; `attention` has the weights at the chosen step."""
     st.header("One head, step by step", anchor=False)
     layers, heads, size, _ = attention.weights.shape
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
