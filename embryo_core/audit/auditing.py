@@ -1,4 +1,4 @@
-"""Audit a run: measure every checkpoint and compare it with the others; each fault is one sentence."""
+"""Audit a run: measure every checkpoint, compare it with the rest of the series, and describe faults in sentences."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,13 +21,14 @@ from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import join_steps, name_step, percent, quantity
 
 REMEDY = "get the right file from where it came from, or leave the step out"
-MIN_CHECKPOINTS = 3  # checkpoints for a comparison
+MIN_CHECKPOINTS = 3  # fewest checkpoints that can be compared
 
 
 def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = False) -> Audit:
-    """Audit every checkpoint with weights, and write the faults to audit.json for the dashboard.
+    """Audit every checkpoint with weights, write the faults to audit.json for the dashboard, and return them.
 
-    Weights on the Hub are fetched, and removed again with `discard`; without `fetch` only cached ones are audited.
+    Weights on the Hub are fetched, and with `discard` removed afterwards; without `fetch`, only cached weights are
+    audited.
     """
     series = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _is_local(one))]
     every = runs.checkpoints(run)
@@ -52,7 +53,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
 
 
 def judge(measured: Sequence[TensorStatistics], is_frozen: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
-    """Return the faults of tensors; `is_frozen(i, j)` is whether no weight could move from step i to the next, j."""
+    """Return the faults of tensors; `is_frozen(i, j)` says whether no weight could move from step i to the next, j."""
     faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
     usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
     faults += [_fault([one.step], "config", SHAPES, unit) for one in measured if one.shapes != usual]
@@ -85,7 +86,7 @@ def judge(measured: Sequence[TensorStatistics], is_frozen: Callable[[int, int], 
 
 
 def _series(good: Sequence[TensorStatistics]) -> Series:
-    """Return the checkpoints as a Series, with measured distances where they exist and else those of the sketches."""
+    """Return the checkpoints as a Series, with exact distances if they were measured, else those of the sketches."""
 
     @lru_cache(maxsize=100_000)
     def sketched(i: int, j: int) -> np.ndarray:
@@ -104,15 +105,16 @@ def _series(good: Sequence[TensorStatistics]) -> Series:
 
 
 def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
-    """Return a predicate: whether the learning rate was 0 at every logged update between two steps, as in a warm-up.
+    """Return a predicate: whether the learning rate was 0 at every logged update between two steps.
 
-    A Trainer logs the rate of the next update, so the first one is not logged: it is 0 unless the log shows no warm-up.
+    transformers' Trainer logs the rate of the next update, so the rate of the first update is not logged. It was 0 if
+    the first logged rates rise linearly from 0, as in a warm-up; this is assumed if fewer than two are logged.
     """
     rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
     late = int(runs.was_added(run.path))
     logged = [(step, rate) for step, rate in rates.items() if rate is not None][:2]
     warm = late > 0
-    if len(logged) == 2:  # a warm-up is a line from 0
+    if len(logged) == 2:  # in a linear warm-up, rates are proportional to steps
         (one, first), (other, second) = logged
         warm &= bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
 
@@ -129,7 +131,7 @@ def _is_local(checkpoint: Checkpoint) -> bool:
     try:
         return not not_cached(checkpoint)
     except BrokenCheckpoint:
-        return True  # the error is reported when it is read
+        return True  # the error is reported when the checkpoint is read
 
 
 # === Sentences ===
@@ -173,13 +175,13 @@ def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
 
 
 def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
-    """Return a list of tensor names, shortened if long, and whether there are several."""
+    """Return the first tensor's name with the number of further ones, and whether there are several tensors."""
     more = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
     return printable(tensors[0]) + more, bool(more)
 
 
 def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
-    """Return a fault for each step with tensors out of line, but not for small ones of a reported shard."""
+    """Return a fault for each step with tensors out of line; at steps with `twins`, only large tensors count."""
     reported = {(tensor, group.step) for group in twins for tensor in group.tensors}
     shards = {group.step for group in twins}
     tensors_at: dict[int, list[int]] = {}
@@ -194,7 +196,7 @@ def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], 
 
 
 def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Sequence[int], unit: StepUnit) -> Fault:
-    """Return the fault of tensors at a step; compare the first one's norm and cosines with the neighbours."""
+    """Return the fault of tensors at a step, with the first one's norm and cosines beside those of the neighbours."""
     tensor, k = tensors[0], indices.index(step)
     adjacent = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in adjacent)

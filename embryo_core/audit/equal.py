@@ -1,4 +1,4 @@
-"""Find steps and single tensors whose numbers are equal to those of another step."""
+"""Find checkpoints and single tensors whose numbers are equal at two steps."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ import numpy as np
 
 from embryo_core.audit.series import Series, growth
 
-MIN_NUMBERS = 8  # numbers of a tensor that cannot be equal by chance
-TINY = 1e-30
-ROUNDINGS = 2.0  # rounding units: a tensor that should have moved farther is not equal by rounding
+MIN_NUMBERS = 8  # smallest tensor, in numbers, that cannot be equal by chance
+TINY = 1e-30  # avoids division by 0
+ROUNDINGS = 2.0  # rounding units: a tensor expected to move farther cannot stay equal by rounding
 
 
 @dataclass(frozen=True)
 class Twins:
-    """Tensors at a step that are equal to those at another step, `like`; all by index."""
+    """Tensors at a wrong step that equal those at another step, `like`; all are indices."""
 
     tensors: tuple[int, ...]
     step: int
@@ -23,7 +23,7 @@ class Twins:
 
 
 def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
-    """Return groups of steps, by index, whose tensors are all equal, except neighbours for which `is_frozen(i, j)`."""
+    """Return groups of step indices whose tensors are all equal; neighbours for which `is_frozen(i, j)` count once."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for step, content in enumerate(sha256):
         group = groups.setdefault(content, [])
@@ -33,9 +33,9 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int
 
 
 def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Sequence[int]) -> list[Twins]:
-    """Return tensors that are equal to those of another of these steps, although they moved or should have moved.
+    """Return tensors that are equal at two of these steps, although they moved in between or should have moved.
 
-    Those that two steps share are one fault, such as a wrong shard: all of them decide which of the two is wrong.
+    All tensors that two steps share form one fault, such as a wrong shard, and together decide which step is wrong.
     """
     pairs: dict[tuple[int, int], list[int]] = {}
     for tensor in np.flatnonzero(series.sizes >= MIN_NUMBERS).tolist():
@@ -49,7 +49,7 @@ def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Se
 
 
 def _should_have_moved(series: Series, tensor: int, indices: Sequence[int], k: int) -> bool:
-    """Return whether a tensor should have moved to the k-th step, judged by other moves and other tensors."""
+    """Return whether a tensor should have moved between steps k - 1 and k, by its other moves and the other tensors."""
     now = series.apart(indices[k - 1], indices[k])
     around = [(indices[i], indices[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(indices)]
     moves = [series.apart(i, j) for i, j in around]
@@ -59,9 +59,9 @@ def _should_have_moved(series: Series, tensor: int, indices: Sequence[int], k: i
 
 
 def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], i: int, j: int) -> Twins:
-    """Return the one of two positions with equal numbers that fits its neighbours less."""
+    """Decide which of two positions with equal tensors fits its neighbours worse, and return it as wrong."""
     one, other = indices[i], indices[j]
-    if j - i == 1:  # the path before or after the wrong one covers both intervals
+    if j - i == 1:  # the move into or out of the wrong step covers two intervals at once
         units = _units(series, [(indices[k], indices[k + 1]) for k in range(len(indices) - 1) if k != i])
         astray = (
             _relative_move(series, tensors, indices, i - 1, units),
@@ -74,14 +74,14 @@ def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], 
 
 
 def _relative_move(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray) -> float:
-    """Return how much longer than usual the move from the k-th step is for these tensors, relative to other tensors."""
+    """Return the length of these tensors' move from the k-th step over the usual move, relative to other tensors."""
     if not 0 <= k < len(indices) - 1:
-        return np.sqrt(2)  # unknown: the geometric mean of one interval and two
+        return np.sqrt(2)  # beyond the series' end: the geometric mean of a move over one interval and over two
     return _relative(series.apart(indices[k], indices[k + 1]) / units, tensors)
 
 
 def _lengthening(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
-    """Return how much longer the path through the k-th step is than one that skips it, relative to other tensors."""
+    """Return the length of the path through the k-th step over one that skips it, relative to other tensors."""
     before, step, after = indices[k - 1 : k + 2]
     past = series.apart(before, after)
     over = (series.apart(before, step) + series.apart(step, after)) / np.maximum(past, TINY)
@@ -89,19 +89,19 @@ def _lengthening(series: Series, tensors: Sequence[int], indices: Sequence[int],
 
 
 def _misfit(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
-    """Return the log of the ratio of an end's distance to its neighbour to that of the other tensors."""
+    """Return the largest |log| of these tensors' distance to a neighbour, relative to usual moves and other tensors."""
     neighbours = [indices[i] for i in (k - 1, k + 1) if 0 <= i < len(indices)]
     units = _units(series, list(itertools.pairwise(indices)))
     return max(abs(np.log(_relative(series.apart(indices[k], step) / units + TINY, tensors))) for step in neighbours)
 
 
 def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Return the median move of each tensor between these pairs of steps, [T]."""
+    """Return each tensor's median move over these pairs of steps, [T]."""
     return np.median([series.apart(i, j) for i, j in pairs], axis=0) + TINY
 
 
 def _relative(values: np.ndarray, tensors: Sequence[int]) -> float:
-    """Return the median of these tensors divided by that of the others, over finite values."""
+    """Return the median of `values` over these tensors, divided by the median over the other, finite ones."""
     others = np.delete(values, tensors)
     others = others[np.isfinite(others)]
     return float(np.median(values[list(tensors)]) / max(np.median(others) if others.size else 1.0, TINY))

@@ -1,4 +1,4 @@
-"""Faults of files: missing steps, folders with another step's manifest, and a config.json or tokenizer unlike most."""
+"""Faults of files: missing steps, folders with another step's manifest, equal weight files, and odd configs."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from embryo_core.words import join_steps, name_step, with_step_unit
 CALLS = ("truncation", "padding")  # settings of the tokenizer's last call, which tokenizer.json also stores
 TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
 SETTINGS = "tokenizer_config.json"
-MAX_NAMED = 20  # missing steps that are named; the others are counted
+MAX_NAMED = 20  # missing steps named in a message; further ones are counted
 SPLITTING = (  # settings of tokenizer_config.json that change the pieces of a text
     "do_lower_case strip_accents keep_accents remove_space tokenize_chinese_chars add_prefix_space bos_token eos_token "
     "cls_token sep_token mask_token pad_token unk_token"
@@ -40,7 +40,7 @@ def missing(run: Run) -> list[Fault]:
 
 
 def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Return a fault for each checkpoint whose config.json differs from most."""
+    """Return a fault for each checkpoint whose config.json differs from the most common one."""
     contents = {}
     for checkpoint in checkpoints:
         with suppress(BrokenCheckpoint):  # reported when the checkpoint is read
@@ -56,7 +56,7 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def _configs(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return the model's fields in config.json; those of a generator begin with "generator."."""
+    """Return the fields of config.json that describe the model; a generator's begin with "generator."."""
     fields_of_model = runs.model_fields(runs.read_config(checkpoint, dict[str, Any]))
     if (inside := runs.generator(checkpoint)) is None:
         return fields_of_model
@@ -77,8 +77,8 @@ def same_weights(
 ) -> list[Fault]:
     """Return a fault for steps whose weight files have the same SHA-256, where the Hub lists it.
 
-    `is_frozen(i, j)` is whether no weight could move between two steps. Groups of `fetched` checkpoints are left out,
-    since their tensors are compared.
+    `is_frozen(i, j)` says whether no weight could move between two steps. Groups in which all checkpoints are `fetched`
+    are left out, since their tensors are compared.
     """
     groups: dict[str, list[Checkpoint]] = {}
     for one in checkpoints:
@@ -99,7 +99,7 @@ def same_weights(
 
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Return a fault for each checkpoint whose folder has a different tokenizer than most; a folder may have none."""
+    """Return a fault for each checkpoint whose tokenizer differs from the most common one; a folder may have none."""
     digests = {checkpoint: digest for checkpoint in checkpoints if (digest := _tokenizer(checkpoint))}
     common = _commonest(digests)
     return [
@@ -129,7 +129,7 @@ def _tokenizer(checkpoint: Checkpoint) -> str:
 
 
 def _without_calls(content: bytes) -> bytes:
-    """Return a tokenizer.json without the settings of its last call, in canonical form; other content unchanged."""
+    """Return a tokenizer.json without the settings of its last call, as canonical JSON; other content unchanged."""
     if (read := _object(content)) is None:
         return content
     kept = {name: value for name, value in read.items() if name not in CALLS}
@@ -137,7 +137,7 @@ def _without_calls(content: bytes) -> bytes:
 
 
 def _splitting_settings(content: bytes) -> bytes:
-    """Return the settings of a tokenizer_config.json that change pieces, with special tokens as text."""
+    """Return the settings of a tokenizer_config.json that affect a text's pieces, with special tokens as text."""
     read = _object(content) or {}
     kept = {name: read[name] for name in SPLITTING if read.get(name) is not None}
     texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in kept.items()}
@@ -145,7 +145,7 @@ def _splitting_settings(content: bytes) -> bytes:
 
 
 def _object(content: bytes) -> dict[str, Any] | None:
-    """Return a JSON object; None if the content is not one."""
+    """Parse a JSON object; None if the content is not one."""
     try:
         read = json.loads(content)
     except (ValueError, RecursionError):
@@ -154,7 +154,7 @@ def _object(content: bytes) -> dict[str, Any] | None:
 
 
 def own_tokenizer(run: Run) -> list[Fault]:
-    """Return a fault if the run's tokenizer cannot be read or is not the one of its pretraining."""
+    """Return a fault if the run's tokenizer cannot be read or is not the one used in pretraining."""
     try:
         load_tokenizer(run)
     except (BrokenRun, TokenizerMismatch) as reason:
@@ -163,7 +163,7 @@ def own_tokenizer(run: Run) -> list[Fault]:
 
 
 def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
-    """Return a fault for each folder named after one step whose manifest is that of another."""
+    """Return a fault for each folder whose name and manifest have different steps."""
     return [
         Fault(
             (one.step,),
@@ -178,7 +178,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 
 
 def step_of(name: str) -> tuple[int, ...]:
-    """Return the step in the name of a folder, or an empty tuple."""
+    """Return (step,) for a folder named step{N}, else ()."""
     number = name.removeprefix("step")
     return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()
 

@@ -1,10 +1,10 @@
 """Single tensors that do not belong to their checkpoint: of the wrong sign, or out of line with the neighbouring steps.
 
-A tensor of `n` numbers whose distance from its neighbours is `r` times the limit scores n^(1/3) ln r: many numbers
-rarely agree by chance. Some tensors, such as those of the sentence loss, move back and forth along one line; so a
-tensor must also have moved farther than usual, both to a step and from it.
+A tensor of n numbers whose distance from its neighbours is r times the limit scores n^(1/3) ln r, since large tensors
+are rarely so far off by chance. Some tensors, such as those of the sentence loss, move back and forth along one line,
+so a tensor must also have moved farther than usual, both to a step and from it.
 
-A tensor that points away from both neighbours, which point the same way, has the wrong sign, however few its numbers.
+A tensor that points away from both neighbours while they point the same way has the wrong sign, whatever its size.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,29 +14,32 @@ import numpy as np
 
 from embryo_core.audit.series import Series, growth, residual
 
-CERTAIN = 8.0  # threshold of the score of a tensor inside a series
+CERTAIN = 8.0  # score above which a tensor inside a series is odd
 CERTAIN_AT_END = 16.0  # the same at an end, which has neighbours on one side only
-MAX_OFFSET = 1.1  # largest distance from the path, over the neighbours' distance, of a tensor in line; noise: 0.87
-DETOUR = 3.0  # least ratio of the moves to and from a step to the moves around them
+MAX_OFFSET = 1.1  # largest distance of a regular tensor from the path, over its neighbours' distance; noise has 0.87
+DETOUR = 3.0  # smallest ratio of the moves to and from an odd step to the moves around them
 TURN = 1.3  # the same for a tensor of the wrong sign
-NEIGHBOUR_MOVES = 2  # moves on either side to compare with
-LEAP = 3.0  # least ratio of an end's move to the move that the next one and other tensors predict
+NEIGHBOUR_MOVES = 2  # number of moves on either side that serve as comparison
+LEAP = 3.0  # smallest ratio of an odd end's move to the move that the next one and other tensors predict
 ROUNDINGS = 8.0  # rounding units by which every number may differ without having moved
-CHANCE = 5.0  # standard deviations of the cosine of unrelated tensors
-PARALLEL = 0.5  # least cosine of parallel tensors; its negative: of opposite ones
-KEPT = 0.6  # least cosine to the step before of a tensor that continues from it
-LOST = 0.1  # largest cosine to the step before of a tensor that does not
-STRIDE = 1.5  # least ratio of the latter's move to the likely move
+CHANCE = 5.0  # standard deviations that the cosine of unrelated tensors may reach
+PARALLEL = 0.5  # smallest cosine of parallel tensors; opposite tensors have at most the negative
+KEPT = 0.6  # smallest cosine between a tensor and the step before that it continues
+LOST = 0.1  # largest absolute cosine between a tensor and a step before that it does not continue
+STRIDE = 1.5  # smallest ratio of such a tensor's move to its likely move
 PARALLEL_AFTER_ZERO = 0.8  # PARALLEL if the step before is all zeros
-TINY = 1e-30
-MIN_STEPS = 3  # steps for a comparison
+TINY = 1e-30  # avoids division by 0
+MIN_STEPS = 3  # fewest steps that can be compared
 
 
 def odd_tensors(
     series: Series, indices: Sequence[int], excluded: Collection[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
-    """Return odd (tensor, step) pairs at these steps, all by index, sorted; without pairs `excluded` to be wrong."""
-    # cached: most tensors have the same steps
+    """Return the odd (tensor, step) pairs among these steps, all as sorted indices.
+
+    Pairs in `excluded` are known to be wrong: they are neither returned nor compared with.
+    """
+    # cached, since most tensors are compared over the same steps
     evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))
     odd = []
     for tensor in range(len(series.names)):
@@ -53,7 +56,7 @@ def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
 
 
 def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
-    """Return the evidence against each tensor by step, [T], in units of the threshold."""
+    """Return for each step the evidence against each tensor, [T], in units of the threshold."""
     numbers, last = np.cbrt(series.sizes), len(steps) - 1
     turned: np.ndarray | float
     evidence = {}
@@ -69,10 +72,11 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
 
 
 def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
-    """Return how many times too far each tensor is from its neighbours at the k-th step, [T]: the largest of three.
+    """Return by what factor each tensor at the k-th step exceeds its limit, [T]: the largest of three ratios.
 
-    After a detour only: the distance from the line between them, and that distance over the one with the opposite sign,
-    squared. Always: the cosine of the neighbours over the larger of the tensor's cosines to them.
+    They are, for tensors with a detour above DETOUR, the distance from the path between the neighbours over the
+    neighbours' distance; for tensors with a detour above TURN, the square of that distance over the distance after a
+    change of sign; and the cosine between the neighbours over the larger of the tensor's cosines to them.
     """
     before, step, after = steps[k - 1 : k + 2]
     times = np.log1p([series.steps[i] for i in (before, step, after)])
@@ -90,9 +94,9 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
 
 
 def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
-    """Return how clearly each tensor points away from both neighbours while they agree, [T]: 1 is clear.
+    """Return how clearly each tensor points away from both neighbours while they agree, [T]; 1 is the threshold.
 
-    0 for a tensor that also turns around nearby, as some of the sentence loss do.
+    It is 0 for a tensor that also turns around at nearby steps, as some tensors of the sentence loss do.
     """
     turning = [
         series.cosines(steps[i], steps[i + 1])
@@ -102,9 +106,9 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     before, step, after, *later = steps[k - 1 : k + 3]
     to, away, across = (series.cosines(*pair) for pair in ((before, step), (step, after), (before, after)))
     clear = np.minimum(-np.maximum(to, away), across) / _parallel(series)
-    if later:  # compare with the next two steps: a bias has no direction before its first update
+    if later:  # a bias is all zeros before its first update, and then is compared with the next two steps instead
         fresh = np.minimum(-away, series.cosines(after, later[0])) / _parallel(series, PARALLEL_AFTER_ZERO)
-        # not a fault: training turns most tensors here
+        # no fault if training turns most large tensors here
         if np.median(away[series.sizes >= np.median(series.sizes)]) <= KEPT:
             fresh = np.zeros_like(fresh)
         clear = np.where(series.norms[:, before] > 0, clear, fresh)
@@ -112,19 +116,20 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
 
 
 def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
-    """Return how clearly each tensor points away from the step before, though the two before agree, [T]: 1 is clear.
+    """Return how clearly each tensor points away from the step before while the two before agree, [T]; 1 is the limit.
 
-    0 if moves of the usual length explain it. First steps are not judged: few tensors have a direction yet.
+    It is 0 if the move is not much longer than usual. The first step is not judged, since few tensors have a direction
+    yet.
     """
     clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _parallel(series)
     return np.where(series.apart(end, near) > LEAP * _likely_move(series, end, near, far), clear, 0.0)
 
 
 def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
-    """Return 2 for each tensor that kept nothing of the step before, [T]: it is all zeros, or has another direction.
+    """Return 2 for each tensor that kept nothing of the step before, else 0, [T].
 
-    Another direction counts only if the tensor's earlier steps agreed, other tensors still do, and it moved farther
-    than they did.
+    Such a tensor has become all zeros, or has a new direction although its earlier steps agreed, most tensors kept
+    theirs, and it moved farther than expected.
     """
     zero = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
     kept, before = series.cosines(end, near), series.cosines(near, far)
@@ -135,21 +140,21 @@ def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
 
 
 def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
-    """Return the likely move of each tensor to the end, [T]: its move before, times the growth of the others' moves."""
+    """Return the likely move of each tensor to the end, [T]: its previous move times the median growth of all moves."""
     before = series.apart(near, far)
     return before * max(1.0, growth(series.apart(end, near), before))
 
 
 def _parallel(series: Series, minimum: float = PARALLEL) -> np.ndarray:
-    """Return the least cosine of parallel tensors, [T]; above 1 for tensors with too few numbers."""
+    """Return the smallest cosine that shows tensors to be parallel, [T]; above 1 for very small tensors."""
     return np.maximum(minimum, CHANCE / np.sqrt(series.sizes))
 
 
 def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """Return the smaller ratio of each tensor's moves to and from the k-th step to its usual move, [T].
 
-    The usual move is the median of the moves around, each scaled by the growth of the other tensors' moves. Without
-    moves around, the ratio is infinite.
+    The usual move is the median of the moves nearby, each scaled by the median growth of all tensors' moves. Without
+    moves nearby, the ratio is infinite.
     """
     moves = {
         i: series.apart(steps[i], steps[i + 1])
@@ -164,7 +169,7 @@ def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
 
 
 def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:
-    """Return how many times too far each tensor leaps between its last two steps, or its first two, [T]."""
+    """Return by what factor each tensor's move at an end of the series exceeds its limit, [T]."""
     rounding = series.resolution * series.norms[:, near] + TINY
     moved, usual = series.apart(end, near), series.apart(near, far)
     moving = usual > rounding

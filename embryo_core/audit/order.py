@@ -1,12 +1,12 @@
-"""Checkpoints at the wrong step: swapped ones, ones that belong nowhere in the series, and ones of another training.
+"""Checkpoints at the wrong step: swapped, out of place in the whole series, or from another training.
 
-Weights follow a path that does not turn back: of three steps in a row the outer two are furthest apart. If the path
-turns back, or ends in a leap, another order is searched for.
+In training, weights follow a path that does not turn back: of three steps in a row, the outer two are furthest apart.
+If the path turns back, or ends in a leap, a better order is searched for.
 
-Steps of another training keep nothing of the step before. The share of a step that the next one keeps is <w, w'> /
-|w|^2, or / |w'|^2 if that is smaller: about 0 for weights of another seed, however far either has moved, but also after
-long training with weight decay. So it is compared with the neighbouring intervals, where <w, w'> / |w|^2 is 1 without
-weight decay, and exp(-d) if decay shrinks w by that factor.
+A step of another training keeps nothing of the step before. The share of weights w that the next weights w' keep is
+<w, w'> / min(|w|^2, |w'|^2). It is about 0 for weights of another seed, however far either has moved, but also after
+long training with weight decay. So it is compared with the neighbouring intervals, in which <w, w'> / |w|^2 is 1
+without weight decay, and exp(-d) if decay shrinks w by that factor.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,31 +18,31 @@ import numpy as np
 
 from embryo_core.audit.series import Series, turn
 
-TURNED = -0.7  # threshold of `turn`; -1/2 leaves the order open, and swapping two steps changes x to -1 - x
-RESTLESS = -0.25  # median turn below which no order can be inferred, since the path turns back in all of them
+TURNED = -0.7  # the path turns back below this value of `turn`; -1/2 leaves the order open, a swap maps x to -1 - x
+RESTLESS = -0.25  # median turn below which no order can be inferred, since the path turns back in every order
 LEAP = 20.0  # largest ratio of an end's move to the next one, per time, that training can cause
-TINY = 1e-300
-TURNED_SHARE = 0.6  # share of the large tensors that turn back with a checkpoint
-SHARD_SHARE = 0.25  # share of the large tensors that turn back with a shard
-MIN_TENSORS = 3  # large tensors of a shard
-MIN_ORDERED = 4  # steps from which an order can be inferred
+TINY = 1e-300  # avoids division by 0
+TURNED_SHARE = 0.6  # share of the large tensors that turn back if a whole checkpoint is misplaced
+SHARD_SHARE = 0.25  # share of the large tensors that turn back if a shard is misplaced
+MIN_TENSORS = 3  # fewest large tensors of a shard
+MIN_ORDERED = 4  # fewest steps from which an order can be inferred
 
 
 @dataclass(frozen=True)
 class Misplaced:
-    """Indices of steps: pairs that hold each other's weights, and steps that fit nowhere."""
+    """Misplaced steps, by index: pairs that hold each other's weights, and steps that fit nowhere."""
 
     swapped: tuple[tuple[int, int], ...] = ()
     outside: tuple[int, ...] = ()
 
     @property
     def indices(self) -> set[int]:
-        """Return all these steps."""
+        """Return the indices of all misplaced steps."""
         return {*self.outside, *(index for pair in self.swapped for index in pair)}
 
 
 def misplaced(series: Series, indices: Sequence[int]) -> Misplaced:
-    """Return the steps, of those with these indices, whose weights do not continue those of their neighbours."""
+    """Find the steps among `indices` whose weights do not continue the neighbouring ones."""
     if len(indices) < MIN_ORDERED:
         return Misplaced()
     return _find_misplaced(series.large(indices), indices)
@@ -51,7 +51,7 @@ def misplaced(series: Series, indices: Sequence[int]) -> Misplaced:
 def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
     """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
 
-    They may be a shard of another step. They are too few for a wrong checkpoint; one tensor alone may turn by chance.
+    They may be a shard of another step: a wrong checkpoint turns more tensors, and a single tensor may turn by chance.
     """
     if len(indices) < MIN_ORDERED:
         return (), Misplaced()
@@ -66,7 +66,7 @@ def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, 
 
 
 def _find_misplaced(large: Series, indices: Sequence[int]) -> Misplaced:
-    """Return the steps, of those with these indices, at which the path of these tensors goes wrong."""
+    """Find the steps among `indices` at which the path of these large tensors turns back or leaps."""
     if not large.names:
         return Misplaced()
     path = _Path(large.steps, *_medians(large), list(indices), list(indices))
@@ -87,11 +87,11 @@ def _find_misplaced(large: Series, indices: Sequence[int]) -> Misplaced:
 
 @dataclass(frozen=True)
 class _Path:
-    """An order of a series: slot k holds the weights `order[k]`; slots and weights are indices of `steps`."""
+    """An assumed order of a series: `slots[k]` holds the weights of `order[k]`, both indices of `steps`."""
 
     steps: tuple[int, ...]
-    move: Callable[[int, int], float]  # distance of two steps
-    turn: Callable[[int, int, int], float]  # of three steps (`series.turn`)
+    move: Callable[[int, int], float]  # distance between two steps
+    turn: Callable[[int, int, int], float]  # how far three steps turn back (`series.turn`)
     slots: list[int]
     order: list[int]
 
@@ -103,18 +103,18 @@ class _Path:
 
     @property
     def faults(self) -> int:
-        """Return how often the path turns back, or begins or ends in a leap."""
+        """Return the number of positions at which the path turns back, or begins or ends with a leap."""
         return sum(value < TURNED for value in self.turns) + len(self._leaps())
 
     @property
     def cost(self) -> tuple[int, float, float]:
-        """Return the cost that the right order minimizes: faults, length, unevenness in time (to reject a reversal)."""
+        """Return the cost that the right order minimizes: faults, length, and (to reject a reversal) uneven pace."""
         moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
         times = np.diff([self.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
 
     def suspects(self) -> list[int]:
-        """Return positions that may be wrong: where the path turns back most, and its neighbours, or leaps."""
+        """Return positions that may be wrong: the sharpest turn and its neighbours, or without turns, ends that leap."""
         turns = self.turns
         if min(turns) < TURNED:
             worst = 1 + int(np.argmin(turns))
@@ -122,7 +122,7 @@ class _Path:
         return self._leaps()
 
     def exchanged(self, suspects: list[int]) -> tuple["_Path", tuple[int, int]]:
-        """Return the best path after exchanging one suspect with any other slot, and the two slots."""
+        """Return the best path after exchanging a suspect with any other position, and the two slots."""
         others = range(len(self.order))
         tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
         best, k, other = min(tried, key=lambda one: one[0].cost)
@@ -130,7 +130,7 @@ class _Path:
         return best, (first, second)
 
     def without(self, suspects: list[int]) -> tuple["_Path", int]:
-        """Return the best path without one of the suspects, and its slot."""
+        """Return the best path after removing one suspect, and the suspect's slot."""
         tried = [(self._remove(k), self.slots[k]) for k in suspects]
         return min(tried, key=lambda one: one[0].cost)
 
@@ -145,12 +145,12 @@ class _Path:
         return replace(self, slots=slots, order=order)
 
     def _leaps(self) -> list[int]:
-        """Return the positions of the ends at which the path leaps."""
+        """Return the ends of the path, as positions, at which it leaps."""
         last = len(self.order) - 1
         return [k for k, nexts in ((0, (1, 2)), (last, (last - 1, last - 2))) if self._leap(k, *nexts) > LEAP]
 
     def _leap(self, end: int, near: int, far: int) -> float:
-        """Return the ratio of an end's move to the next one, divided by the ratio of their times if that is above 1."""
+        """Return the ratio of an end's move to the next move, divided by the ratio of their times if it exceeds 1."""
         step = [self.steps[self.slots[k]] for k in (end, near, far)]
         times = max(1.0, abs((step[0] - step[1]) / (step[1] - step[2])))
         return self.move(self.order[end], self.order[near]) / max(
@@ -159,9 +159,9 @@ class _Path:
 
 
 def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
-    """Return cached functions: the median distance of two steps, and how far the path through three turns back.
+    """Return cached functions: the median distance between two steps, and how far the path through three turns back.
 
-    Most tensors must turn back: if only some do, these are of another step, not the checkpoint.
+    A path turns back only if most tensors do (TURNED_SHARE): if fewer do, they are misplaced, not the checkpoint.
     """
 
     @lru_cache(maxsize=1_000_000)
@@ -178,16 +178,16 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
 
 # === Steps of another training ===
 
-MAX_LOST = 0.1  # largest share that counts as nothing kept
-CALM = 4.0  # least ratio of the forgetting at a break to that of the neighbouring intervals, per time
-CHANCE = 5.0  # standard deviations of the share of unrelated weights
-LOST_SHARE = 0.6  # share of the large tensors that are lost with a checkpoint; a shard has fewer
-MIN_COMPARED = 3  # large tensors for a comparison
+MAX_LOST = 0.1  # a kept share below this counts as nothing kept
+CALM = 4.0  # smallest ratio of the forgetting rate at a break to the rates of the neighbouring intervals
+CHANCE = 5.0  # standard deviations that the share of unrelated weights may reach
+LOST_SHARE = 0.6  # share of the large tensors that are lost with a whole checkpoint; a shard has fewer
+MIN_COMPARED = 3  # fewest steps that can be compared
 
 
 @dataclass(frozen=True)
 class ForeignSteps:
-    """Steps that do not descend from the others, and the break between them: two steps, by index."""
+    """Steps that do not continue the rest of the series, and the two steps of the break between them, by index."""
 
     steps: tuple[int, ...]
     before: int
@@ -196,7 +196,7 @@ class ForeignSteps:
 
 
 def kept_share(series: Series, i: int, j: int) -> float:
-    """Return the median share of step i that large tensors keep at step j; NaN if it cannot be told from chance."""
+    """Return the share of step i that large tensors keep at step j; NaN if it is indistinguishable from chance."""
     norms, used = _large(series, i, j)
     ratio = norms.max(1)[used] / norms.min(1)[used]
     chance = CHANCE * ratio / np.sqrt(series.sizes[used])
@@ -206,7 +206,7 @@ def kept_share(series: Series, i: int, j: int) -> float:
 
 
 def forgetting_rate(series: Series, i: int, j: int) -> float:
-    """Return how fast training forgets from step i to step j, per step."""
+    """Return how fast training forgets from step i to step j: -ln of the kept share, per step."""
     norms, used = _large(series, i, j)
     share = series.cosines(i, j)[used] * norms[used, 1] / norms[used, 0]
     left = np.clip(np.quantile(share, LOST_SHARE) if used.any() else 1.0, MAX_LOST, 1.0)
@@ -214,14 +214,14 @@ def forgetting_rate(series: Series, i: int, j: int) -> float:
 
 
 def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the norms of the tensors at two steps, [T, 2], and a mask [T] of the large, non-zero ones."""
+    """Return the tensors' norms at two steps, [T, 2], and a mask [T] of the large, non-zero tensors."""
     norms = series.norms[:, [i, j]]
     used = (series.sizes > np.median(series.sizes)) & (norms.min(1) > 0)
     return norms, used if used.any() else norms.min(1) > 0
 
 
 def foreign_steps(series: Series, indices: Sequence[int]) -> list[ForeignSteps]:
-    """Return the groups of these steps that descend from no other; none if training forgets fast."""
+    """Return the groups among these steps that do not continue the longest one; none if training forgets fast."""
     if len(indices) < MIN_COMPARED:
         return []
     pairs = list(pairwise(indices))

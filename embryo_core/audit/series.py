@@ -7,15 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
-RIGHT_ANGLE = -0.08  # least cosine of two moves that may be unrelated
+RIGHT_ANGLE = -0.08  # smallest cosine that two unrelated moves have by chance
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """T tensors at S steps, in the order of steps; `apart(i, j)` are the distances between two of them, [T].
+    """T tensors at S steps, in the order of steps; `apart(i, j)` returns their distances between two steps, [T].
 
-    `sketched` are approximate distances, whose error is similar for nearby steps; distances that are compared with one
-    another are all exact, or all sketched.
+    `sketched(i, j)` returns approximate distances, whose errors are similar for nearby steps. Exact distances are only
+    compared with exact ones, sketched ones with sketched ones.
     """
 
     steps: tuple[int, ...]
@@ -23,7 +23,7 @@ class Series:
     sizes: np.ndarray  # [T] numbers in a tensor
     resolution: np.ndarray  # [T] relative spacing of numbers in the tensor's dtype
     norms: np.ndarray  # [T, S] Euclidean norms
-    apart: Callable[[int, int], np.ndarray]  # exact for adjacent steps, and for the first step
+    apart: Callable[[int, int], np.ndarray]  # exact between adjacent steps and from the first step, else sketched
     sketched: Callable[[int, int], np.ndarray]
 
     def cosines(self, i: int, j: int) -> np.ndarray:
@@ -33,14 +33,14 @@ class Series:
         return product / np.where(one * other > 0, one * other, np.inf)
 
     def flipped(self, i: int, j: int) -> np.ndarray:
-        """Return the distances between one step and the negative of the other, [T]."""
+        """Return the distances between the tensors at one step and the negated tensors at the other, [T]."""
         square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.apart(i, j) ** 2
         return np.sqrt(np.maximum(square, 0))
 
     def large(self, indices: Sequence[int]) -> "Series":
-        """Return the tensors above the median size that move between the steps; their directions are the least noisy.
+        """Return the moving tensors above the median size, whose directions are the least noisy.
 
-        Each is measured in units of its median move between neighbours, so that no large one dominates.
+        Each is measured in units of its median move between neighbouring steps, so that no tensor dominates.
         """
         moves = [self.sketched(i, j) for i, j in itertools.pairwise(indices)]
         unit = np.median(moves, axis=0)
@@ -49,7 +49,7 @@ class Series:
         return self.only(kept, unit)
 
     def only(self, kept: np.ndarray, unit: np.ndarray) -> "Series":
-        """Return the tensors of a mask [T], sketched, each measured in its `unit` [T]."""
+        """Return the tensors of the mask `kept` [T], with sketched distances, each in units of its `unit` [T]."""
         names = tuple(name for name, keep in zip(self.names, kept, strict=True) if keep)
         scaled = lru_cache(maxsize=None)(lambda i, j: self.sketched(i, j)[kept] / unit[kept])
         norms = self.norms[kept] / unit[kept, None]
@@ -57,16 +57,16 @@ class Series:
 
 
 def growth(now: np.ndarray, before: np.ndarray) -> float:
-    """Return the ratio of two moves of the tensors [T]: the median over tensors that made both."""
+    """Return the ratio of the move `now` to the move `before`, both [T]: the median over tensors that made both."""
     both = (now > 0) & (before > 0)
     return float(np.median(now[both] / before[both])) if both.any() else 0.0
 
 
 def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
-    """Return how far paths from a through b to c turn back at b: the moves' dot product over the smaller one squared.
+    """Return how far paths from a through b to c turn back at b: dot product of the moves over the shorter's square.
 
-    0 for moves at right angles, as in a random walk; -1/2 if c is as near to a as b is, so that their order is unknown;
-    below that, the order is wrong. It is 0 for a move of 0, and for an angle that may be chance.
+    It is 0 for moves at right angles, as in a random walk, and -1/2 if a is equally far from b and c, so that their
+    order is unknown; below -1/2, the order is wrong. It is also 0 for a move of 0, and for an angle that may be chance.
     """
     product, shorter = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
     cosine = product / np.where(shorter > 0, shorter, 1.0) ** 2
@@ -74,6 +74,6 @@ def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
 
 
 def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, share: float) -> np.ndarray:
-    """Return the distance of b from the point at a `share` of the line from a to c (Stewart's theorem)."""
+    """Return the distance of b from the point at `share` of the way from a to c (Stewart's theorem)."""
     square = (1 - share) * ab**2 + share * bc**2 - share * (1 - share) * ac**2
     return np.sqrt(np.maximum(square, 0))

@@ -17,9 +17,10 @@ from embryo_core.types import Findings, SpanAnswer, TaskAnswer, TaskScore
 
 @dataclass(frozen=True, eq=False)
 class EncodedTextTask:
-    """A task over one or two texts. Values are standardised by their mean and deviation in training.
+    """A classification or regression task over one or two texts, as sequences of pieces.
 
-    Gold values and answers are scored as float32, as they are stored.
+    Regression targets are standardised by the mean and standard deviation of the training values. Answers and gold
+    values are scored as float32, the precision in which they are stored.
     """
 
     name: str
@@ -32,31 +33,31 @@ class EncodedTextTask:
 
     @property
     def kind(self) -> str:
-        """The kind of prediction: classes or a value; for questions a span."""
+        """Return the kind of prediction: "classes" or "value"; for questions "span"."""
         return "classes" if self.labels else "value"
 
     @property
     def outputs(self) -> int:
-        """The number of outputs of the head."""
+        """Return the number of outputs of the head: one per label, or one value."""
         return len(self.labels) or 1
 
     @property
     def targets(self) -> np.ndarray:
-        """Labels or values [n]; for questions the first and last piece [n, 2] of a span."""
+        """Return the training targets: label indices or standardised values [n]; for questions, spans [n, 2]."""
         return self.train_gold if self.labels else self._standardised(self.train_gold)
 
     def score(self, outputs: np.ndarray) -> float:
-        """Compute the first metric from outputs [m, outputs] for `validation`; for questions from logits [m, 2, L]."""
+        """Compute the first metric from the outputs [m, outputs] for `validation`; for questions, logits [m, 2, L]."""
         return score(self.metrics[0], self.gold, self._answers(outputs))
 
     def loss(self, outputs: np.ndarray) -> float:
-        """Compute the mean training loss of the same outputs."""
+        """Compute the mean loss of the outputs for `validation`."""
         if self.labels:
             return _cross_entropy(outputs, self.gold)
         return float(np.mean((outputs[:, 0] - self._standardised(self.gold)) ** 2))
 
     def findings(self, outputs: np.ndarray, seed: int) -> Findings:
-        """Return the scores of the model and of the control, and every answer."""
+        """Return the scores of the model and of the control, and the model's answer to every validation example."""
         answers, n = self._answers(outputs), len(self.gold)
         predictor, guesses = control(self.labels, self.train_gold, n)
         by_name = {
@@ -86,7 +87,7 @@ class EncodedTextTask:
 
 @dataclass(frozen=True, eq=False)
 class EncodedQuestions:
-    """SQuAD, encoded in windows; its methods are those of `EncodedTextTask`."""
+    """SQuAD, encoded in windows, with the same methods as `EncodedTextTask`."""
 
     task: squad.QuestionTask
     windows: squad.Windows
@@ -124,7 +125,7 @@ class EncodedQuestions:
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
             exact, f1 = self._exact_and_f1(question.context[start:end], question)
-            stored = float(np.float32(f1))  # so that the mean equals the mean of the stored values
+            stored = float(np.float32(f1))  # so that the task's score equals the mean of the stored values
             answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
         return answers
 
@@ -151,7 +152,8 @@ def encode_task(task: TextTask | squad.QuestionTask, tokenizer: Tokenizer, lengt
 def score(metric: str, gold: np.ndarray, answers: np.ndarray) -> float:
     """Compute one metric, in [-1, 1], of answers [n] against gold answers [n].
 
-    An undefined correlation with a constant counts as 0, as Matthews' does. Correlations use float64.
+    A correlation with a constant is undefined and counts as 0, as scikit-learn defines Matthews'. Correlations are
+    computed in float64.
     """
     with warnings.catch_warnings(action="ignore", category=stats.ConstantInputWarning):
         value = float(METRICS[metric](gold, answers))
@@ -180,7 +182,7 @@ METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
 
 
 def _cross_entropy(logits: np.ndarray, targets: np.ndarray) -> float:
-    """Compute the mean over rows of logits [n, classes] for targets [n]."""
+    """Compute the mean cross-entropy of logits [n, classes] against target classes [n], in float64."""
     logs = special.log_softmax(logits.astype(np.float64), axis=1)
     return float(-logs[np.arange(len(targets)), targets].mean())
 

@@ -1,6 +1,6 @@
 """Fine-tune the checkpoints of a run on downstream tasks and store scores, answers and curves (Section 5).
 
-Each task at each step with each seed is stored separately, so a killed command continues where it stopped.
+Results are stored separately for each task, step and seed, so a rerun of a killed command continues where it stopped.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
-MIN_PIECES = 16  # least sequence length of a model: special tokens, and a few pieces of each of two texts
+MIN_PIECES = 16  # shortest maximum sequence length: special tokens and a few pieces of each of two texts
 
 OpenWorkers = Callable[[Mapping[str, EncodedTask]], AbstractContextManager[workers.Workers | workers.ClusterWorkers]]
 
@@ -49,15 +49,15 @@ def finetune(
     overwrite: bool = False,
     progress: bool = False,
 ) -> Report:
-    """Fine-tune checkpoints on tasks, given with their folders, with seeds 1 to `seeds`; skip what is done.
+    """Fine-tune checkpoints on each task with seeds 1 to `seeds`; skip results that exist.
 
-    A task is one of GLUE, squad, or the user's own under any other name. Without `steps`, all checkpoints with weights
-    are tuned. `jobs` fine-tunings run at once, by default one per core, or one on a GPU; with `ray`, the address of a
-    Ray cluster (see `evaluate.cluster`), as many as it has cores or GPUs. A checkpoint that cannot be read, or a
-    fine-tuning that fails, is reported and skipped.
+    `tasks` maps names to data folders: a task of GLUE, squad, or the user's own task under any other name. Without
+    `steps`, all checkpoints with weights are tuned. `jobs` fine-tunings run at once, by default one per core, or one on
+    a GPU; with `ray`, the address of a Ray cluster (see `evaluate.cluster`), one per core or GPU of the cluster. A
+    checkpoint that cannot be read, or a fine-tuning that fails, is reported and skipped.
 
-    Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or not those of the stored
-    results; OSError if the disk is full. What was written before stays.
+    Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or differ from the data of
+    the stored results; OSError if the disk is full. Results written before an error are kept.
     """
     if protocol not in PROTOCOLS:
         raise ConfigError(unknown("protocol", protocol, PROTOCOLS))
@@ -74,7 +74,7 @@ def finetune(
 
 
 def _worker_opener(device: str | None, jobs: int | None, ray: str | None) -> OpenWorkers:
-    """Return the function that opens the workers, here or on a cluster. Raises ConfigError for a missing device."""
+    """Return the function that opens workers, on this machine or a cluster. Raises ConfigError for a missing device."""
     if ray is not None:
         return lambda encoded: workers.cluster_workers(ray, encoded, device)
     device = workers.choose_device(device)
@@ -123,7 +123,7 @@ def _finetune(
 def _do_jobs(
     pool: workers.Workers | workers.ClusterWorkers, jobs: Sequence[workers.TuningJob], report: Report, bar: tqdm
 ) -> None:
-    """Run the jobs; write the findings of a cluster."""
+    """Run the jobs and update the report; write the findings here if the workers do not write them."""
     bar.total = sum(task.written for job in jobs for task in job.tasks)
     with bar:
         for job, done in pool.do(workers.tune_and_write if pool.writes else workers.tune_only, jobs):
@@ -140,7 +140,7 @@ def _do_jobs(
 def _encode(
     plans: Sequence[TaskPlan], to_choose: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
 ) -> dict[str, EncodedTask]:
-    """Read and encode all tasks; those without a learning rate also with training data held out."""
+    """Read and encode all tasks; encode tasks without a learning rate a second time, with training data held out."""
     most = max_sequence_length(late)
     if most < MIN_PIECES:
         raise MissingCapability(
@@ -159,7 +159,7 @@ def _encode(
 
 
 def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice | None) -> None:
-    """Set the settings of a task, and record them with its data under the name of each seed's results."""
+    """Set the settings of a task, and record settings and data in the sources of each seed's results."""
     if choice:
         plan.settings = quick_settings(encoded.train.lengths, choice.learning_rate)
     else:

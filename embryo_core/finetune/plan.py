@@ -31,7 +31,7 @@ Pairs = set[tuple[int, int]]  # (step, seed)
 
 @dataclass
 class TaskPlan:
-    """A task to tune on; its data are read, and its settings set, when they are needed."""
+    """A task to tune on. Its data are read on first use; its settings are set once its learning rate is known."""
 
     name: str
     folder: Path
@@ -41,7 +41,7 @@ class TaskPlan:
     done_before: int
     overwrite: bool  # whether results of other data may be removed
     staying: set[tuple[int, str]]  # steps and seeds of results that --overwrite does not replace
-    more: dict[str, Any] = field(default_factory=dict)  # additions to the identity of its results
+    more: dict[str, Any] = field(default_factory=dict)  # further entries of the identity, such as MNLI's hash
     settings: TuningSettings | None = None
 
     @property
@@ -51,13 +51,13 @@ class TaskPlan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Return the identity of its results: data and settings."""
+        """Return what identifies the task's results: data, protocol and, once set, learning rate."""
         data = {"data": self.folder.name, "sha256": self.sha256, "limit": None, "protocol": self.protocol, **self.more}
         return data if self.settings is None else data | {"learning_rate": self.settings.learning_rate}
 
     @cached_property
     def data(self) -> TextTask | QuestionTask:
-        """Read the data. Raises CorpusError."""
+        """Return the task's data, read on first use. Raises CorpusError."""
         return read_questions(self.folder) if self.name == SQUAD else read_task(self.name, self.folder)
 
     @property
@@ -66,7 +66,7 @@ class TaskPlan:
         return isinstance(self.data, QuestionTask) and self.data.unanswerable
 
     def job_task(self, written: bool = True) -> JobTask:
-        """Return the task as a part of a job; its settings must be set."""
+        """Return the task as part of a job; `settings` must be set before."""
         assert self.settings is not None
         return JobTask(self.name, self.settings, self.identity, written, self.from_mnli)
 
@@ -74,7 +74,7 @@ class TaskPlan:
 def plan_tasks(
     run: Run, tasks: Mapping[str, Path], checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> list[TaskPlan]:
-    """Plan each task with the (step, seed) pairs without results. Raises CorpusError, ConfigError and OtherData."""
+    """Plan each task: the (step, seed) pairs that still need results. Raises CorpusError, ConfigError and OtherData."""
     plans = [_plan_task(run, name, folder, checkpoints, seeds, protocol, overwrite) for name, folder in tasks.items()]
     mnli = next((plan for plan in plans if plan.name == "mnli"), None)
     for plan in plans:
@@ -100,7 +100,7 @@ def _plan_task(
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[results_name(name, seed)]}
     stored = {(step, other.rpartition(":")[2]) for other in stored_names(run, name) for step in written[other]}
     again = {(step, str(seed)) for step, seed in pairs}
-    # results of steps without weights would be lost
+    # results of steps whose weights are gone could not be computed again
     replaceable = overwrite and not {step for step, _ in stored} & runs.steps_without_weights(run)
     pending, staying = (pairs, stored - again) if overwrite else (pairs - done, set())
     if not folder.is_dir():
@@ -110,7 +110,7 @@ def _plan_task(
 
 
 def _data_hash(run: Run, name: str, folder: Path) -> str:
-    """Return the hash of a task's data; that of its whole folder if it matches results of an earlier version."""
+    """Return the hash of a task's data, or of its whole folder if results of an earlier version recorded that hash."""
     sha256, sources = data_sha256(name, folder), results.read_sources(run)
     noted = {str(sources[other].get("sha256")) for other in stored_names(run, name) if other in sources}
     if noted - {sha256} and (whole := corpora.open_source(folder).sha256) in noted:
@@ -128,9 +128,9 @@ def stored_names(run: Run, task: str) -> list[str]:
 
 
 def stored_choice(run: Run, plan: TaskPlan) -> RateChoice | None:
-    """Return the learning rate of stored results of this task, of any seed; None if it has to be chosen.
+    """Return the learning rate of this task's stored results, of any seed; None if it has to be chosen.
 
-    It is chosen again only if all results are overwritten, since all scores of one curve share a learning rate.
+    A new rate is chosen only if all results are overwritten, since all scores of a curve share one learning rate.
     """
     if plan.overwrite and not plan.staying:
         return None
@@ -142,7 +142,7 @@ def stored_choice(run: Run, plan: TaskPlan) -> RateChoice | None:
 
 
 def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
-    """Explain in a sentence why --overwrite did not choose a new learning rate."""
+    """Return a sentence that explains why --overwrite kept the learning rate."""
     step, seed = min(plan.staying)
     return (
         f"'{plan.name}' keeps its learning rate {choice.learning_rate:g}, because scores that are not computed again "
@@ -154,7 +154,7 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
 
 
 def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
-    """List the checkpoints to tune, of some steps or all. Raises UnknownStep, MissingWeights, MissingCapability."""
+    """List the trainable checkpoints of `steps`, or of all. Raises UnknownStep, MissingWeights, MissingCapability."""
     trainable = [checkpoint for checkpoint in runs.loadable(run, steps) if may_support(checkpoint, {"trainable"})]
     if not trainable:
         raise MissingCapability(
@@ -165,7 +165,7 @@ def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpo
 
 
 def last_intact_checkpoint(run: Run) -> Checkpoint:
-    """Return the last intact checkpoint that can be tuned. Raises the error of the first one if none is intact."""
+    """Return the last trainable checkpoint with intact weights. If none is intact, raises the first one's error."""
     reason: EmbryoError | None = None
     for checkpoint in reversed(trainable_checkpoints(run, None)):
         try:
@@ -185,7 +185,10 @@ def last_intact_checkpoint(run: Run) -> Checkpoint:
 def plan_jobs(
     plans: Sequence[TaskPlan], checkpoints: Sequence[Checkpoint], cost: Mapping[str, float]
 ) -> list[TuningJob]:
-    """Plan the jobs that remain, the most expensive of a checkpoint first; MNLI and what starts from it are one job."""
+    """Plan the remaining jobs, for each checkpoint and seed the most expensive first.
+
+    MNLI and the tasks that start from its weights form one job. `cost` maps tasks to the pieces read in training.
+    """
     jobs: list[TuningJob] = []
     for checkpoint in checkpoints:
         for seed in sorted({seed for plan in plans for step, seed in plan.pending if step == checkpoint.step}):
@@ -202,7 +205,7 @@ def plan_jobs(
 def _mnli_chain(
     plans: Sequence[TaskPlan], pending: Mapping[str, TaskPlan], checkpoint: Checkpoint, seed: int
 ) -> list[TuningJob]:
-    """Return MNLI and the tasks that start from it as one job; nothing if no such task remains."""
+    """Return one job of MNLI, unless its weights are kept, and the pending tasks that start from it; [] without any."""
     after = [plan for plan in pending.values() if plan.from_mnli]
     if not after:
         return []
@@ -214,7 +217,7 @@ def _mnli_chain(
 
 
 def remove_leftovers(run: Run, plans: Sequence[TaskPlan]) -> None:
-    """Remove weights after MNLI that a killed process left although their tasks are done."""
+    """Remove weights after MNLI that a killed process left behind once the tasks starting from them were done."""
     after, done = [plan for plan in plans if plan.from_mnli], results.steps_by_metric(run)
     for (step, seed), file in mnli_files(run) if after else ():
         if all(step in done[results_name(plan.name, seed)] for plan in after):

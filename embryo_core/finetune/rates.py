@@ -1,6 +1,6 @@
 """The quick protocol's learning rate: chosen once per task, at a late checkpoint, on a tenth of the training data.
 
-The result of each tried rate is stored until one is chosen, so that a rerun after a crash tries only the others.
+The result of each trial is stored until a rate is chosen, so that a rerun after a crash tries only the remaining rates.
 """
 
 import logging
@@ -24,7 +24,7 @@ from embryo_core.types import Checkpoint
 log = logging.getLogger(__name__)
 
 TRIAL_SEED = 0  # seeds of results start at 1
-HELD_OUT = " held out"  # suffix of the name of a task whose validation split is a part of its training data
+HELD_OUT = " held out"  # name suffix of a task encoded with a part of its training data as validation split
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RateTrial:
 
     @property
     def file(self) -> Path:
-        """Return the file that stores the result."""
+        """Return the file that stores the trial's result."""
         key = fingerprint(self.checkpoint, self.settings, {**self.identity, "task": self.task})
         return cache_folder(self.checkpoint.run) / f"rate-{key}.json"
 
@@ -49,7 +49,7 @@ class TrialResult:
 
     score: Annotated[float, Meta(ge=-1, le=1)] = -1.0
     loss: Annotated[float, Meta(ge=0)] = math.inf
-    failure: str = ""  # a sentence if it failed
+    failure: str = ""  # the error message if the trial failed
 
 
 def choose_rates(
@@ -59,10 +59,10 @@ def choose_rates(
     identities: Mapping[str, Mapping[str, Any]],
     progress: bool = False,
 ) -> Iterator[tuple[str, RateChoice | str]]:
-    """Yield each task with its best learning rate as soon as all are tried, or a sentence if a trial failed.
+    """Yield each task with its best learning rate as soon as all rates are tried, or with a sentence on a failure.
 
-    `lengths` are those of the training sequences that are not held out, `identities` those of the tasks' results. Ties
-    in the score are broken by the lower loss, then by the smaller rate.
+    `lengths` are the lengths of the training sequences that are not held out, in pieces; `identities` identify the
+    tasks' results. Ties in the score are broken by the lower loss, then by the smaller rate.
     """
     trials = [
         RateTrial(checkpoint, task, quick_settings(lengths[task], rate), identities[task])
@@ -78,25 +78,26 @@ def choose_rates(
         if len(of_task) == len(QUICK_RATES):
             choice = _best_rate(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
             yield trial.task, choice
-            if isinstance(choice, RateChoice):  # no longer needed: the results record it
+            if isinstance(choice, RateChoice):  # the caller has recorded the choice, so the trials are obsolete
                 for one in trials:
                     if one.task == trial.task:
                         one.file.unlink(missing_ok=True)
 
 
 def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
-    """Yield every trial with its result: stored ones first, the others as they finish."""
+    """Yield every trial with its result: first the stored results, then new ones as the trials finish."""
     before = [(trial, result) for trial in trials if (result := _read(trial))]
     trials_before = [trial for trial, _ in before]
     yield from before
     for trial, result in workers.do(_try, [trial for trial in trials if trial not in trials_before]):
-        if math.isfinite(result.loss):  # diverged trials end early, and failed ones may succeed in a rerun
+        # Diverged trials end early, so repeating them is cheap; failed ones may succeed in a rerun.
+        if math.isfinite(result.loss):
             runs.write_json(trial.file, asdict(result))
         yield trial, result
 
 
 def _read(trial: RateTrial) -> TrialResult | None:
-    """Read the stored result of a trial; None if there is none or its file is damaged."""
+    """Read the stored result of a trial; None if the file is missing or damaged."""
     try:
         return runs.read_json(trial.file, cache_folder(trial.checkpoint.run), TrialResult, ResultsError)
     except ResultsError:
@@ -104,7 +105,7 @@ def _read(trial: RateTrial) -> TrialResult | None:
 
 
 def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> RateChoice | str:
-    """Return the best of these rates, or a sentence on the failure."""
+    """Return the rate with the best score, or a sentence if a trial failed or all diverged."""
     failed = f"Choosing the learning rate of '{task}' at step {step} failed"
     if failures := [one.failure for one in tried.values() if one.failure]:
         return f"{failed}: {failures[0]}"
@@ -116,7 +117,7 @@ def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> Rate
 
 
 def _try(trial: RateTrial, encoded: EncodedTasks, device: str) -> TrialResult:
-    """Fine-tune with one learning rate, and score it on the held-out data."""
+    """Fine-tune with one learning rate and score the model on the held-out data."""
     task = encoded[trial.task + HELD_OUT]
     try:
         tuned = tune(trial.checkpoint, task, trial.settings, TRIAL_SEED, device)

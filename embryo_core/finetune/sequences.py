@@ -1,4 +1,4 @@
-"""Tokenized sequences of a task, encoded once for all checkpoints and stored without padding, and their batches."""
+"""Tokenized sequences of a task, encoded once for all checkpoints and stored without padding, and padded batches."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ import numpy as np
 
 from embryo_core.tokenizers.tokenizer import Frame, Tokenizer
 
-POOL = 64  # batches per sorted pool: enough for little padding, few enough for random batches
+POOL = 64  # batches per pool sorted by length: larger pools need less padding, smaller ones mix examples better
 
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """n sequences of pieces in one array; the second segment of each begins at `second`."""
+    """n sequences of pieces, concatenated in one array; the second segment of sequence i begins at piece second[i]."""
 
     ids: np.ndarray  # [all pieces] int32
     ends: np.ndarray  # [n + 1] int64: sequence i is ids[ends[i] : ends[i + 1]]
@@ -28,7 +28,7 @@ class Sequences:
         return np.diff(self.ends)
 
     def batch(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return ids, segments and attention mask [B, L] int64 of these rows, padded to the longest."""
+        """Return ids, segments and attention mask, each [B, L] int64, of these rows, padded to the longest."""
         lengths = self.lengths[rows]
         columns = np.arange(lengths.max())
         mask = columns < lengths[:, None]
@@ -48,7 +48,7 @@ def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) 
 
 
 def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int | None) -> Sequences:
-    """Join one or two lists of pieces per sequence, with the special tokens of the frame around them."""
+    """Join one or two texts' pieces per sequence, with the special tokens of the frame around and between them."""
     before, *after = frame.ids
     ids = [
         np.concatenate([before, *(part for pair in zip(parts, after, strict=True) for part in pair)]) for parts in texts
@@ -62,7 +62,7 @@ def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int | None
 
 
 def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
-    """Cut one or two texts to `room` pieces in total, of two the longer one first."""
+    """Cut one or two texts to `room` pieces in total; of two, the longer one is cut first."""
     if len(parts) == 1:
         return [parts[0][:room]]
     first = min(len(parts[0]), max(room - len(parts[1]), room - room // 2))
@@ -70,7 +70,7 @@ def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
 
 
 def training_batches(lengths: np.ndarray, size: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield batches of rows forever: each row once per epoch, with rows of similar length, in random order."""
+    """Yield batches of rows forever, in random order; each row occurs once per epoch, with rows of similar length."""
     while True:
         order = random.permutation(len(lengths))
         batches = []

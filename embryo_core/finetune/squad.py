@@ -1,4 +1,4 @@
-"""SQuAD: its questions, the windows over paragraphs, and exact match and F1 of the answers."""
+"""SQuAD: questions, windows over their paragraphs, and exact match and F1 of answers."""
 
 import re
 import string
@@ -19,10 +19,10 @@ from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 COLUMNS = ("id", "context", "question", "answers")
 # The defaults of run_squad_v2.py in google-research/albert.
-MAX_QUESTION_PIECES = 64  # longer questions are cut; at most half of a window
-STRIDE = 128  # pieces between the starts of two windows; half the space if windows are shorter
+MAX_QUESTION_PIECES = 64  # longer questions are cut; also cut to half of a short window
+STRIDE = 128  # pieces between the starts of two windows; in short windows, half the pieces left for the paragraph
 MAX_ANSWER_PIECES = 30
-CANDIDATES = 20  # number of first pieces of an answer that are tried
+CANDIDATES = 20  # number of most likely first pieces of an answer that are tried
 
 
 # === Questions ===
@@ -30,7 +30,7 @@ CANDIDATES = 20  # number of first pieces of an answer that are tried
 
 @dataclass(frozen=True)
 class SquadQuestion:
-    """A question about a paragraph, and its gold answers with the character at which each starts."""
+    """A question about a paragraph, with its gold answers and the character at which each starts."""
 
     id: str
     context: str
@@ -41,7 +41,7 @@ class SquadQuestion:
 
 @dataclass(frozen=True, eq=False)
 class QuestionTask:
-    """SQuAD with its data."""
+    """SQuAD as a task: training and validation questions, and metrics."""
 
     train: list[SquadQuestion]
     validation: list[SquadQuestion]
@@ -55,7 +55,7 @@ class QuestionTask:
         return any(not question.answers for question in self.validation)
 
     def held_out(self) -> "QuestionTask":
-        """Return the task on training data only; a tenth of them become its validation split."""
+        """Return the task on training data only, a tenth of which become the validation split."""
         train, held = ([self.train[i] for i in rows] for rows in held_out_rows(len(self.train)))
         return replace(self, train=train, validation=held)
 
@@ -105,8 +105,8 @@ class Windows:
 
     sequences: Sequences
     question: np.ndarray  # [w] index of the question, never decreasing
-    offset: np.ndarray  # [w] pieces before the part of the paragraph
-    characters: list[np.ndarray]  # per window [pieces, 2]: first and last + 1 character of each piece of the part
+    offset: np.ndarray  # [w] number of pieces before the paragraph's part
+    characters: list[np.ndarray]  # per window [pieces, 2]: start and end (exclusive) of each piece in the paragraph
 
 
 def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length: int) -> Windows:
@@ -119,7 +119,7 @@ def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length
     encoded = {}
     for context, pieces in zip(contexts, tokenizer.encode_texts(contexts), strict=True):
         trimmed = [(end - len(context[start:end].lstrip()), end) for start, end in pieces.characters.tolist()]
-        # without spaces before a word
+        # a piece's characters may include a space before the word
         encoded[context] = Pieces(pieces.ids, np.array(trimmed, np.int32).reshape(-1, 2))
     parts, owners, characters = [], [], []
     for owner, (question, text) in enumerate(zip(questions, texts, strict=True)):
@@ -137,7 +137,7 @@ def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length
 
 
 def gold_spans(windows: Windows, questions: Sequence[SquadQuestion]) -> np.ndarray:
-    """Return the first and last piece [w, 2] int64 of the first gold answer; 0, [CLS], if a window lacks it."""
+    """Return the first and last piece [w, 2] int64 of the first gold answer; 0, 0 ([CLS]) in windows without it."""
     spans = np.zeros((len(windows.question), 2), np.int64)
     for window, owner in enumerate(windows.question):
         question, characters = questions[owner], windows.characters[window]
@@ -170,7 +170,7 @@ def predicted_spans(windows: Windows, logits: np.ndarray, may_be_empty: bool) ->
 
 
 def _best_span(logits: np.ndarray, offset: int, pieces: int) -> tuple[float, int, int]:
-    """Return the highest sum of logits [2, L] of a first and a last piece of the part, and these pieces."""
+    """Return the highest sum of the logits [2, L] of a first and a last piece, and both, counted from `offset`."""
     first, last = logits[:, offset : offset + pieces]
     best = (-np.inf, 0, 0)
     for i in np.argsort(-first, kind="stable")[:CANDIDATES]:
@@ -181,24 +181,24 @@ def _best_span(logits: np.ndarray, offset: int, pieces: int) -> tuple[float, int
 
 # === Exact match and F1, by the rules of SQuAD's official evaluations, one for each version ===
 
-# They differ if normalisation leaves nothing of an answer, such as "the": version 2.0 leaves such gold answers
-# out, and gives F1 1 if neither answer has words; version 1.1 keeps them, and gives F1 0 unless a word is shared.
+# The versions differ in answers without words after normalisation, such as "the": 2.0 drops such gold answers, and
+# gives F1 1 if neither answer has words; 1.1 keeps them, and gives F1 0 unless a word is shared.
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> list[str]:
-    """Return the words of an answer in lower case, without ASCII punctuation and articles."""
+    """Return the words of an answer in lower case, without ASCII punctuation or articles."""
     return ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
 
 
 def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[float, float]:
     """Return the best exact match (0 or 1) and the best F1 over the gold answers.
 
-    The rules are those of version 2.0 if some questions of the data are `unanswerable`: then an answer without words is
-    right for a question whose gold answers have none. Otherwise they are those of version 1.1, whose questions all have
-    a gold answer.
+    If some questions of the data are `unanswerable`, the rules of version 2.0 apply: an answer without words is right
+    for a question without gold answers, or whose gold answers have no words. Otherwise the rules of version 1.1 apply,
+    in which every question has a gold answer.
     """
     words, right = normalise(answer), [*map(normalise, gold)]
     if unanswerable:
@@ -207,7 +207,7 @@ def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[
 
 
 def _f1(words: list[str], gold: list[str], unanswerable: bool) -> float:
-    """Return F1 over words, each counted as often as it occurs; if both have none, 1 by version 2.0 and 0 by 1.1."""
+    """Return F1 over words, repeated ones included; if both answers have no words, 1 in version 2.0 and 0 in 1.1."""
     if not (words and gold):
         return float(unanswerable and words == gold)
     shared = (Counter(words) & Counter(gold)).total()

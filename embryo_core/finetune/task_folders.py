@@ -1,7 +1,7 @@
-"""Folders of task data: downloaded from the Hugging Face Hub, remembered when used, and found again for their texts.
+"""Folders of task data: download them from the Hugging Face Hub, and find those of stored results for their texts.
 
-Results contain no texts. Data are searched for only in this user's folders and settings: a run may be untrusted, so it
-names a hash, never a path.
+Results contain no texts. A run may be untrusted, so its results record a hash of the data, never a path, and the data
+are searched for only in this user's folders and settings.
 """
 
 from collections.abc import Collection, Iterable
@@ -28,9 +28,10 @@ SOURCES = {
 
 
 def fetch_tasks(source: str, into: Path) -> list[Path]:
-    """Download "glue" or "squad" below the folder `into` and return the folder of each task; existing ones are kept.
+    """Download "glue" or "squad" below the folder `into`; return the folder of each task. Existing folders are kept.
 
-    A task's folder appears once it is complete. Raises CorpusError without a connection, or if the content is wrong.
+    A task's folder appears only when it is complete. Raises CorpusError without a connection, without the package
+    datasets, or if the content is wrong.
     """
     tasks = {name: into / source / name for name in GLUE} if source == "glue" else {SQUAD: into / source}
     for name, folder in tasks.items():
@@ -47,7 +48,7 @@ def fetch_tasks(source: str, into: Path) -> list[Path]:
 
 
 def _download(source: str, name: str, folder: Path) -> None:
-    """Write train and validation as parquet files. Raises CorpusError."""
+    """Download the training and validation splits of a task as parquet files. Raises CorpusError."""
     from httpx2 import HTTPError
 
     try:
@@ -71,7 +72,10 @@ def _download(source: str, name: str, folder: Path) -> None:
 
 
 def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
-    """Return the folder with exactly the results' data, below these roots or where this user tuned on it, or None."""
+    """Return a folder with exactly the data of a task's results, or None.
+
+    Searched are `corpora` below each root, and the folders on which this user fine-tuned before.
+    """
     noted = {
         str(source.get("sha256"))
         for name, source in results.read_sources(run).items()
@@ -89,7 +93,7 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
 
 
 def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
-    """Return whether the data have one of these hashes; earlier versions recorded the hash of the whole folder."""
+    """Return whether the data, or the whole folder, as earlier versions recorded it, have one of these hashes."""
     try:
         return data_sha256(task, folder) in noted or corpora.open_source(folder).sha256 in noted
     except CorpusError:  # a split is missing
@@ -97,7 +101,7 @@ def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
 
 
 def read_texts(task: str, folder: Path) -> pd.DataFrame:
-    """Read the texts of the validation examples by row; of SQuAD by the question's id. Raises CorpusError."""
+    """Read the texts of the validation examples, indexed by row, or for SQuAD by question id. Raises CorpusError."""
     spec = GLUE.get(task)
     columns = read_split(folder, spec.validation if spec else "validation")
     if task == SQUAD:

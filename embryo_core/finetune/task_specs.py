@@ -1,4 +1,4 @@
-"""Downstream tasks: texts, labels and metrics of each task of GLUE, and its tuning settings."""
+"""Specifications of downstream tasks: the texts, labels and metrics of GLUE, and fine-tuning settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ SQUAD = "squad"
 
 
 def results_name(task: str, seed: int | str) -> str:
-    """Return the name under which the results of a task and seed are stored, one part per step."""
+    """Return the name under which the results of a task and seed are stored, with one part per step."""
     return f"finetuning:{task}:{seed}"
 
 
@@ -27,12 +27,12 @@ def is_task_name(task: str) -> bool:
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task over one or two texts; without labels it is a regression. The first metric is the task's score."""
+    """A task over one or two texts, a regression if it has no labels. The first metric is the task's score."""
 
     texts: tuple[str, ...]  # columns of the texts
     metrics: tuple[str, ...]
     labels: tuple[str, ...] = ("0", "1")
-    keys: tuple[int | str, ...] = ()  # values of the label column, one per label; empty: 0, 1, ...
+    keys: tuple[int | str, ...] = ()  # values of the label column, one per label; () for 0, 1, ...
     validation: str = "validation"  # name of the split that is scored
     from_mnli: bool = False  # the paper starts from the checkpoint's own weights after MNLI
 
@@ -53,7 +53,7 @@ GLUE = {  # the tasks of the paper's Table 6, which leaves out WNLI
     "qnli": TaskSpec(("question", "sentence"), ("accuracy",), ("entailment", "not_entailment")),
     "rte": TaskSpec(PAIR, ("accuracy",), ("entailment", "not_entailment"), from_mnli=True),
 }
-# Text columns that a user's own task may have: pairs before single texts, each in the order of GLUE.
+# Text columns that a user's task may have: pairs before single texts, each in the order of GLUE.
 TEXTS = tuple(sorted(dict.fromkeys(spec.texts for spec in GLUE.values()), key=len, reverse=True))
 
 
@@ -62,7 +62,7 @@ TEXTS = tuple(sorted(dict.fromkeys(spec.texts for spec in GLUE.values()), key=le
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """Hyperparameters of one task. AdamW; the learning rate rises linearly during warm-up and then falls to 0."""
+    """Hyperparameters of AdamW for one task; the learning rate rises linearly in warm-up, then falls linearly to 0."""
 
     learning_rate: float  # at the peak
     batch: int  # examples per batch
@@ -73,11 +73,11 @@ class TuningSettings:
     classifier_dropout: float = 0.1
 
 
-# Table 14 of Lan et al. (2020, https://arxiv.org/abs/1909.11942), compared in every number with two reprints (the
+# Table 14 of Lan et al. (2020, https://arxiv.org/abs/1909.11942). Every number was checked against two reprints (the
 # docstring of FLAML's `get_albert_space`, and a later paper that fine-tunes ALBERT); GLUE's learning rates, batches,
-# updates, warm-ups and lengths also with run_glue.sh of google-research/albert (commit 557c37b). Table 7 of Chiang,
-# Huang and Lee was not available. SQuAD's updates are two epochs of its 87,599 examples in version 1.1, and three of
-# the 130,319 in 2.0.
+# updates, warm-ups and lengths also against run_glue.sh of google-research/albert (commit 557c37b). Table 7 of Chiang,
+# Huang and Lee was not available. SQuAD is trained for two epochs of the 87,599 examples of version 1.1, or three of
+# the 130,319 of version 2.0.
 PAPER = {
     "cola": TuningSettings(1e-5, 16, 5336, 320, 512),
     "stsb": TuningSettings(2e-5, 16, 3598, 214, 512),
@@ -93,15 +93,18 @@ PAPER_UNANSWERABLE = TuningSettings(3e-5, 48, 8144, 814, 512)  # SQuAD 2.0
 
 QUICK_BATCH = 32
 QUICK_EPOCHS = 2
-QUICK_UPDATES = 2000  # maximum: less than two epochs of tasks with over 32,000 examples
-QUICK_PIECES = 4_000_000  # maximum in all updates together: tasks with texts of 128 pieces get half as many updates
+QUICK_UPDATES = 2000  # at most; tasks with over 32,000 examples get less than two epochs
+QUICK_PIECES = 4_000_000  # at most, over all updates; with sequences of 128 pieces, about 1,000 updates
 QUICK_LENGTH = 128
 QUICK_RATES = (1e-4, 2e-4, 4e-4, 8e-4)  # small models need larger rates than the paper's
 PROTOCOLS = ("quick", "paper")
 
 
 def paper_settings(task: str, unanswerable: bool = False) -> TuningSettings:
-    """Return the paper's settings of a task; `unanswerable`: of SQuAD 2.0. Raises ConfigError for other tasks."""
+    """Return the paper's settings of a task, with `unanswerable` those of SQuAD 2.0.
+
+    Raises ConfigError for tasks that the paper does not have.
+    """
     if task not in PAPER:
         raise ConfigError(
             f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol "
@@ -111,7 +114,7 @@ def paper_settings(task: str, unanswerable: bool = False) -> TuningSettings:
 
 
 def quick_settings(lengths: "np.ndarray", learning_rate: float) -> TuningSettings:
-    """Return the quick settings for training sequences of these lengths [n], in pieces."""
+    """Return the quick protocol's settings for training sequences of these lengths [n], in pieces."""
     affordable = int(QUICK_PIECES / (QUICK_BATCH * lengths.mean()))
     updates = min(QUICK_EPOCHS * -(-len(lengths) // QUICK_BATCH), QUICK_UPDATES, affordable)
     return TuningSettings(learning_rate, QUICK_BATCH, updates, updates // 10, QUICK_LENGTH)
@@ -122,7 +125,7 @@ class RateChoice:
     """The quick protocol's learning rate of a task, and how each candidate scored on held-out training data."""
 
     learning_rate: float
-    step: int  # step of the checkpoint that tried them
+    step: int  # step of the checkpoint on which the rates were tried
     tried: dict[float, float]  # learning rate -> score
     losses: dict[float, float] = field(default_factory=dict)  # learning rate -> loss, without diverged candidates
 
@@ -133,13 +136,13 @@ class RateChoice:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return the choice in the form of sources.json."""
+        """Return the choice as entries of sources.json."""
         noted = {"rate_step": self.step, "rates": _by_name(self.tried)}
         return noted | ({"rate_losses": _by_name(self.losses)} if self.losses else {})
 
     @classmethod
     def read(cls, noted: Mapping[str, Any]) -> Self | None:
-        """Return the choice in sources.json; None if there is none."""
+        """Read the choice from an entry of sources.json; None if it is missing or damaged."""
         try:
             tried, losses = _by_rate(noted["rates"]), _by_rate(noted.get("rate_losses", {}))
             return cls(float(noted["learning_rate"]), noted["rate_step"], tried, losses) if tried else None

@@ -18,13 +18,13 @@ from embryo_core.results import read_foreign
 Columns = dict[str, list[Any]]
 HELD_OUT_ONE_IN = 10  # one training example in ten is held out to choose a learning rate
 SPLIT_SEED = 5  # seed of the split into training and held-out examples
-MAX_VALUE = 1e30  # values fit into 32 bits, and their squares into 64
-MIN_PRECISION = 1000  # rounding to 32 bits may change values by a thousandth of their standard deviation
+MAX_VALUE = 1e30  # largest absolute value: fits into float32, and its square into float64
+MIN_PRECISION = 1000  # rounding to float32 may change values by at most a thousandth of their standard deviation
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples: one or two texts each, and gold answers [n], label indices (int64) or values (float64)."""
+    """n examples: one or two texts each, and gold answers [n], either label indices (int64) or values (float64)."""
 
     texts: list[tuple[str, ...]]
     gold: np.ndarray
@@ -36,7 +36,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class TextTask:
-    """A task over one or two texts with its data; without labels it is a regression."""
+    """A task over one or two texts with its data, a regression if it has no labels."""
 
     name: str
     labels: tuple[str, ...]
@@ -46,23 +46,23 @@ class TextTask:
     remark: str = ""  # a note on labels that are easily misunderstood
 
     def held_out(self) -> "TextTask":
-        """Return the task on training data alone: a tenth of them become its validation split."""
+        """Return the task on training data only, a tenth of which become the validation split."""
         train, held = held_out_rows(len(self.train.gold))
         return replace(self, train=self.train.part(train), validation=self.train.part(held))
 
 
 def held_out_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split n training rows at random into those to train on and a tenth to hold out."""
+    """Split n training rows at random into rows to train on and a tenth, at least one, to hold out."""
     order = np.random.default_rng(SPLIT_SEED).permutation(n)
     size = max(1, n // HELD_OUT_ONE_IN)
     return order[size:], order[:size]
 
 
 def read_task(name: str, folder: Path) -> TextTask:
-    """Read a task of GLUE, or a user's own under any other name, from the parquet files in its folder.
+    """Read a task of GLUE, or a user's own task under any other name, from the parquet files in its folder.
 
-    A user's task has the text columns of one of GLUE's, and a column label: integers or texts (classes), or fractions
-    (a regression). Raises CorpusError, which describes the fault in the data.
+    A user's task has the text columns of one of GLUE's tasks, and a column "label": integers or texts (classes), or
+    floats (a regression). Raises CorpusError, which describes the fault in the data.
     """
     spec = GLUE.get(name)
     train = read_split(folder, "train")
@@ -87,14 +87,14 @@ def read_task(name: str, folder: Path) -> TextTask:
 
 
 def read_split(folder: Path, split: str) -> Columns:
-    """Read the columns of `train.parquet`, or of its parts `train-00000-of-00002.parquet`, ... Raises CorpusError."""
+    """Read the columns of a split: train.parquet, or its parts train-00000-of-00002.parquet, ... Raises CorpusError."""
     return read_foreign(_files(folder, split))
 
 
 def data_sha256(name: str, folder: Path) -> str:
     """Return the SHA-256 of the files of a task; other files in its folder do not change it.
 
-    Without other files it equals the hash of the folder (`corpora.open_source`). Raises CorpusError.
+    It equals the hash of the folder (`corpora.open_source`) if there are no other files. Raises CorpusError.
     """
     splits = ("train", GLUE[name].validation if name in GLUE else "validation")
     files = sorted(file for split in splits for file in _files(folder, split))
@@ -103,7 +103,7 @@ def data_sha256(name: str, folder: Path) -> str:
 
 
 def _files(folder: Path, split: str) -> list[Path]:
-    """List the files of a split: one, or all of its numbered parts. Raises CorpusError if a part is missing."""
+    """List the files of a split: one, or all numbered parts. Raises CorpusError for missing parts, and for two sets."""
     pattern = re.compile(rf"({split}(?:_part)?)(?:-(\d{{1,9}})-of-(\d{{1,9}}))?\.parquet")
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     # (name, number of parts or None for a single file) -> files by number
@@ -191,7 +191,7 @@ def _values(named: str, values: list[Any]) -> np.ndarray:
 
 
 def _check_labels(folder: Path, spec: TaskSpec, train: Split, validation: Split) -> None:
-    """Raise CorpusError if training has one label only, or lacks one that validation has."""
+    """Raise CorpusError if the training data have only one label, or lack a label of the validation data."""
     seen = set(train.gold.tolist())
     if lacking := sorted(set(validation.gold.tolist()) - seen):
         raise CorpusError(
@@ -203,7 +203,7 @@ def _check_labels(folder: Path, spec: TaskSpec, train: Split, validation: Split)
 
 
 def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> None:
-    """Raise CorpusError if training has one value only, or validation too few for a correlation."""
+    """Raise CorpusError if the training data have only one value, or the validation data too few for a correlation."""
     if (train == train[0]).all():
         raise CorpusError(f"The training data of {folder} have one label only, {train[0]:g}; give at least two.")
     if len(validation) < 2:
@@ -217,7 +217,7 @@ def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> No
 
 
 def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
-    """Return the names of the text columns of a user's own task. Raises CorpusError."""
+    """Return the names of the text columns of a user's task. Raises CorpusError if none fit, or if two choices fit."""
     fitting = [names for names in TEXTS if all(name in columns for name in names)]
     if not fitting:
         choices = "; ".join(", ".join(names) for names in TEXTS)

@@ -1,4 +1,4 @@
-"""Train a checkpoint's whole model with a new head on one task, through transformers."""
+"""Fine-tune a whole checkpoint with a new head on one task, with the models of transformers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,10 +21,10 @@ from embryo_core.finetune.sequences import Sequences, batches_by_length, trainin
 from embryo_core.finetune.task_specs import TuningSettings
 from embryo_core.types import Checkpoint, TuningPoint
 
-# As in optimization.py of google-research/albert, whose Adam has no bias correction.
+# Values of optimization.py of google-research/albert, whose Adam, unlike this one, has no bias correction.
 WEIGHT_DECAY = 0.01  # except for biases and normalisation
 EPSILON = 1e-6  # Adam's epsilon
-MAX_NORM = 1.0  # gradients are clipped to this norm
+MAX_NORM = 1.0  # the gradients' norm is clipped to this
 EVALUATION_BATCH = 128
 CLASSES = {
     "classes": transformers.AutoModelForSequenceClassification,
@@ -34,7 +34,7 @@ CLASSES = {
 HEADS = {"classes": "classification", "value": "classification", "span": "question-answering"}
 FUSED = {"gelu_new": "gelu_pytorch_tanh"}  # the same function in one kernel instead of eight
 
-# prefixes of settings of a head's dropout
+# name prefixes of the configuration's dropout settings for heads
 HEAD_PREFIXES = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")
 
 Weights = dict[str, Tensor]
@@ -42,7 +42,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class TunedModel:
-    """The result of a fine-tuning: outputs for the validation sequences, the curve, and weights without the head."""
+    """The result of fine-tuning: outputs for the validation sequences, training curve, and the encoder's weights."""
 
     outputs: np.ndarray
     curve: list[TuningPoint]
@@ -57,9 +57,9 @@ def tune(
     device: str = "cpu",
     start: Weights | None = None,
 ) -> TunedModel:
-    """Fine-tune a checkpoint, or its encoder with weights `start`; evaluate it after every epoch.
+    """Fine-tune a checkpoint, its encoder starting from weights `start` if given, and evaluate it after every epoch.
 
-    The seed determines head, dropout and batches. Raises ArithmeticError if the loss is not finite.
+    The seed determines the initial head, dropout and batches. Raises ArithmeticError if the loss is not finite.
     """
     torch.manual_seed(seed)
     model = _load_model(checkpoint, task, settings, torch.device(device), start)
@@ -90,9 +90,9 @@ def tune(
 
 @torch.inference_mode()
 def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
-    """Return outputs for the validation sequences [m, outputs] float32, for spans logits [m, 2, L], -inf at padding.
+    """Return outputs [m, outputs] float32 for the validation sequences; for spans logits [m, 2, L], -inf at padding.
 
-    Products are not rounded to bfloat16 here, which would make different answers equal.
+    Unlike training, prediction runs in float32: rounding to bfloat16 would make different answers equal.
     """
     model.eval()
     sequences = task.validation
@@ -111,7 +111,7 @@ def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
 def _load_model(
     checkpoint: Checkpoint, task: EncodedTask, settings: TuningSettings, device: torch.device, start: Weights | None
 ) -> PreTrainedModel:
-    """Load the encoder in float32, with a new head. Raises BrokenCheckpoint, MissingWeights and MissingCapability."""
+    """Load the model in float32 with a new head. Raises BrokenCheckpoint, MissingWeights and MissingCapability."""
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
     config = read_configuration(checkpoint)
@@ -147,7 +147,7 @@ def _load_model(
 
 
 def _padding(task: EncodedTask, pieces: int) -> int:
-    """Return the id of padding, before which a decoder's head reads; without one, an id that ends no sequence."""
+    """Return the padding id, by which a decoder's head finds the last piece; if None, an id that ends no sequence."""
     if task.train.pad_id is not None:
         return task.train.pad_id
     lasts = [sequences.ids[sequences.ends[1:] - 1] for sequences in (task.train, task.validation)]
@@ -155,7 +155,7 @@ def _padding(task: EncodedTask, pieces: int) -> int:
 
 
 def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedModel]:
-    """Return the family's class of models with such a head. Raises MissingCapability."""
+    """Return the family's model class with a head for this kind of prediction. Raises MissingCapability."""
     mapping: Any = CLASSES[kind]._model_mapping
     try:
         return mapping[type(config)]
@@ -164,14 +164,14 @@ def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedM
 
 
 def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: TuningSettings) -> None:
-    """Set every dropout probability in the configuration, under any name, for functions that read it there."""
+    """Set every dropout probability of the configuration, which models read there for functional dropout."""
     for name, value in config.to_dict().items():
         if "dropout" in name and isinstance(value, int | float | None) and not isinstance(value, bool):
             setattr(config, name, settings.classifier_dropout if name.startswith(HEAD_PREFIXES) else settings.dropout)
 
 
 def _set_dropout_of_modules(model: PreTrainedModel, settings: TuningSettings) -> None:
-    """Set the dropout of encoder and head in the modules, since some families confuse the two or ignore the head's."""
+    """Set dropout in the modules of encoder and head, since some families mix the two settings or ignore the head's."""
     for name, part in model.named_modules():
         if isinstance(part, nn.Dropout):
             inside = name.startswith(f"{model.base_model_prefix}.")
@@ -181,7 +181,7 @@ def _set_dropout_of_modules(model: PreTrainedModel, settings: TuningSettings) ->
 def _optimizer(
     model: nn.Module, settings: TuningSettings
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-    """Return AdamW and the schedule of its learning rate."""
+    """Return AdamW and its learning-rate schedule: linear warm-up, then linear decay to 0."""
     plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
     decayed = [value for value in model.parameters() if value.ndim >= 2]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
@@ -194,12 +194,12 @@ def _optimizer(
 
 
 def _in_bfloat16(device: torch.device) -> bool:
-    """Return whether training rounds products to bfloat16, as it does on devices on which this is faster."""
+    """Return whether to train in bfloat16: on GPUs that support it, and on CPUs on which it is clearly faster."""
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and multiplies_bfloat16()
 
 
 def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kind: str) -> Tensor:
-    """Return outputs [B, outputs]; for spans logits of the first and last piece [B, 2, L], -inf at padding."""
+    """Return outputs [B, outputs]; for spans, logits [B, 2, L] of the first and last piece, -inf at padding."""
     device = model.device
     ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
     if sequences.pad_id is None:

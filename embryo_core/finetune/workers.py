@@ -1,4 +1,4 @@
-"""Fine-tuning jobs, and the processes of this machine or of a Ray cluster that run them."""
+"""Fine-tuning jobs, and the processes that run them on this machine or a Ray cluster."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 EncodedTasks = Mapping[str, EncodedTask]
 Work = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
 MNLI_WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
-_given: dict[str, Any] = {}  # set in a worker process: the encoded tasks, and the device
+_given: dict[str, Any] = {}  # in a worker process: the encoded tasks and the device, set by `_start_worker`
 
 
 # === Jobs ===
@@ -42,7 +42,7 @@ _given: dict[str, Any] = {}  # set in a worker process: the encoded tasks, and t
 
 @dataclass(frozen=True)
 class JobTask:
-    """One task of a job."""
+    """A task on which a job fine-tunes."""
 
     task: str
     settings: TuningSettings
@@ -53,7 +53,7 @@ class JobTask:
 
 @dataclass(frozen=True)
 class TuningJob:
-    """Tasks of one checkpoint and seed, in order; `mnli` is the file of its weights after MNLI, if tasks need it."""
+    """Tasks of one checkpoint and seed, in order; `mnli` is the file of the weights after MNLI, if they are needed."""
 
     checkpoint: Checkpoint
     seed: int
@@ -61,26 +61,26 @@ class TuningJob:
     mnli: Path | None = None
 
     def describe(self, task: JobTask) -> str:
-        """Return the name of a fine-tuning, to start a sentence."""
+        """Return a description of one fine-tuning, to begin a sentence."""
         return f"Fine-tuning on '{task.task}' at step {self.checkpoint.step} with seed {self.seed}"
 
 
-# findings, a sentence on a failure, or None if only the weights are needed
+# a task with its findings, a sentence if it failed, or None if only its weights were needed
 Outcome = tuple[JobTask, Findings | str | None]
 
 
 def tune_and_write(job: TuningJob, encoded: EncodedTasks, device: str) -> tuple[int, list[str]]:
-    """Fine-tune every task of a job and write each as soon as it is done; returns and raises as `write_outcomes`."""
+    """Fine-tune on every task of a job and write each result at once; return and raise the same as `write_outcomes`."""
     return write_outcomes(job, _outcomes(job, encoded, device))
 
 
 def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[Outcome]:
-    """Fine-tune every task of a job for another process, which writes the findings."""
+    """Fine-tune on every task of a job; the caller writes the results."""
     return [*_outcomes(job, encoded, device)]
 
 
 def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
-    """Write findings; return their number, and a sentence for each failed task. Raises OtherData and OSError."""
+    """Write findings; return the number written, and a sentence for each failed task. Raises OtherData and OSError."""
     written, failures = 0, []
     for task, outcome in outcomes:
         if isinstance(outcome, str):
@@ -128,11 +128,11 @@ def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> F
     return findings
 
 
-# === Files in the data folder's cache until they are used: weights after MNLI, and rate trials (rates.py) ===
+# === Temporary files in the data folder's cache: weights after MNLI, and rate trials (rates.py) ===
 
 
 def mnli_file(checkpoint: Checkpoint, seed: int, settings: TuningSettings, identity: Mapping[str, Any]) -> Path:
-    """Return the file of a checkpoint's weights after MNLI, kept until the tasks that start from them are done."""
+    """Return the file of a checkpoint's weights after MNLI, which is kept until the tasks starting from it are done."""
     key = fingerprint(checkpoint, settings, identity)
     return cache_folder(checkpoint.run) / f"step{checkpoint.step}-seed{seed}-{key}.safetensors"
 
@@ -144,7 +144,7 @@ def mnli_files(run: Run) -> list[tuple[tuple[int, int], Path]]:
 
 
 def is_readable(weights: Path) -> bool:
-    """Return whether a file of weights is complete by its header and size; a damaged one is removed."""
+    """Return whether header and size show that a file of weights is complete; a damaged file is removed."""
     try:
         with safetensors.safe_open(weights, "numpy"):
             return True
@@ -154,13 +154,13 @@ def is_readable(weights: Path) -> bool:
 
 
 def cache_folder(run: Run) -> Path:
-    """Return the folder of a run's files. Raises ResultsError if it is a link, or contains one."""
+    """Return the folder of a run's temporary files. Raises ResultsError if it is a link, or contains one."""
     path = run.path.parents[1] / "cache" / "finetuning" / run.name
     return runs.own_folder(path, path, ResultsError)
 
 
 def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapping[str, Any]) -> str:
-    """Return a short hash of everything that a cached file depends on."""
+    """Return a short hash of all inputs of a cached file: checkpoint, settings and data."""
     key = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
@@ -169,7 +169,7 @@ def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapp
 
 
 class Workers:
-    """Runs jobs on one device, in the processes of a pool or, without a pool, in this process."""
+    """Workers on one device: the processes of a pool or, without a pool, this process."""
 
     writes = True  # workers write results themselves
 
@@ -194,7 +194,7 @@ class Workers:
 
 @contextmanager
 def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Workers]:
-    """Open `jobs` workers on a device, which share the cores; waiting jobs are cancelled when the block ends."""
+    """Open `jobs` workers that share one device and the CPU cores; pending jobs are cancelled when the block ends."""
     threads, before = max(1, parallel_passes() // jobs), torch.get_num_threads()
     if jobs == 1:
         torch.set_num_threads(threads)
@@ -216,11 +216,11 @@ def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Work
 
 
 def choose_device(name: str | None) -> str:
-    """Return the named device; by default and for "auto", CUDA if there is one, else the CPU. Raises ConfigError."""
+    """Return the named device; for None and "auto", CUDA if available, else the CPU. Raises ConfigError."""
     if name is None or name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(1, device=name).item()  # fails for the device "meta", which has no numbers
+        torch.empty(1, device=name).item()  # also fails for the device "meta", whose tensors have no values
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
         why = first_line(reason).partition(". ")[0].removesuffix(".")
         raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
@@ -233,7 +233,7 @@ def default_jobs(device: str) -> int:
 
 
 def _start_worker(encoded: EncodedTasks, device: str, threads: int) -> None:
-    """Prepare a worker process: it ignores Ctrl-C and ends with its parent."""
+    """Set up a worker process, which ignores Ctrl-C and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
@@ -254,7 +254,7 @@ def _work(work: Work, job: Any) -> Any:
 
 
 class ClusterWorkers:
-    """Runs jobs on a Ray cluster, one per CPU, or per GPU if the device may be one."""
+    """Workers on a Ray cluster: one per GPU if there are any and the device is CUDA or unnamed, else one per core."""
 
     writes = False  # only this process writes results
 
@@ -281,6 +281,6 @@ def cluster_workers(address: str, encoded: EncodedTasks, device: str | None) -> 
 
 
 def _work_on_cluster(work: Work, job: Any, encoded: EncodedTasks, device: str | None) -> Any:
-    """Run one job on one core or GPU."""
+    """Run one job in a worker of the cluster, with one CPU thread."""
     torch.set_num_threads(1)
     return work(job, encoded, choose_device(device))

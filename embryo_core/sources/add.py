@@ -1,10 +1,11 @@
 """Make a run from checkpoints that other code wrote: point to their folders, or copy them; the source is unchanged.
 
     <root>/runs/<name>/run.json, tokenizer/, log.jsonl
-    <root>/runs/<name>/checkpoints/step{N}/config.json, manifest.json (which leads to the weights)
+    <root>/runs/<name>/checkpoints/step{N}/config.json, manifest.json (which points to the weights)
 
-The folder is written completely and replaces an earlier one of that name, so repeating the command adds new checkpoints
-(earlier.py decides what stays). A checkpoint that is missing in the source keeps its results, without weights.
+The whole folder is written anew and then replaces an earlier run of that name, so repeating the command adds new
+checkpoints (earlier.py decides what is kept). A checkpoint that is gone from the source keeps its results, but not its
+weights.
 """
 
 import os
@@ -50,9 +51,9 @@ class Added:
     run: Run
     steps: tuple[int, ...]
     locations: tuple[str, ...]  # folders and "hf:" repositories of the weights
-    kept: tuple[int, ...] = ()  # unchanged steps of an earlier run of that name
-    gone: tuple[int, ...] = ()  # steps whose weights are no longer in the source
-    unmatched: tuple[str, ...] = ()  # names in the source with a number that no pattern matched
+    kept: tuple[int, ...] = ()  # steps kept unchanged from an earlier run of that name
+    gone: tuple[int, ...] = ()  # steps of the earlier run whose weights are gone
+    unmatched: tuple[str, ...] = ()  # names in the source that end in a number but match no pattern
     troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
     notes: tuple[str, ...] = ()  # sentences on other content of the source
     remarks: tuple[str, ...] = ()  # sentences on how the checkpoints are read
@@ -69,12 +70,12 @@ def add(
 ) -> Added:
     """Make the run `name` from a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
 
-    `patterns` describe the names of checkpoints (see patterns.py), `steps` selects some, `tokenizer` is the folder of
-    the pretraining's tokenizer, or hf:OWNER/NAME@REVISION, if the checkpoints have none. Without `seed`, the seed is
-    read from the name of the source or of the run, or from config.json.
+    `patterns` describe the names of checkpoints (see patterns.py); `steps` selects some of them. `tokenizer` is the
+    folder of the tokenizer used in pretraining, or hf:OWNER/NAME@REVISION, needed if the checkpoints have none. Without
+    `seed`, the seed is read from the name of the source or of the run, or from config.json.
 
-    Raises RunError for a source without checkpoints, a run of that name that was not added, results of that name that
-    belong to other models, and while another process adds; RunError or MissingWeights if the Hub does not answer.
+    Raises RunError for a source without checkpoints, if a run of that name was not made by `add`, if its results belong
+    to other models, and while another process adds; RunError or MissingWeights if the Hub does not answer.
     """
     target = _target(name)
     series = _find(source, patterns)
@@ -115,7 +116,7 @@ def add(
 
 
 def _target(name: str) -> Path:
-    """Return the folder of the run. Raises RunError for an invalid name, and if another run has it."""
+    """Return the folder of the run. Raises RunError for an invalid name, or if a run that was not added has it."""
     if not NAME.fullmatch(name):
         raise RunError(f"'{name}' is not a valid run name; use letters, digits and . _ + - (--name NAME).")
     target = runs.roots()[0] / "runs" / name
@@ -148,7 +149,7 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
 
 
 def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceCheckpoint]:
-    """Return the wanted checkpoints by step. Raises RunError for a duplicate, a missing step, or another unit."""
+    """Return the selected checkpoints in order. Raises RunError for duplicate or missing steps, and for mixed units."""
     units = {one.counts.first[1] for one in series.found}
     if len(units) > 1:
         raise RunError(f"The names count {' and '.join(sorted(units))}; give patterns that count the same (--pattern).")
@@ -170,9 +171,9 @@ def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceChe
 def _write_checkpoints(
     chosen: list[SourceCheckpoint], folder: Path, copy: bool, name: str
 ) -> tuple[list[SourceCheckpoint], list[str]]:
-    """Write checkpoints to a run's folder; return the written ones, and a sentence for each other one.
+    """Write checkpoints to a run's folder; return those written, and a sentence for each one that failed.
 
-    Files that are not copied are hashed in parallel.
+    Without `copy`, the files are hashed in parallel.
     """
 
     def write(one: SourceCheckpoint) -> str | None:
@@ -182,7 +183,7 @@ def _write_checkpoints(
                 _write_checkpoint(one, path, copy)
                 if one.generator:
                     _write_checkpoint(one.generator, path / runs.GENERATOR, copy)
-        except MissingWeights:  # the Hub does not answer, which must not leave a gap in the run
+        except MissingWeights:  # the Hub does not answer; skipping would leave a gap in the run
             raise
         except EmbryoError as reason:
             return f"{step_name}: {reason}"
@@ -235,7 +236,7 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
 
 
 def _write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None) -> tuple[Run, str]:
-    """Write the tokenizer of the checkpoints to the run's folder; return the run with it, and a remark on it."""
+    """Write the tokenizer to the run's folder; return the run with the tokenizer's hash, and a remark or ""."""
     text, special, remark = _tokenizer(added[-1], named)
     _check_room(added, text)
     run.tokenizer.mkdir()
@@ -245,7 +246,7 @@ def _write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None)
 
 
 def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
-    """Return the named tokenizer, or that of the last checkpoint, or that in the folder above."""
+    """Return the named tokenizer, else the one in the last checkpoint's folder, else the one in the folder above it."""
     # transformers takes seconds to import
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
 
@@ -281,7 +282,7 @@ def _check_room(added: list[SourceCheckpoint], tokenizer: str) -> None:
 def _draft(
     name: str, folder: Path, last: SourceCheckpoint, source: Sequence[str], copied: bool, seed: int | None
 ) -> Run:
-    """Return the run as its last checkpoint describes it."""
+    """Return the run, described by its last checkpoint's config.json; tokenizer and planned steps are still missing."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
     settings = {name: config[name] for name in SIZES if config.get(name) is not None}

@@ -1,4 +1,4 @@
-"""The earlier run that an added one replaces: which steps stay, and whether its results belong to the same models."""
+"""The earlier run that an added run replaces: which steps are kept, and whether its results fit the new models."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from embryo_core.types import Run
 
 
 def points_elsewhere(target: Path) -> bool:
-    """Return whether a folder's checkpoints all point to weights elsewhere, as in a run that was moved."""
+    """Return whether all checkpoints in a folder point to weights elsewhere, or lost them, as in a moved run."""
     manifests = [manifest for _, manifest in _manifests(target)]
     return any(one.weights for one in manifests) and all(one.weights or one.removed for one in manifests)
 
@@ -55,10 +55,10 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
 
 
 def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Keep the steps that the new run lacks; return those that stay unchanged, and those that lose their weights.
+    """Keep the steps that the new run lacks; return the steps kept unchanged, and the steps kept without weights.
 
-    Copies stay, and so do pointers to existing files in `allowed` places; others stay without weights, for their
-    results.
+    Copied weights are kept, and so are pointers to existing files in `allowed` places. Other steps lose their weights
+    but stay in the run, since they may have results.
     """
     kept, gone = [], []
     written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
@@ -85,7 +85,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
 
 
 def _is_same_tokenizer(old: Run, new: Run) -> bool:
-    """Return whether two tokenizers are equivalent, such as files by two versions of a library."""
+    """Return whether two runs' tokenizer.json are equal as JSON; versions of the library may format it differently."""
     if old.tokenizer_sha256 == new.tokenizer_sha256:
         return True
     files = {run.path: run.tokenizer / "tokenizer.json" for run in (old, new)}
@@ -95,7 +95,7 @@ def _is_same_tokenizer(old: Run, new: Run) -> bool:
 
 
 def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
-    """Return the measured steps at which the new run has another model, or the same one at another step."""
+    """Return the measured steps whose model differs in the new run, or has moved to another step."""
     if (old.family, old.step_unit) != (new.family, new.step_unit):
         return set(measured)
     before, now = (
@@ -108,14 +108,14 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
         if step not in now:
             return before[step][0][0] in elsewhere
         (hashes, configs), (old_hashes, old_configs) = now[step], before[step]
-        # Only parts that both have are compared: a step without weights may lack its generator.
+        # map ends with the shorter list: a step without weights may lack its generator.
         return not (all(map(eq, hashes, old_hashes)) and all(map(eq, configs, old_configs)))
 
     return {step for step in before.keys() & measured if is_changed(step)}
 
 
 def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], list[dict[str, Any]]]:
-    """Return the SHA-256 of a model's weights and of its generator's, and the config of both."""
+    """Return the weights' SHA-256 of a model and, if it has one, of its generator, and the configs of both."""
     parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, within)}
     present = {path: one for path, one in parts.items() if one}
     configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in present]
@@ -123,7 +123,7 @@ def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], l
 
 
 def _sha256(manifest: Manifest) -> str:
-    """Return the hash of the weights, even if removed or elsewhere; "" if the manifest has none."""
+    """Return the SHA-256 of the weights, even of removed ones or ones elsewhere; "" if the manifest has none."""
     held = manifest.sha256 | manifest.removed
     return manifest.weights.digest if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
 
@@ -136,7 +136,7 @@ def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
 
 
 def _inside(folder: Path, within: Path) -> Manifest | None:
-    """Return the manifest of the generator inside a checkpoint, if there is one."""
+    """Return the manifest of the generator inside a checkpoint's folder, or None."""
     path = folder / runs.GENERATOR / "manifest.json"
     return runs.read_json(path, within, Manifest, BrokenCheckpoint) if path.exists() else None
 

@@ -1,4 +1,4 @@
-"""Find checkpoints in local folders: a Trainer's, folders with a step in the name, or weight files with one."""
+"""Find checkpoints in local folders: a Trainer's output, or folders or weight files with a step in their names."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, wi
 from embryo_core.sources.trainer import read_state
 from embryo_core.types import Pointer
 
-MAX_NAMES = 100_000  # names in a folder that are examined
+MAX_NAMES = 100_000  # at most this number of names in a folder are examined
 
 
 def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
@@ -42,14 +42,14 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
             series.found.append(checkpoint_at(folder / name, counts))
         except (RunError, BrokenCheckpoint) as reason:
             series.incomplete[counts.first[0]] = str(reason)
-    try:  # the folder itself may have a model, such as the last one of a Trainer
+    try:  # the folder itself may hold a model, such as a Trainer's final one
         return with_unnumbered(series, checkpoint_at(folder, Counts()), read_state(folder))
     except (RunError, BrokenCheckpoint):
         return series
 
 
 def checkpoint_at(path: Path, counts: Counts) -> SourceCheckpoint:
-    """Return the checkpoint in a folder, or that of a weight file with its config.json. Raises RunError."""
+    """Return the checkpoint in a folder, or of a weight file beside its config.json. Raises RunError."""
     checkpoint = _at(path, counts)
     inside = (path if path.is_dir() else path.parent) / GENERATOR
     return replace(checkpoint, generator=_at(inside, counts)) if (inside / "config.json").is_file() else checkpoint
@@ -75,7 +75,7 @@ def _at(path: Path, counts: Counts) -> SourceCheckpoint:
 
 
 def _weights(folder: Path) -> Path:
-    """Return the weight file, or the index of shards; if there are two files, the one with the head."""
+    """Return the weight file, or else the index of shards; of two weight files, the one with the head."""
     files, indexes = ([folder / name for name in names if (folder / name).is_file()] for names in (WEIGHTS, INDEXES))
     if len(files) > 1:
         return first_with_heads(files, folder / "config.json")
@@ -83,5 +83,5 @@ def _weights(folder: Path) -> Path:
 
 
 def _files_of_others(folder: Path) -> Iterable[str]:
-    """Return the names of files in a folder and its subfolders, down to the level of Megatron's files."""
+    """Return the names of files in a folder and two levels below, where Megatron writes its files."""
     return [path.name for depth in range(3) for path in islice(folder.glob("*/" * depth + "*"), MAX_NAMES)]

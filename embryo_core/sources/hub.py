@@ -1,7 +1,7 @@
 """Checkpoints on the Hugging Face Hub, pinned to commits.
 
-They are revisions of one repository, folders in one, the commits of a branch, or one repository each. All access goes
-through the cache of huggingface_hub; with HF_HUB_OFFLINE only the cache is listed and read.
+A series is published as the revisions, folders or commits of one repository, or as one repository per checkpoint. All
+access goes through the cache of huggingface_hub; with HF_HUB_OFFLINE, only the cache is listed and read.
 """
 
 import os
@@ -29,8 +29,8 @@ from embryo_core.types import Pointer
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-AT_ONCE = 8  # commits that are examined in parallel
-MAX_COMMITS = 2000  # commits of a branch
+AT_ONCE = 8  # parallel requests to the Hub
+MAX_COMMITS = 2000  # at most this number of a branch's newest commits are examined
 TOKENIZER_SETTINGS = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
 
 
@@ -44,16 +44,16 @@ class HubFolder:
     folder: str = ""  # path in the repository, "" or with a slash at the end
 
     def files(self) -> Files:
-        """Return the files in the folder, with relative paths. Raises RunError."""
+        """Return the files below the folder, with paths relative to it. Raises RunError."""
         return _below(files(self.repository, self.commit), self.folder)
 
 
 def find(name: str, patterns: Sequence[str]) -> SourceSeries:
-    """Return the checkpoints of OWNER/NAME, or of OWNER/NAME-{step}k, one for each repository.
+    """Return the checkpoints of the repository OWNER/NAME, or of all repositories OWNER/NAME-{step}k.
 
-    Those of one repository are its revisions with a step in the name, else the folders in its main branch, else the
-    commits of that branch. OWNER/NAME/FOLDER@REVISION is searched only for folders and commits. Raises RunError if
-    there are none, and if the Hub does not answer.
+    In one repository they are the revisions with a step in their names, else the folders of the main branch, else its
+    commits. OWNER/NAME/FOLDER@REVISION is searched only for folders and commits. Raises RunError if no checkpoint is
+    found, and if the Hub does not answer.
     """
     if FIELD.search(name):
         if not (matched := match_names(repositories(name), [name])):
@@ -79,7 +79,10 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
 
 
 def checkpoint_at(name: str, counts: Counts) -> SourceCheckpoint:
-    """Return the checkpoint at OWNER/NAME/FOLDER@REVISION; without a revision, on the main branch."""
+    """Return the checkpoint at OWNER/NAME/FOLDER@REVISION, by default of the main branch.
+
+    Raises RunError, or BrokenCheckpoint if there is none.
+    """
     place = _place(name)
     return _checkpoint(place, counts, place.files())
 
@@ -91,7 +94,7 @@ def fetch_tokenizer(name: str) -> Path:
 
 
 def tokenizer_above(pointer: Pointer) -> Path:
-    """Fetch the tokenizer from the folder of a file or a parent; return its folder in the cache."""
+    """Fetch the tokenizer from a file's folder or the nearest parent that has one; return its folder in the cache."""
     names = files(pointer.repository, pointer.commit)
     parents = ["" if str(parent) == "." else f"{parent}/" for parent in Path(pointer.file).parents]
     folder = next((one for one in parents if any(one + name in names for name in TOKENIZER_FILES)), parents[0])
@@ -111,7 +114,7 @@ def _split(name: str) -> tuple[str, str, str]:
 
 
 def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
-    """Return the folder of a name; its commit is "" without a main branch. Raises RunError for an unknown revision."""
+    """Resolve a name; the commit is "" if there is no main branch. Raises RunError for an unknown revision."""
     repository, folder, revision = _split(name)
     if COMMIT.fullmatch(revision):
         return HubFolder(HUB + name, repository, revision, folder)
@@ -123,14 +126,14 @@ def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
 
 
 def _folders(names: Iterable[str]) -> list[str]:
-    """Return the folders with a configuration or weights, generators left out."""
+    """Return the folders with a config.json or weights, without those of generators."""
     wanted = {"config.json", *WEIGHTS, *INDEXES}
     folders = {folder for folder, _, file in (name.rpartition("/") for name in names) if folder and file in wanted}
     return sorted(folder for folder in folders if folder.rpartition("/")[2] != GENERATOR)
 
 
 def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]:
-    """Return the commits with a step in their titles, or else in their trainer_state.json; the newest for each step."""
+    """Return the newest commit of each step, which is read from the titles or, if none has one, trainer_state.json."""
     titles = history(top.repository, top.commit)[:MAX_COMMITS]
     matched = match_titles((title for _, title in titles), patterns)
     named = [
@@ -151,9 +154,9 @@ def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]
 
 
 def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files: Files | None = None) -> SourceSeries:
-    """Return the checkpoints at these places; `all_files` has the files of the repository if all are in one commit.
+    """Return the checkpoints at these places; `all_files` are the repository's files if all places share one commit.
 
-    Raises RunError or MissingWeights if the Hub does not answer, which must not leave gaps in a series.
+    Raises RunError or MissingWeights if the Hub does not answer, rather than leave gaps in a series.
     """
     series = SourceSeries([], unmatched=[*rest])
 
@@ -173,7 +176,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files
 
 
 def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
-    """Add the model of the main branch, or of the searched folder, whose name has no step, to a series."""
+    """Add the model of the searched folder itself, by default the main branch, whose name has no step."""
     if not top.commit:
         return series
     names = top.files()
@@ -185,13 +188,13 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
 
 
 def _checkpoint(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
-    """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if there is none."""
+    """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if files are missing."""
     model, inside = _model(place, counts, names), f"{GENERATOR}/"
     return replace(model, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else model
 
 
 def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> SourceCheckpoint:
-    """Return the model in the folder `inside` a place, "" or a path with a slash at the end."""
+    """Return the model in the subfolder `inside` of a place: "" for the place itself, or a path ending with a slash."""
     weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in names), None)
     if weights is None or f"{inside}config.json" not in names:
         raise BrokenCheckpoint(
@@ -199,7 +202,7 @@ def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> 
         )
     config = fetch_file(place.repository, place.commit, f"{place.folder}{inside}config.json", place.name)
     both = [inside + name for name in WEIGHTS]
-    if set(both) <= set(names):  # of two fetched files, the one with the head
+    if set(both) <= set(names):  # of two weight files, choose the one with the head, if the cache has them
         cached = [hub_folder(place.repository) / "snapshots" / place.commit / (place.folder + name) for name in both]
         weights = both[cached.index(first_with_heads(cached, config))]
     files = [weights]
@@ -219,7 +222,7 @@ def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> 
 
 
 def _state(place: HubFolder, names: Files) -> TrainerState | None:
-    """Return the Trainer's state among these files; None if there is no readable one."""
+    """Return the Trainer's state among these files; None if it is missing or cannot be read."""
     if STATE not in names:
         return None
     path = fetch_file(place.repository, place.commit, place.folder + STATE, place.name)
@@ -234,7 +237,7 @@ def _below(names: Files, folder: str) -> Files:
 
 
 def _side_by_side(look: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:
-    """Return the answer for each item, in parallel; the first error cancels the others."""
+    """Return `look(item)` for each item, computed in parallel; an error cancels the remaining calls."""
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         return list(pool.map(look, items))

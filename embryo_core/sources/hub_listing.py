@@ -1,4 +1,4 @@
-"""Listings of the Hub, or of its cache if offline: repositories, revisions, commits, and files with SHA-256."""
+"""Listings of the Hub, or offline of its local cache: repositories, revisions, commits, and files with SHA-256."""
 
 import re
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def revisions(repository: str) -> dict[str, str]:
 
 
 def repositories(pattern: str) -> list[str]:
-    """Return the names of repositories that may match a pattern: those of its owner. Raises RunError."""
+    """Return the owner's repositories, which may match a pattern OWNER/NAME-{step}. Raises RunError."""
     owner, _, _ = pattern.rpartition("/")
     if not offline():
         start = FIELD.split(pattern)[0].rpartition("/")[2]
@@ -44,9 +44,9 @@ def repositories(pattern: str) -> list[str]:
 
 
 def history(repository: str, head: str) -> list[tuple[str, str]]:
-    """Return the commits up to `head` with their titles, the newest first. Raises RunError.
+    """Return (commit, title) up to `head`, the newest first. Raises RunError.
 
-    A cache has no titles and no order: its commits are those that no other revision points to.
+    The cache has neither titles nor an order: offline, these are all cached commits to which no other revision points.
     """
     if not offline():
         commits = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
@@ -56,23 +56,23 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
 
 
 def files(repository: str, commit: str) -> Files:
-    """Return the files at a commit, with the SHA-256 of those for which it is known. Raises RunError."""
+    """Return the files at a commit, each with its SHA-256, or None if unknown. Raises RunError."""
     if not offline():
         info = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in info.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
-    # A blob is named after the Hub's hash, and may link to another blob.
+    # A blob's name is the Hub's hash of it; `blob_of` follows links from blob to blob.
     blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in folder.rglob("*") if not path.is_dir()}
     return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
 
 
 def where() -> str:
-    """Return the searched place, for messages."""
+    """Return where was searched, for messages: on the Hub, or in the cache."""
     return "in the local cache (the network is off)" if offline() else "on the Hub"
 
 
 def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
-    """Return the Hub's answer. Raises RunError if there is none."""
+    """Return the Hub's answer to a call of its API. Raises RunError if it does not answer."""
     from httpx2 import HTTPError
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError

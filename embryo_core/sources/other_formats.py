@@ -1,4 +1,4 @@
-"""Unsupported formats of other trainers: how to recognise them, and to convert them to transformers' format."""
+"""Unsupported formats of other trainers: how to recognise their files and convert them to transformers' format."""
 
 import re
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ FORMATS = (  # pattern of file names, trainer, how to convert them; the first ma
 
 
 def other_format(names: Iterable[str]) -> str:
-    """Return a sentence, after a space, on a file of another trainer among these names; "" if none is known."""
+    """Return how to convert the first file of another trainer among these names, for the end of a message; else ""."""
     files = sorted({name.rpartition("/")[2] for name in names})
     for pattern, trainer, how in FORMATS:
         if named := next((name for name in files if re.fullmatch(pattern, name)), None):

@@ -1,9 +1,9 @@
-"""Patterns of names that contain a step: "step1000-tokens4B" matches "step{step}-tokens{tokens}B".
+"""Patterns of checkpoint names that contain a step: "step{step}-tokens{tokens}B" matches "step1000-tokens4B".
 
-A pattern has the text of a name and fields in braces. A field matches a whole number; a unit right after it (k, M, B,
-T; BT means billions of tokens) multiplies and allows decimals, and {step+1000} adds 1000, for a phase whose numbers
-begin again. A step counts updates; a pattern without {step} counts sequences, tokens or words instead. {k} is another
-name of {step}.
+A pattern is a name with fields in braces in place of numbers. A field matches a whole number. A unit right after the
+field (k, M, B, T; BT for billions of tokens) multiplies the number and allows decimals. {step+1000} adds 1000, for a
+second phase of training whose numbers start again. A step counts updates; a pattern without {step} counts sequences,
+tokens or words instead. {k} is an alias of {step}.
 """
 
 import re
@@ -18,11 +18,11 @@ ALIASES = {"k": "step"}  # for names such as "step_{k}k"
 UNIT = r"(?:[kKmMbBtT]T?)(?![A-Za-z])"
 FIELD = re.compile(rf"\{{(\w+)(?:\+(\d{{1,15}}))?\}}({UNIT})?")
 NUMBER, DECIMAL = r"(\d{1,18})", r"(\d{1,18}(?:\.\d{1,9})?)"
-NUMBERED = re.compile(rf"\D{{1,40}}\d{{1,18}}(?:{UNIT})?|{DECIMAL}{UNIT}")  # a name that may contain a step
+NUMBERED = re.compile(rf"\D{{1,40}}\d{{1,18}}(?:{UNIT})?|{DECIMAL}{UNIT}")  # names that may contain a step
 TITLE = re.compile(r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}(\d{1,15})(k?)\b", re.IGNORECASE)
-MAX_COUNT = 2**63 - 1  # largest number in manifest.json
+MAX_COUNT = 2**63 - 1  # largest count that manifest.json can hold
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # first letter -> factor
-KNOWN = (  # patterns tried by default; the one with most matches is used
+KNOWN = (  # patterns tried by default; the one that matches most names is used
     "checkpoint-{step}",
     "step{step}-tokens{tokens}B",
     "step-{step}-{tokens}BT",
@@ -39,7 +39,7 @@ KNOWN = (  # patterns tried by default; the one with most matches is used
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of training in a name; None if unknown."""
+    """The progress of training given in a checkpoint's name, in up to four units; None if unknown."""
 
     step: int | None = None
     sequences: int | None = None
@@ -48,7 +48,7 @@ class Counts:
 
     @property
     def first(self) -> tuple[int, str]:
-        """Return the number of a checkpoint on the axis of steps, and its unit."""
+        """Return the checkpoint's position on the axis of steps, and the unit: the first known count of FIELDS."""
         return next((count, unit) for name, unit in FIELDS.items() if (count := getattr(self, name)) is not None)
 
 
@@ -68,7 +68,7 @@ class NamePattern:
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
 
     def match(self, name: str) -> Counts | None:
-        """Return the counts in a name; None unless the whole name matches, with integers within the limit."""
+        """Return the counts in a name; None unless the whole name matches and all counts are integers within limits."""
         matched = self._regex.fullmatch(name)
         if matched is None:
             return None
@@ -80,7 +80,10 @@ class NamePattern:
 
 
 def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of each matching name, by the first of these patterns or the known one with most matches."""
+    """Return the counts of each matching name, by its first matching pattern.
+
+    Without patterns, the one of KNOWN that matches most names is used.
+    """
     names = list(names)
     if patterns:
         compiled = [NamePattern(text) for text in patterns]
@@ -91,7 +94,10 @@ def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Coun
 
 
 def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of matching paths, by default in the folder with most of them. Raises RunError for a tie."""
+    """Return the counts of matching paths; without patterns, only in the folder with most matches.
+
+    Raises RunError if two folders have the same number of matches.
+    """
     paths = list(paths)
     if patterns:
         return match_names(paths, patterns)

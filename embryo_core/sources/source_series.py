@@ -1,4 +1,4 @@
-"""Checkpoints of a source before they are part of a run, a model without a step in its name, and the planned steps."""
+"""The checkpoints found in a source, a final model without a step in its name, and the steps that training planned."""
 
 import os
 from collections import Counter
@@ -13,38 +13,38 @@ from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, StepUnit
 from embryo_core.words import name_step
 
-MIN_POWERS = 3  # powers of two from which a grid of doublings counts as planned
-MAX_DISTANCES = 16  # number of tried distances, the most frequent ones
-MIN_COVERAGE = 2 / 3  # share of an even grid that must be present for the others to count as missing
+MIN_POWERS = 3  # at least this number of powers of two make a planned grid of doublings
+MAX_DISTANCES = 16  # the most frequent distances between steps, tried as those of an even grid
+MIN_COVERAGE = 2 / 3  # share of an even grid that must be present for its other steps to count as missing
 
 
 @dataclass(frozen=True)
 class SourceCheckpoint:
-    """One checkpoint: its counts of training, and its files."""
+    """A checkpoint of a source: the progress given in its name, and its files."""
 
     counts: Counts
     config: Path
-    within: Path  # the folder that must contain its files
+    within: Path  # folder outside which no file is read
     pointer: Pointer
     name: str  # name in messages
-    hashes: tuple[str | None, ...] = ()  # SHA-256 of each file of the weights, if the Hub lists it
-    folder: Path | None = None  # as given, without following links; None: on the Hub
+    hashes: tuple[str | None, ...] = ()  # SHA-256 of each weight file, None if the Hub does not list it
+    folder: Path | None = None  # the folder as given, links not followed; None on the Hub
     generator: "SourceCheckpoint | None" = None  # the generator of an ELECTRA
-    index: Path | None = None  # index of weights in several files
+    index: Path | None = None  # index of the shards, if the weights have several files
 
     @property
     def step(self) -> int:
-        """Return its number on the axis of steps, in the unit of the axis."""
+        """Return the checkpoint's position on the axis of steps, in the unit of the first known count."""
         return self.counts.first[0]
 
 
 @dataclass(frozen=True)
 class SourceSeries:
-    """The checkpoints of a source."""
+    """The checkpoints of a source, complete and incomplete ones."""
 
     found: list[SourceCheckpoint]  # in any order
-    incomplete: dict[int, str] = field(default_factory=dict)  # a sentence for each step without all of its files
-    unmatched: list[str] = field(default_factory=list)  # names with a number that no pattern matched
+    incomplete: dict[int, str] = field(default_factory=dict)  # step -> a sentence on its missing files
+    unmatched: list[str] = field(default_factory=list)  # names that end in a number but match no pattern
     notes: list[str] = field(default_factory=list)  # sentences on other omissions
 
 
@@ -52,10 +52,10 @@ class SourceSeries:
 
 
 def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: TrainerState | None) -> SourceSeries:
-    """Return a series with its unnumbered model as the last step, if a Trainer's state has that step.
+    """Return a series with its unnumbered model `last` as the last step, if the Trainer's state records that step.
 
-    A Trainer that may have loaded its best checkpoint is not trusted. A model without a known step is added to the
-    notes.
+    A Trainer that tracked its best checkpoint may have loaded it at the end, so its step is not trusted. A model whose
+    step is unknown is mentioned in the notes, unless it equals a checkpoint of the series.
     """
     best = Path(state.best_model_checkpoint or "").name if state else ""
     steps = {*series.incomplete, *(one.step for one in series.found)}
@@ -82,14 +82,14 @@ def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
     return all([*map(compare, files[0])] == [*map(compare, files[1])] for compare in (os.path.getsize, sha256))
 
 
-# === The steps at which a foreign run saved ===
+# === Planned steps ===
 
 
 def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
-    """Return the available steps and those missing from an even grid of which two thirds are present.
+    """Return the available steps and those missing from an even grid, if two thirds of the grid are present.
 
-    Below the grid's first distance, powers of two are another grid, as in many series. `every` is the distance that the
-    training recorded; its grid also needs two thirds of its steps, and the last step may be off it.
+    Below the grid's first step, powers of two form a second grid, as in many published series. `every` is the distance
+    that the training recorded, or 0; its grid also needs two thirds of its steps, but the last step may be off it.
     """
     available = sorted(steps)
     grids = [_grid([step for step in available if step % every == 0], every)] if every else []
@@ -104,7 +104,7 @@ def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
 
 
 def _grid(steps: Sequence[int], distance: int) -> range:
-    """Return the even grid that ends at the last step; empty if too few of the steps are on it."""
+    """Return the even grid that ends at the last step; empty if too few of its steps are available."""
     if not steps:
         return range(0)
     on_it = [step for step in steps if step % distance == steps[-1] % distance]

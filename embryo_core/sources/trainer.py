@@ -24,9 +24,9 @@ HELDOUT = {"eval_loss": "loss", "eval_accuracy": "accuracy"}
 
 
 def read_state(folder: Path) -> TrainerState | None:
-    """Return the state in the folder of a checkpoint; None if there is none. Raises BrokenTrainerState.
+    """Read the Trainer's state in a checkpoint's folder; None if the file is missing. Raises BrokenTrainerState.
 
-    NaN and Infinity, which Python writes although JSON lacks them, are accepted, and numbers in strings are parsed.
+    NaN and Infinity, which Python writes although JSON lacks them, are read as None; numbers in strings are parsed.
     """
     path = next((path for name in (STATE, f"{STATE}.gz") if (path := folder / name).is_file()), None)
     if path is None:
@@ -39,9 +39,10 @@ def read_state(folder: Path) -> TrainerState | None:
 
 
 def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[str, Any]]:
-    """Yield rows of log.jsonl for an objective (masked_lm, next_token); if `alone`, the loss is the objective's.
+    """Yield rows of log.jsonl for an objective (masked_lm, next_token).
 
-    A number that is not finite is None, a gap in its curve.
+    If the model trains `alone` on this objective, its loss is also the objective's loss. Numbers that are not finite
+    become None, which is a gap in the curve.
     """
     for noted in state.log_history:
         step = _number(noted.get("step"))
@@ -57,7 +58,7 @@ def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[
 
 
 def odd_numbers(state: TrainerState) -> str:
-    """Return a sentence on numbers of the log that are not finite, or strings; "" if there are none."""
+    """Return a sentence on numbers of the log that are not finite or are stored as text; "" without such numbers."""
     values = [noted[key] for noted in state.log_history for key in (*TRAIN, *HELDOUT) if key in noted]
     gaps = sum(_number(value) is None for value in values)
     texts = sum(isinstance(value, str) and _number(value) is not None for value in values)
@@ -78,13 +79,13 @@ def _number(value: Any) -> float | None:
 
 
 def saved_every(checkpoint: SourceCheckpoint) -> int:
-    """Return the updates between two checkpoints of a Trainer; 0 if unknown."""
+    """Return the Trainer's number of updates between checkpoints; 0 if unknown."""
     state = state_of(checkpoint)
     return int(state.save_steps) if checkpoint.counts.step == state.global_step else 0
 
 
 def state_of(checkpoint: SourceCheckpoint) -> TrainerState:
-    """Return the state that a Trainer wrote; an empty one if it is missing or cannot be read."""
+    """Return the Trainer's state beside a checkpoint; an empty state if it is missing or cannot be read."""
     try:
         return (read_state(checkpoint.folder) if checkpoint.folder else None) or TrainerState()
     except BrokenTrainerState:  # `write_log` reports it
@@ -92,14 +93,15 @@ def state_of(checkpoint: SourceCheckpoint) -> TrainerState:
 
 
 def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tuple[list[str], str]:
-    """Write the log of the last Trainer's state, which includes earlier ones, and later rows of the earlier run.
+    """Write log.jsonl from the last checkpoint's Trainer state, which includes the earlier log.
 
-    Return a sentence for each state that cannot be read, and one on unusual numbers, or "".
+    Rows of the earlier run `old` for later steps are kept. Return a sentence for each state that cannot be read, and a
+    sentence on unusual numbers or "".
     """
     rows, troubles, odd = [], [], ""
     for one in reversed(added):
         try:
-            # in updates, like the rows of a Trainer's log
+            # A Trainer's log counts updates, so it fits only checkpoints counted in updates.
             counted = one.folder if one.counts.step is not None else None
             state = read_state(counted) if counted else None
         except BrokenTrainerState as reason:
