@@ -1,4 +1,4 @@
-"""Read runs, evaluate their checkpoints, make figures; docs/python.md has the functions for notebooks."""
+"""Read runs, evaluate their checkpoints and make figures; docs/python.md describes the functions for notebooks."""
 
 from importlib import import_module
 from types import ModuleType
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 __all__ = ["ComparedRuns", "EmbryoError", "Room", "Study", "add", "compare", "errors", "evaluate", "list_runs", "open"]
 
 OF_STUDY = ("ComparedRuns", "Study", "add", "list_runs")
-ROOMS = ("compare", "evaluate")  # rooms that are also functions
+ROOMS = ("compare", "evaluate")  # packages that can also be called, see Room
 
 
-def open(run: Any) -> "Study":  # named for `embryo.open(...)`
+def open(run: Any) -> "Study":  # hides the builtin, so that notebooks read `embryo.open(...)`
     """Open a run by its name in the data folders, or by its path. Raises UnknownRun, BrokenRun."""
     return import_module("embryo_core.study").Study(run)
 
 
 class Room(ModuleType):
-    """A package that can be called like the function of its name in study.py, for notebooks."""
+    """A package that is also a function: calling it calls the function of the same name in study.py, for notebooks."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return getattr(import_module("embryo_core.study"), self.__name__.rpartition(".")[2])(*arguments, **options)
 
 
 def __getattr__(name: str) -> Any:
-    """Import names on first use, so that the command line starts without pandas."""
+    """Import public names on first use, so that the command line starts without importing pandas."""
     if name in OF_STUDY:
         return getattr(import_module("embryo_core.study"), name)
     if name in ROOMS:

@@ -1,4 +1,4 @@
-"""Entry point of python -m embryo_core, and of the command `embryo`."""
+"""Entry point of `python -m embryo_core` and of the command `embryo`."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ from embryo_core.errors import INTERRUPTED
 
 
 def run() -> None:
-    """Run the command line, and exit with its status."""
+    """Run the command line and exit with its status."""
     status = main()
-    if status == INTERRUPTED:  # a plain exit would wait for threads that are still computing
+    if status == INTERRUPTED:  # sys.exit would wait for threads that are still computing
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)

@@ -1,4 +1,4 @@
-"""The command line `python -m embryo_core COMMAND` (or `embryo COMMAND`); commands/ has the commands."""
+"""The command line `python -m embryo_core COMMAND` (or `embryo COMMAND`), with the commands of commands/."""
 
 import argparse
 import platform
@@ -35,12 +35,12 @@ COMMANDS = (
     SITE,
     FETCH,
 )
-# Packages that a report of a fault should name, in the order in which --version prints them.
+# Packages that matter in a bug report, in the order in which --version prints them.
 REPORTED = "torch transformers tokenizers streamlit plotly pandas pyarrow numpy keras tensorflow-cpu tensorflow jax ray"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0 done, 1 done with reported problems, else that of `exit_status`."""
+    """Run a command; return 0 if it succeeds, 1 if it reports problems, and on errors the status of `exit_status`."""
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
     with redirect_stdout(_Plain(sys.stdout)):
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Plain:
-    """A stream that escapes control characters: texts of an untrusted run could control the terminal."""
+    """A stream that escapes control characters, with which texts of an untrusted run could control the terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -61,7 +61,7 @@ class _Plain:
 
 
 def versions() -> str:
-    """Return the versions of Embryo, Python and the packages that matter, a line each; imports none of them."""
+    """Return the versions of Embryo, Python and the packages in REPORTED, one per line, without importing them."""
     lines = [f"embryo {_version('embryo') or '(not installed)'}", f"python {platform.python_version()}"]
     lines += [f"{name} {version}" for name in REPORTED.split() if (version := _version(name))]
     return "\n".join([*lines, platform.platform()])
@@ -81,7 +81,7 @@ class _PrintVersions(argparse.Action):
 
 
 def _parser(requested: str) -> argparse.ArgumentParser:
-    """Return a parser of all commands, with arguments only for the requested one: others may import slow packages."""
+    """Return a parser of all commands; only the requested one has arguments, since adding them may import packages."""
     parser = argparse.ArgumentParser(
         "python -m embryo_core",
         description="Show how a language model develops while it is pretrained.",

@@ -1,18 +1,18 @@
-"""The errors that Embryo raises on purpose; a message says what was received, what is valid, and what to do next.
+"""The errors that Embryo raises; a message says what was received, what is valid, and what to do next.
 
 EmbryoError
-├── RunError                a run folder
+├── RunError                a run folder cannot be used
 │   ├── UnknownRun          no run of that name
 │   ├── BrokenRun           run.json, log, state or tokenizer missing or unreadable
 │   │   └── BrokenTokenizer the tokenizer of foreign checkpoints cannot be read
 │   ├── BrokenTrainerState  trainer_state.json of transformers' Trainer cannot be read
 │   └── BusyRun             another process is pretraining it
-├── CheckpointError         one step of a run
+├── CheckpointError         one step of a run cannot be used
 │   ├── UnknownStep         the run has no checkpoint at that step
-│   ├── MissingWeights      the checkpoint has lost its weights, and kept its results
+│   ├── MissingWeights      the checkpoint's weights were removed; its results remain
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
 │       └── BrokenList      the user's list of added runs cannot be read
-├── MissingCapability        the model has no such output (masked words, attentions, ...)
+├── MissingCapability       the model has no such output (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
 ├── CorpusError             a text, treebank or set of facts cannot be read
 ├── UnknownMetric           no metric of that name
@@ -20,8 +20,8 @@ EmbryoError
 ├── ConfigError             pretraining settings contradict each other or the run on disk
 ├── QueryError              a text cannot be queried (no [MASK], too long, ...)
 │   └── TooCostly           a question costs more than the budget of a hosted demo
-├── FigureError             a figure that has nothing to draw, or cannot be written to a file
-├── SiteError               a static site that has nothing to show, or cannot be written
+├── FigureError             a figure has nothing to draw, or cannot be written to a file
+├── SiteError               a static site has nothing to show, or cannot be written
 └── ResultsError            a result may not be written, or cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
     └── OtherData           stored results are of other data than those received
@@ -40,7 +40,7 @@ class EmbryoError(Exception):
     """Base of all errors that a user can correct; the command line prints the message without a traceback."""
 
     def __str__(self) -> str:
-        """Return the message; control characters are escaped, since it may quote an untrusted file."""
+        """Return the message with control characters escaped, since it may quote an untrusted file."""
         return printable(super().__str__())
 
 
@@ -49,7 +49,7 @@ class RunError(EmbryoError):
 
 
 class UnknownRun(RunError):
-    """No run of that name."""
+    """There is no run of that name."""
 
 
 class BrokenRun(RunError):
@@ -117,7 +117,7 @@ class QueryError(EmbryoError):
 
 
 class TooCostly(QueryError):
-    """A question costs more than this server allows; `command` answers it elsewhere."""
+    """A question costs more than this server allows; `command` is the shell command that answers it elsewhere."""
 
     def __init__(self, message: str, command: str):
         super().__init__(message)
@@ -129,7 +129,7 @@ class FigureError(EmbryoError):
 
 
 class SiteError(EmbryoError):
-    """A static site has no content, or its folder may not or cannot be written."""
+    """A static site has no content, or its folder may not or cannot be replaced."""
 
 
 class ResultsError(EmbryoError):
@@ -145,7 +145,7 @@ class OtherData(ResultsError):
 
 
 def unknown(kind: str, received: str, known: Iterable[str], then: str = "") -> str:
-    """Return the message for an unknown name, with the nearest known name.
+    """Return the message for an unknown name, with the nearest known name, all known names, and the sentence `then`.
 
     >>> unknown("metric", "pos", ["mask_prediction", "pos_probe"])
     "Unknown metric 'pos'. Did you mean 'pos_probe'? Known: mask_prediction, pos_probe."
@@ -162,12 +162,12 @@ def file_reason(reason: OSError | UnicodeDecodeError) -> str:
 
 
 def printable(text: str, kept: str = "") -> str:
-    """Return a text with its control characters escaped, except those `kept`."""
+    """Return a text with control characters escaped, except the characters in `kept`."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def first_line(reason: BaseException) -> str:
-    """Return the first line of an exception's message that is not blank, or the name of its class.
+    """Return the first non-blank line of an exception's message, or the name of its class.
 
     >>> first_line(ValueError("\\nOut of range.\\nTraceback ..."))
     'Out of range.'
@@ -177,9 +177,9 @@ def first_line(reason: BaseException) -> str:
 
 
 def exit_status(command: Callable[[], int], stopped: str) -> int:
-    """Run a command and return its exit status: its own, 2 on an error, 130 on Ctrl-C (`stopped` says what remains).
+    """Run a command and return its exit status, or 2 on an error, 130 on Ctrl-C, 141 if the output was closed.
 
-    An error is printed to stderr as one sentence.
+    Errors are printed to stderr as one sentence; on Ctrl-C the sentence ends with `stopped`, which says what remains.
     """
     try:
         return command()
@@ -187,7 +187,7 @@ def exit_status(command: Callable[[], int], stopped: str) -> int:
         print(f"Error: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # the reader of the output, such as head, closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise Python would fail again on flushing
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's last flush would fail again
         return OUTPUT_CLOSED
     except OSError as error:  # such as a full disk, or a folder without write permission
         print(f"Error: {error}; what was written stays, and the same command continues from there.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The base classes of metrics: how a metric reads data and turns a checkpoint into findings, and its options."""
+"""The base classes of metrics: how a metric reads its data, which options it has, and how it computes findings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Properties of a run's models, equal at every step, on which reading the data depends."""
+    """Properties of a run's models on which reading the data depends; they are the same at every step."""
 
     positions: int  # pieces in a sequence, including [CLS] and [SEP]
     frequencies: Path | None = None  # frequencies.tsv, if pretraining counted words
@@ -23,7 +23,7 @@ class Limits:
 
     @classmethod
     def for_model(cls, model: "Model") -> "Limits":
-        """Return the limits of a model's run."""
+        """Return the limits of the run to which a model belongs."""
         frequencies = model.checkpoint.run.frequencies
         return cls(
             model.max_positions, frequencies if frequencies.is_file() else None, "next_words" in model.capabilities
@@ -32,18 +32,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Source:
-    """The data of a metric, and the part of them that it uses; made by `corpora.open_source`."""
+    """The data of a metric, and the part of them that it reads; made by `corpora.open_source`."""
 
     path: Path
-    sha256: str  # of the content, independent of file names and compression
-    limit: int | None = None  # number of sentences, facts of each relation, or examples of each split; None: all
+    sha256: str  # SHA-256 of the content, independent of file names and compression
+    limit: int | None = None  # number of sentences, facts of each relation, or examples of each split; None for all
     options: Mapping[str, Any] = field(default_factory=dict, hash=False)  # values of the metric's options
     second: "Source | None" = None  # the second source of a metric that reads two
 
 
 @dataclass(frozen=True)
 class Option:
-    """A setting of a metric, --NAME on the command line, of the type of its default."""
+    """An option of a metric, --NAME on the command line; its values have the type of the default."""
 
     name: str
     default: Any
@@ -53,19 +53,19 @@ class Option:
 
 
 class MetricData(Protocol):
-    """The data that a metric reads and encodes once for all checkpoints; each metric has its own class."""
+    """The data of a metric, read and encoded once for all checkpoints; each metric has a class of its own."""
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Return numbers for captions ("sentences", "facts", "tasks", ...) and "note", a sentence."""
+        """Return counts for captions ("sentences", "facts", "tasks", ...) and a sentence, "note"."""
 
 
 class Metric(ABC):
-    """Base of all metrics. Adding one: its own file in metrics/ and one entry in METRICS."""
+    """Base of all metrics. A new metric needs a file in metrics/ and an entry in METRICS."""
 
     name: str
-    page: str  # page that shows it: tokens, knowledge, attention, ...
-    source: str  # the data it reads: --data SOURCE=PATH, or --SOURCE PATH
+    page: str  # page that shows the metric: tokens, knowledge, attention, ...
+    source: str  # name of the data that it reads: --data SOURCE=PATH, or --SOURCE PATH
     form: str  # expected form of PATH, for --help
     second: str | None = None  # a second source, such as the text in which words are searched
     second_form: str = ""
@@ -73,23 +73,23 @@ class Metric(ABC):
     limited: bool = True  # whether --limit applies
     every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
-    variants: str | None = None  # --VARIANTS NAME=PATH computes a variant on the user's data
-    # Computes all metrics that share this function, on one source, in one pass.
+    variants: str | None = None  # option --VARIANTS NAME=PATH, which computes a variant on the user's data
+    # Function that computes all metrics which have it, and read the same source, in one pass.
     shared_pass: ClassVar["staticmethod[[Model, Sequence[tuple[Metric, Any]]], list[Findings]] | None"] = None
 
     @property
     def sources(self) -> list[str]:
-        """Return the names of the data that it reads."""
+        """Return the names of the data that the metric reads: one or two."""
         return [self.source, *([self.second] if self.second else [])]
 
     @abstractmethod
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> MetricData:
-        """Read and encode the data, once per evaluation. Raises CorpusError."""
+        """Read and encode the data; called once per evaluation. Raises CorpusError."""
 
     @abstractmethod
     def compute(self, model: "Model", data: Any) -> Findings:
         """Evaluate one loaded checkpoint on the data that `read` returned."""
 
     def variant(self, name: str) -> "Metric":
-        """Return the variant of this name on the user's data, for metrics with `variants`. Raises CorpusError."""
+        """Return the variant of this metric for the user's data `name`, if it has `variants`. Raises CorpusError."""
         raise TypeError(f"{self.name} has no variants")

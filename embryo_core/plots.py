@@ -40,62 +40,62 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plots:
-    """The figures of one run, or of several drawn together, on one axis of steps.
+    """The figures of one run, or of several runs drawn together, on one axis of steps.
 
-    Each method returns a `Figure`, which a notebook displays and `save` writes. Defaults are those of the dashboard.
-    Methods raise FigureError, which names valid choices, and ResultsError.
+    Each method returns a `Figure`, which a notebook displays and `save` writes. The defaults are the same as in the
+    dashboard. Methods raise ResultsError, and FigureError, which lists the valid choices.
     """
 
     runs: tuple[Run, ...]
     axis: Axis = field(default_factory=Axis)
 
     def __call__(self, scale: Scale = "log", unit: Unit = "step", smoothing: int = 1) -> "Plots":
-        """Return the same figures on another axis: "log" or "linear", of steps, tokens, FLOPs, ..., smoothed."""
+        """Return the same figures on another axis: "log" or "linear", in steps, tokens, FLOPs, ..., and smoothed."""
         return replace(self, axis=Axis(scale, unit, smoothing))
 
     # === Training ===
 
     def training(self, quantity: str | None = None) -> Figure:
-        """Return a loss or accuracy of the training log, by default the total loss."""
+        """Plot a loss or accuracy of the training log, by default the first one, the total loss."""
         quantities = list(dict.fromkeys(name for run in self.runs for name in overview.logged_quantities(run)))
         return self._make(overview.training_curve, quantity=_check_choice("quantity", quantity, quantities))
 
     def ngrams(self) -> Figure:
-        """Return the divergence of predictions from the unigrams and bigrams of the text."""
+        """Plot the divergence of predictions from the unigrams and bigrams of the training text."""
         return self._make(ngrams.divergence)
 
     # === Words ===
 
     def tokens(self, metric: str = "mask_prediction", groups: Sequence[str] | None = None) -> Figure:
-        """Return the accuracy by category, by default the nine parts of speech of the paper."""
+        """Plot the accuracy by category, by default the paper's nine parts of speech."""
         return self._make(tokens.accuracy, metric=metric, groups=self._groups(metric, groups))
 
     def acquisition(
         self, metric: str = "mask_prediction", groups: Sequence[str] | None = None, rule: Rule = "half"
     ) -> Figure:
-        """Return the order of acquisition of categories."""
+        """Plot the order in which categories are acquired, by a rule of `compare.acquisition`."""
         return self._make(acquisition.acquisition, metric=metric, groups=self._groups(metric, groups), rule=rule)
 
     def word(self, word: str) -> Figure:
-        """Return the surprisal of a word of the evaluated list."""
+        """Plot the surprisal of a word of the evaluated list."""
         return self._make(words.curve, word=word)
 
     def ages(self) -> Figure:
-        """Return the share of words of the evaluated list that are acquired by each step."""
+        """Plot the share of words of the evaluated list that are acquired by each step."""
         return self._make(words.acquired)
 
     # === Layers and heads ===
 
     def attention(self, layer: int = 1, head: int = 1) -> Figure:
-        """Return a head's averaged maps of the first run, with a slider over the steps."""
+        """Plot the averaged maps of a head of the first run, with a slider over the steps."""
         return attention.head_maps(self.runs[0], read_averaged(self.runs[0], layer, head))
 
     def positions(self, layer: int = 1, head: int = 1) -> Figure:
-        """Return the weight of a head's averaged maps on fixed positions."""
+        """Plot the weight of a head's averaged maps on fixed positions."""
         return self._make(attention.positions, layer=layer, head=head)
 
     def heads(self, pattern: str, layer: int = 1, head: int = 1) -> Figure:
-        """Return how strongly each head shows a pattern, such as "previous" or "dependent_to_head", over the steps."""
+        """Plot how strongly each head shows a pattern, such as "previous" or "dependent_to_head", over the steps."""
         existing = [
             one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
         ]
@@ -103,11 +103,11 @@ class Plots:
         return self._make(head_behaviour.over_steps, pattern=pattern, change=None, chosen=(layer, head))
 
     def probing(self, layer: str | int = "best") -> Figure:
-        """Return the F1 of all probing tasks in the best layer at each step, or in one layer."""
+        """Plot the F1 of all probing tasks in the best layer at each step, or in one layer."""
         return self._make(probing.tasks, layer=layer)
 
     def layers(self, task: str, quantity: str = "f1") -> Figure:
-        """Return one probing task layer by layer."""
+        """Plot one probing task layer by layer."""
         existing = [
             str(name)
             for run in self.runs
@@ -117,48 +117,48 @@ class Plots:
         return self._make(probing_layers.layers, task=task, quantity=quantity)
 
     def geometry(self, measure: str = "rank_me") -> Figure:
-        """Return a measure of the geometry of the states, such as "rank_me", layer by layer."""
+        """Plot a measure of the geometry of the hidden states, such as "rank_me", layer by layer."""
         return self._make(geometry.layers, measure=_check_choice("measure", measure, [*geometry.MEASURES]))
 
     # === Facts, grammar, tasks ===
 
     def knowledge(self, relations: Sequence[str] | None = None) -> Figure:
-        """Return precision at 1 on LAMA's relations, by default those of the Knowledge page."""
+        """Plot precision at 1 on LAMA's relations, by default the ones that the Knowledge page shows first."""
         table = knowledge.precision_table(self.runs[0])
         known = table["relation"].unique().tolist()
         chosen = _subset("relation", relations, known, knowledge.default_relations(table) if known else [])
         return self._make(knowledge.precision, relations=chosen)
 
     def fact(self, relation: str, fact: str) -> Figure:
-        """Return the rank and probability of a fact's object."""
+        """Plot the rank and probability of a fact's object."""
         return self._make(knowledge.fact, relation=relation, fact=fact)
 
     def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
-        """Return accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
+        """Plot the accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
         sets = list(dict.fromkeys(name for run in self.runs for name in grammar.pair_sets(run)))
         return self._make(grammar.accuracy, pairs=_check_choice("set of pairs", pairs, sets), level=level)
 
     def finetuning(self, tasks: Sequence[str] | None = None) -> Figure:
-        """Return the scores of fine-tuned checkpoints."""
+        """Plot the scores of fine-tuned checkpoints."""
         existing = list(dict.fromkeys(str(task) for run in self.runs for task in results.read_task_scores(run)["task"]))
         return self._make(finetuning.scores, tasks=_subset("task", tasks, existing, existing))
 
     # === Comparisons of runs ===
 
     def differences(self) -> list[Figure]:
-        """Return a figure for each choice of design: what it changed relative to the design of the first run."""
+        """Plot for each choice in which designs differ what it changed relative to the design of the first run."""
         changed = compare.changed_choices(self.runs) if len(self.runs) > 1 else {}
         return [self._make(compare.differences, choices=choices) for choices in changed]
 
     def early_signals(self, measure: str | None = None) -> Figure:
-        """Return how early a measure predicts the final ranking of three or more runs."""
+        """Plot how early a measure predicts the final ranking of three or more runs."""
         measures = early_signals.common_measures(self.runs)
         return self._make(early_signals.early_signals, measure=_check_choice("measure", measure, measures))
 
     # === Questions ===
 
     def answers(self, text: str, track: str | None = None, mask: int = 1) -> Figure:
-        """Return the first run's answers to a text by step, or those of a word to `track`. Raises QueryError."""
+        """Plot the first run's answers to a text by step, or the probability of the word `track`. Raises QueryError."""
         from embryo_core import query  # loads torch
 
         run, axis = self.runs[0], self.axis
@@ -170,7 +170,7 @@ class Plots:
         return asked.answer_curves([run], axis, subject, table, lead, shared, "probability")
 
     def lens(self, text: str, mask: int = 1) -> Figure:
-        """Return the best answer of each layer of the first run over its checkpoints. Raises QueryError."""
+        """Plot the best answer of each layer of the first run over its checkpoints. Raises QueryError."""
         from embryo_core import query  # loads torch
 
         answers = query.ask_layers(self.runs[0], text, mask)
@@ -180,7 +180,7 @@ class Plots:
         return make(self.runs, self.axis, **options)
 
     def _groups(self, metric: str, wanted: Sequence[str] | None) -> list[str]:
-        """Return the wanted categories, by default the evaluated parts of speech."""
+        """Return the wanted categories, by default the evaluated parts of speech. Raises FigureError."""
         scores = [results.read_scores(run, measured_as(run, metric)) for run in self.runs]
         existing = [str(group) for table in scores for group in table["group"].unique()]
         if not existing:
@@ -197,7 +197,7 @@ def _subject(answers: "Answers", mask: int) -> asked.Subject:
 
 
 def _check_choice(kind: str, wanted: str | None, existing: Sequence[str]) -> str:
-    """Return the wanted name, or the first that exists. Raises FigureError, which lists the known names."""
+    """Return the wanted name, by default the first that exists. Raises FigureError, which lists the known names."""
     if not existing:
         raise FigureError(f"There is no {kind} to draw yet.")
     if wanted is not None and wanted not in existing:
@@ -206,5 +206,5 @@ def _check_choice(kind: str, wanted: str | None, existing: Sequence[str]) -> str
 
 
 def _subset(kind: str, wanted: Sequence[str] | None, existing: Sequence[str], default: Sequence[str]) -> list[str]:
-    """Return the wanted names, each of which must be known, or the default ones."""
+    """Return the wanted names, or the default ones. Raises FigureError for an unknown name."""
     return [_check_choice(kind, one, existing) for one in wanted] if wanted is not None else [*default]

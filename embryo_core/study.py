@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class Study:
-    """One run with its results. Every call reads its table again, so it includes new evaluations.
+    """One run with its results. Every call reads its table again, so new evaluations are included.
 
-    Methods that read results raise ResultsError. `log` and `findings` raise BrokenRun, and `baselines`, which loads the
-    tokenizer for a metric with words, BrokenRun or TokenizerMismatch.
+    Methods that read results raise ResultsError. `log` and `findings` also raise BrokenRun; `baselines` of metrics with
+    words loads the tokenizer and raises BrokenRun or TokenizerMismatch.
     """
 
     def __init__(self, run: "Study | Run | str | Path"):
@@ -43,39 +43,39 @@ class Study:
         return f"<Study of {self.run.name}: {self.run.family}, {quantity(len(self.steps), 'checkpoint')}>"
 
     def _repr_html_(self) -> str:
-        """Return the card of the run for notebooks: its design, row by row."""
+        """Return the run's design as an HTML table, which notebooks display."""
         rows = {row: value for row, value in comparison.design(self.run).items() if value is not None}
         card = pd.DataFrame({self.run.name: rows.values()}, rows.keys(), dtype=object)
         return card.to_html(formatters=[lambda value: f"{value:,}" if isinstance(value, int) else str(value)])
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The steps of the checkpoints, ascending."""
+        """Return the steps of the checkpoints, ascending."""
         return tuple(checkpoint.step for checkpoint in runs.checkpoints(self.run))
 
     def log(self) -> pd.DataFrame:
-        """Return the training log, a row per step and split ("train", "heldout"): losses, accuracies and n."""
+        """Return the training log, one row per step and split ("train", "heldout"): losses, accuracies and n."""
         return pd.DataFrame(runs.read_log(self.run))
 
     @property
     def plot(self) -> Plots:
-        """The figures of the run."""
+        """Return the figures of the run."""
         return Plots((self.run,))
 
     def checkpoint(self, step: int) -> Checkpoint:
-        """Return the checkpoint of a step; transformers loads its `path`. Raises UnknownStep."""
+        """Return the checkpoint of a step, whose `path` transformers can load. Raises UnknownStep."""
         return runs.checkpoint(self.run, step)
 
     def model(self, step: int) -> "Model":
-        """Load the model of a step: token ids in, numpy arrays out. Raises UnknownStep, and errors of `engine.load`."""
+        """Load the model of a step: token ids in, numpy arrays out. Raises UnknownStep, and the errors of its loader."""
         from embryo_core.engine.model import load  # loads torch
 
         return load(self.checkpoint(step))
 
     def scores(self, metric: str | None = None) -> pd.DataFrame:
-        """Return the scores of a metric or of all: run, metric, step, layer, group, value, n.
+        """Return the scores of one metric or of all: run, metric, step, layer, group, value, n.
 
-        A metric with several measures has rows named after each ("geometry_anisotropy"). Raises UnknownMetric.
+        A metric with several measures has rows for each, named like "geometry_anisotropy". Raises UnknownMetric.
         """
         names = {*results.read_metrics(self.run), *(one.name for one in METRICS)}
         if metric is not None and metric not in names:
@@ -87,9 +87,9 @@ class Study:
         return table
 
     def words(self, metric: str = "mask_prediction", group: str | None = None, step: int | None = None) -> pd.DataFrame:
-        """Return the words behind the scores of a metric, of one group or all, at one step or all.
+        """Return the words behind the scores of a metric, in one group or all, at one step or all.
 
-        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for metrics without words.
+        Columns: metric, step, tag, word, band, n, correct. Raises UnknownMetric for an unknown metric, group or step.
         """
         table = results.read_words(self.run, metric, group, step)
         scores = self.scores(metric)
@@ -100,18 +100,21 @@ class Study:
         return table
 
     def cloze(self, relation: str | None = None, fact: str | None = None) -> pd.DataFrame:
-        """Return each step's answers to LAMA's facts: step, fact, relation, subject, object, rank, probability, ..."""
+        """Return the answers to LAMA's facts at each step: step, fact, relation, subject, object, rank, ..."""
         return results.read_cloze(self.run, relation, fact)
 
     def baselines(self, metric: str = "world_knowledge") -> pd.DataFrame:
-        """Return the accuracy of always giving a group's most frequent word or object: group, answer, value, n."""
+        """Return the accuracy of always answering a group's most frequent word or object: group, answer, value, n."""
         if metric == "world_knowledge":
             return baselines.fact_baselines(results.read_histories(self.run))
         words = results.read_words(self.run, metric)
         return baselines.word_baselines(words[words["step"] == words["step"].max()], load_tokenizer(self.run).cased)
 
     def task_scores(self, task: str | None = None) -> pd.DataFrame:
-        """Return the scores of fine-tuned checkpoints and controls: step, task, seed, predictor, metric, value, n."""
+        """Return the scores of fine-tuned checkpoints and controls: step, task, seed, predictor, metric, value, n.
+
+        Raises UnknownMetric for a task without scores.
+        """
         scores = results.read_task_scores(self.run, task)
         if scores.empty and task is not None:
             tasks = results.read_task_scores(self.run)["task"].unique()
@@ -126,11 +129,11 @@ class Study:
         return pd.DataFrame(places | {"weight": history.weights.ravel()})
 
     def query(self, text: str, step: int | None = None, k: int = 10) -> pd.DataFrame:
-        """Return the k best pieces for each [MASK], or after a text, at a step, by default the last that has weights.
+        """Return the k best pieces for each [MASK], or for the continuation of a text, at one step.
 
-        Columns: mask, rank, token, probability. Masks count from 1; those after the first are answered given the best
-        answer before. A model that predicts next words continues a text; its only mask is 1. Raises QueryError,
-        CheckpointError, TokenizerMismatch, MissingCapability.
+        The default step is the last one with weights. Columns: mask, rank, token, probability. Masks count from 1; each
+        is answered given the best answers to the masks before it. For a model that predicts next words, the mask is
+        always 1. Raises QueryError, CheckpointError, TokenizerMismatch, MissingCapability.
         """
         from embryo_core import query  # loads torch
 
@@ -149,12 +152,12 @@ class Study:
         layers: bool = False,
         k: int = 10,
     ) -> pd.DataFrame:
-        """Return live answers at steps, by default at all that have weights: the table of `query/answers.py`.
+        """Return live answers at `steps`, by default at all steps with weights: the table of `query/answers.py`.
 
         Columns: step, mask, given, layer, rank, token, probability, exact, listed, leads. Mask 0 means all masks
-        together or the greedy continuation. Masks after the first are answered with the best answer in the masks
-        before, which is the column `given` ("" if there is none). `track` asks for one word, at `mask`; `layers` for
-        the answers of each layer there. Errors as for `query`.
+        together, or the greedy continuation. Masks after the first are answered with the best answers in the masks
+        before, which are in the column `given` ("" for the first mask). With `track`, the answers are the probability
+        of one word at `mask`; with `layers`, the answers of each layer at `mask`. Errors as for `query`.
         """
         from embryo_core import query  # loads torch
 
@@ -171,11 +174,14 @@ class Study:
         return _with_given(asked.table.assign(given=given))
 
     def lens(self, text: str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10) -> pd.DataFrame:
-        """Return the answers of each layer, layer 0 being the embeddings: the table of `ask` with `layers`."""
+        """Return the answers of each layer, where layer 0 is the embeddings: the table of `ask` with `layers`."""
         return self.ask(text, steps, mask=mask, layers=True, k=k)
 
     def findings(self) -> pd.DataFrame:
-        """Return a row for each finding of the paper: name, claim, place, verdict, hold, opposed, of, statistic."""
+        """Return a row for each finding of the paper: name, claim, place, verdict, hold, opposed, of, statistic.
+
+        `hold` and `opposed` count comparisons, `of` all of them.
+        """
         judged = judge(self.run)
         counts = [{"hold": one.holding, "opposed": one.opposed, "of": len(one.comparisons)} for one in judged]
         rows = [one.described | count for one, count in zip(judged, counts, strict=True)]
@@ -183,7 +189,7 @@ class Study:
 
 
 def _with_given(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `given` to a table, after the mask."""
+    """Move the column `given` of a table behind the columns step and mask."""
     columns = [column for column in table if column != "given"]
     return table[[*columns[:2], "given", *columns[2:]]]
 
@@ -193,7 +199,7 @@ def _with_given(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class ComparedRuns:
-    """A comparison of runs, as on the Compare page and in `python -m embryo_core compare`."""
+    """A comparison of runs, as on the Compare page and by `python -m embryo_core compare`."""
 
     runs: tuple[Run, ...]
     metric: str
@@ -201,22 +207,22 @@ class ComparedRuns:
 
     @cached_property
     def design(self) -> pd.DataFrame:
-        """The designs of the runs: row, a column for each run, differs."""
+        """Return the designs of the runs: row, a column for each run, differs."""
         return comparison.designs(self.runs)
 
     @cached_property
     def acquisition(self) -> pd.DataFrame:
-        """The onset of each part of speech in each run: run, place, group, onset, earliest, latest, last, n."""
+        """Return the onset of each part of speech in each run: run, place, group, onset, earliest, latest, last, n."""
         return comparison.acquisitions(self.runs, self.metric, comparison.PARTS_OF_SPEECH, self.rule)
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
-        """The agreement of the orders with each other and with the paper's: first, second, rho, low, high, n."""
+        """Return the agreement of the runs' orders with each other and the paper's: first, second, rho, low, high, n."""
         return comparison.agreements(self.acquisition)
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """Each accuracy of the other designs minus that of the first run's (`compare.differences`), with the runs."""
+        """Return the `compare.differences` of each other design from the first run's, with the column runs."""
         first, *others = comparison.group_by_design(self.runs)
         tables = [
             comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
@@ -225,7 +231,7 @@ class ComparedRuns:
 
     @property
     def plot(self) -> Plots:
-        """The figures of the runs, drawn together."""
+        """Return the figures of the runs, drawn together."""
         return Plots(self.runs)
 
     def _repr_html_(self) -> str:
@@ -235,7 +241,10 @@ class ComparedRuns:
 def compare(
     chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
 ) -> ComparedRuns:
-    """Compare runs, by name, path or Study; `metric` and `rule` order acquisition. Raises UnknownRun, BrokenRun."""
+    """Compare runs, given by name, path or Study; `metric` and `rule` determine the order of acquisition.
+
+    Raises UnknownRun and BrokenRun.
+    """
     return ComparedRuns(tuple(dict.fromkeys(Study(one).run for one in chosen)), metric, rule)
 
 
@@ -250,10 +259,10 @@ def evaluate(
     progress: bool = True,
     **options: Any,
 ) -> "Report":
-    """Compute metrics at the checkpoints of a run and write the results; skip existing ones.
+    """Compute metrics at the checkpoints of a run and write the results; skip existing results unless `overwrite`.
 
-    `data` has a path for each source, such as {"treebank": "ewt-test.conllu"}; fetched data need none. `options` are
-    those of the metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
+    `data` maps sources to paths, such as {"treebank": "ewt-test.conllu"}; fetched data need no path. `options` are
+    options of metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
     that are missing or unreadable.
     """
     from embryo_core.evaluate.evaluation import evaluate as compute  # loads torch
@@ -279,9 +288,9 @@ def add(
     copy: bool = False,
     seed: int | None = None,
 ) -> Study:
-    """Make a run from checkpoints of other code, and open it: a folder, "hf:OWNER/NAME", or several "STEP:PATH".
+    """Make a run from checkpoints that other code wrote, and open it; arguments and errors as for `sources.add`.
 
-    Warns about checkpoints that were left out. Arguments and errors are those of `sources.add`.
+    The source is a folder, "hf:OWNER/NAME", or several "STEP:PATH". Warns about checkpoints that were left out.
     """
     from embryo_core.sources import add as make
 

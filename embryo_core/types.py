@@ -1,4 +1,4 @@
-"""The vocabulary of the project: runs, checkpoints, examples, facts, and the findings of a metric."""
+"""The vocabulary of the project: runs, checkpoints, annotated data, and the findings of a metric."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StepUnit(StrEnum):
-    """The unit in which the steps of a run count."""
+    """The unit in which a run counts its steps."""
 
     UPDATES = "updates"
     SEQUENCES = "sequences"
@@ -22,7 +22,7 @@ class StepUnit(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """A change in training from `step` on: other text, longer sequences, a falling learning rate."""
+    """A change in training from `step` on, such as other text, longer sequences or a falling learning rate."""
 
     step: int
     what: str  # a few words, such as "sequences of 128 tokens"
@@ -30,23 +30,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a continued run began: a checkpoint of another run, with the sequences and tokens seen (0: unknown).
-
-    `text_tokens` is the size of the first run's text, whose words frequencies.tsv counts (0: unknown).
-    """
+    """Where a continued run began: a checkpoint of another run. Counts are 0 if unknown."""
 
     run: str
     step: int
-    sequences: int
-    tokens: int
+    sequences: int  # seen up to this step
+    tokens: int  # seen up to this step
     weights_sha256: str
-    changes: tuple[Change, ...] = ()  # changes of that run up to the step, except a change of text at it
-    text_tokens: int = 0
+    changes: tuple[Change, ...] = ()  # changes of the other run up to the step, except a change of text at the step
+    text_tokens: int = 0  # size of the first run's text, whose words frequencies.tsv counts
 
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """The special tokens of a tokenizer, None for missing ones; `unk` is None if it can encode every text."""
+    """The special tokens of a tokenizer, None if missing; `unk` is None if the tokenizer can encode every text."""
 
     mask: str | None = "[MASK]"
     cls: str | None = "[CLS]"  # before every text
@@ -57,7 +54,7 @@ class SpecialTokens:
 
 @dataclass(frozen=True)
 class Run:
-    """One pretraining: `<root>/runs/<name>/`, described by its run.json (a Run is read by `runs.open_run`)."""
+    """One pretraining run, `<root>/runs/<name>/`, as described by its run.json; `runs.open_run` reads it."""
 
     name: str
     path: Path
@@ -69,8 +66,8 @@ class Run:
     planned_steps: tuple[int, ...]
     code_version: str
     note: str = ""  # further information for users of the checkpoints
-    origin: Origin | None = None  # of a continued run, whose steps up to the origin are those of the first run
-    special_tokens: SpecialTokens | None = None  # None: those of pretrain's own tokenizers
+    origin: Origin | None = None  # of a continued run; its steps up to the origin belong to the other run
+    special_tokens: SpecialTokens | None = None  # None for the defaults, which pretrain's tokenizers have
     step_unit: StepUnit = StepUnit.UPDATES
 
     @property
@@ -85,18 +82,18 @@ class Run:
 
     @property
     def frequencies(self) -> Path:
-        """Return the file with the word counts of the training text; a run may lack it."""
+        """Return the path of the word counts of the training text, which may not exist."""
         return self.path / "frequencies.tsv"
 
 
 @dataclass(frozen=True)
 class Pointer:
-    """The place of weights that were added without copying: a file on this machine, or in a Hub repository."""
+    """The location of weights that were added without copying: on this machine, or in a Hub repository."""
 
-    file: str  # absolute path, or name in a repository
-    repository: str = ""  # owner/name; "" means this machine
-    commit: str = ""  # of the repository
-    parts: tuple[str, ...] = ()  # the other files, if the weights are in several files
+    file: str  # absolute path, or path in the repository
+    repository: str = ""  # owner/name; "" for this machine
+    commit: str = ""  # commit of the repository
+    parts: tuple[str, ...] = ()  # the further files, if the weights are in several files
 
     @property
     def files(self) -> list["Pointer"]:
@@ -106,19 +103,19 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One step of a run. `step` comes from the manifest, never from a file's position; its unit is `Run.step_unit`.
+    """One step of a run. `step` is read from the manifest, never derived from a file's position or name.
 
-    A checkpoint may have lost its weights (`runs --thin`); its results stay.
+    A checkpoint may have lost its weights (`runs --thin`), while its results remain.
     """
 
     run: Run
-    step: int
+    step: int  # in `Run.step_unit`
     path: Path
     sequences: int | None  # training sequences seen so far; None if unknown
     tokens: int | None  # training tokens seen so far, padding excluded
     written: int  # manifest mtime (ns); changes if the step is retrained
     has_weights: bool = True
-    pointer: Pointer | None = None  # None: the weights are in `path`
+    pointer: Pointer | None = None  # None if the weights are in `path`
 
 
 # === Annotated corpora ===
@@ -126,7 +123,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Target:
-    """A labelled span, or pair of spans, over an example's words; the end is excluded."""
+    """A labelled span, or pair of spans, of an example's words, each [start, end)."""
 
     span1: tuple[int, int]
     label: str
@@ -135,19 +132,19 @@ class Target:
 
 @dataclass(frozen=True)
 class Example:
-    """Words with labelled spans, as in edge probing; every annotated corpus is converted to it."""
+    """Words with labelled spans, as in edge probing; every annotated corpus is converted to such examples."""
 
     words: tuple[str, ...]
     targets: tuple[Target, ...]
-    heads: tuple[int | None, ...] = ()  # index of each word's syntactic head, None at a root; empty: not annotated
-    blanks: tuple[bool, ...] = ()  # whether a space follows each word in the text; empty: always
+    heads: tuple[int | None, ...] = ()  # index of each word's syntactic head, None for a root; () if not annotated
+    blanks: tuple[bool, ...] = ()  # whether a space follows each word in the text; () if always
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One LAMA fact: relation P19, template "[X] was born in [Y] .", subject and object labels.
+    """A fact of LAMA: a relation such as P19, its template "[X] was born in [Y] .", and labels of subject and object.
 
-    `question` is asked of a model that fills masks, `prompt` of one that continues a text.
+    Models that fill masks are asked the `question`, models that continue a text the `prompt`.
     """
 
     id: str
@@ -163,7 +160,7 @@ class Fact:
 
     @property
     def prompt(self) -> str | None:
-        """Return the text before the object, "Allan Peiper was born in"; None if its template continues after it."""
+        """Return the text before the object, "Allan Peiper was born in"; None if the template goes on after [Y]."""
         before, _, after = self.template.partition("[Y]")
         if "[X]" not in before or after.strip(" ."):
             return None
@@ -172,21 +169,21 @@ class Fact:
 
 @dataclass(frozen=True)
 class MinimalPair:
-    """Two sentences that differ in one point of grammar; speakers accept only the good one."""
+    """Two sentences that differ in one point of grammar, of which speakers accept only the good one."""
 
     paradigm: str  # set/phenomenon/paradigm, such as "zorro/case/case-subjective_pronoun"
-    number: int  # index in its paradigm, from 0
+    number: int  # index in the paradigm, from 0
     good: str
     bad: str
 
 
 @dataclass(frozen=True)
 class ListedWord:
-    """A word of a list, with its properties, such as the age in months at which half of the children say it."""
+    """A word of a word list, with its properties; None if unknown."""
 
     word: str
     category: str | None = None  # "nouns", "predicates", "function words", ...
-    age: float | None = None
+    age: float | None = None  # months, at which half of the children say the word
     concreteness: float | None = None
 
 
@@ -195,7 +192,7 @@ class ListedWord:
 
 @dataclass(frozen=True)
 class Score:
-    """One number: `value` in the metric's unit over `n` cases, for a group (part of speech, relation, ...) or all."""
+    """A score: `value` in the metric's unit over `n` cases, for a group (part of speech, relation, ...) or for all."""
 
     metric: str
     value: float
@@ -206,7 +203,7 @@ class Score:
 
 @dataclass(frozen=True)
 class WordCount:
-    """How often one word type with one tag was predicted correctly."""
+    """How often a word type with a tag was predicted correctly."""
 
     metric: str
     tag: str  # Penn part-of-speech tag as in the treebank
@@ -218,7 +215,7 @@ class WordCount:
 
 @dataclass(frozen=True)
 class ClozeAnswer:
-    """The answer to one fact: rank (1 is best) and probability of the true object, and the model's top word."""
+    """The answer to a fact: rank (1 is best) and probability of the true object, and the model's top word."""
 
     fact: str
     relation: str
@@ -232,11 +229,11 @@ class ClozeAnswer:
 
 @dataclass(frozen=True)
 class VariantAnswer:
-    """The answer to one variant of a right fact: rank of the true object, and the top word."""
+    """The answer to a variant of a fact that is answered right: rank of the true object, and the top word."""
 
     fact: str
     relation: str
-    kind: str  # paraphrased, negated, or the kind of the wrong word before it: high, low, random
+    kind: str  # paraphrased, negated, or the kind of wrong word put before the question: high, low, random
     variant: str  # the template, or the wrong word
     rank: int
     prediction: str
@@ -254,12 +251,12 @@ class PairScore:
 
 @dataclass(frozen=True)
 class WordSurprise:
-    """The surprisal (bits) of a word of a list: the mean over n occurrences, and that of each, rounded to float16."""
+    """The surprisal of a listed word in bits: the mean over n occurrences, and the value of each occurrence."""
 
     word: str
     n: int
     surprisal: float
-    chance: float  # the mean number of pieces times log2 of the size of the vocabulary
+    chance: float  # mean number of pieces times log2 of the vocabulary size
     occurrences: bytes  # float16 [n], in the same order at every step
     pieces: float  # mean number of pieces of an occurrence
     category: str | None = None
@@ -269,7 +266,10 @@ class WordSurprise:
 
 @dataclass(frozen=True)
 class StateProducts:
-    """Products of a layer's states of n words, for similarities: `curves.geometry.gram` below the diagonal, by row."""
+    """Inner products of a layer's states of n words, from which the similarity of two models' states is computed.
+
+    They are the rows of `curves.geometry.gram` below the diagonal.
+    """
 
     layer: int  # 0 is the embeddings
     n: int
@@ -278,7 +278,7 @@ class StateProducts:
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
-    """Attention of one head averaged over `sentences`: weights [L, L], row = from, column = to; entry NaN-free."""
+    """Attention of one head averaged over `sentences`: weights [L, L] without NaN, row = from, column = to."""
 
     layer: int  # 1 is the lowest layer
     head: int  # 1 is the first head
@@ -288,11 +288,11 @@ class AttentionMap:
 
 @dataclass(frozen=True)
 class ProbeCurve:
-    """One point of a probe's training curve: training loss and development F1 after some iterations."""
+    """A point of a probe's training curve: training loss and development F1 after some iterations."""
 
     task: str
     layer: int  # 0 is the embeddings
-    control: bool  # trained on the control task's random labels
+    control: bool  # whether the probe was trained on the control task's random labels
     iteration: int  # iteration of the probe's optimizer
     train_loss: float  # mean cross-entropy in nats
     dev_f1: float  # micro-averaged, in [0, 1]
@@ -300,11 +300,11 @@ class ProbeCurve:
 
 @dataclass(frozen=True)
 class TaskScore:
-    """One score on a task's development set: of the fine-tuned checkpoint, or of a control that reads no text."""
+    """A score on a task's development set, of the fine-tuned checkpoint or of a control that reads no text."""
 
     task: str
     seed: int
-    predictor: str  # model, or the control: majority, mean, no answer
+    predictor: str  # "model", or a control: "majority", "mean", "no answer"
     metric: str  # matthews, accuracy, f1, spearman, pearson, exact
     value: float  # in [-1, 1]
     n: int  # development examples
@@ -312,7 +312,7 @@ class TaskScore:
 
 @dataclass(frozen=True)
 class TuningPoint:
-    """One point of a fine-tuning's curve: training loss and development score after some updates."""
+    """A point of a fine-tuning curve: training loss and development score after some updates."""
 
     task: str
     seed: int
@@ -323,31 +323,31 @@ class TuningPoint:
 
 @dataclass(frozen=True)
 class TaskAnswer:
-    """The answer of a fine-tuned checkpoint to one development example, given by its row in the validation file."""
+    """The answer of a fine-tuned checkpoint to a development example."""
 
     task: str
     seed: int
-    example: int
+    example: int  # row in the validation file
     gold: float  # index of the label, or the value of a regression
     answer: float
 
 
 @dataclass(frozen=True)
 class SpanAnswer:
-    """The answer to one question about a paragraph, as characters of the paragraph; start = end means no answer."""
+    """The answer to a question about a paragraph, as a span of characters; start = end means no answer."""
 
     task: str
     seed: int
     question: str  # id of the question
     start: int
     end: int  # exclusive
-    exact: float  # 1 if it is one of the gold answers
-    f1: float  # over words, with the nearest gold answer
+    exact: float  # 1 if the answer is one of the gold answers, else 0
+    f1: float  # over words, the best over the gold answers
 
 
 @dataclass
 class Findings:
-    """All that one metric found at one checkpoint; most metrics fill one or two of the lists."""
+    """The results of a metric at a checkpoint; most metrics fill one or two of the lists."""
 
     scores: list[Score] = field(default_factory=list)
     words: list[WordCount] = field(default_factory=list)
@@ -366,12 +366,12 @@ class Findings:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One candidate for a masked position."""
+    """A candidate for a masked position."""
 
     token: str
     probability: float
     rank: int
-    exact: bool = True  # False: a joint answer, whose rank is a lower bound
+    exact: bool = True  # False for a joint answer, whose rank is a lower bound
 
 
 # === Views of results ===
@@ -381,7 +381,7 @@ class Prediction:
 class RightAnswers:
     """Whether each fact was answered right at each step: steps [S], correct [F, S] bool.
 
-    Rows are those of `results.read_histories`. A step at which a fact was not asked counts as wrong.
+    Rows are the facts of `results.read_histories`, in its order. A step at which a fact was not asked counts as wrong.
     """
 
     steps: "np.ndarray"

@@ -10,7 +10,7 @@ from embryo_core.types import StepUnit
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_NAMED = 8  # steps that are listed one by one
+MAX_NAMED = 8  # longer lists of steps are shortened
 
 
 def quantity(n: int, noun: str) -> str:
@@ -40,7 +40,7 @@ def count_range(n: "pd.Series") -> str:
 
 
 def name_step(step: int | str, unit: StepUnit) -> str:
-    """Return a step, or a placeholder for one in a figure, with its unit: "step 1,000", or "1,000 words"."""
+    """Return a step, or a figure's placeholder for a step, with its unit: "step 1,000", or "1,000 words"."""
     number = f"{step:,}" if isinstance(step, Integral) else step
     if unit == StepUnit.UPDATES:
         return f"step {number}"
@@ -55,17 +55,17 @@ def name_step_range(first: int, last: int, unit: StepUnit) -> str:
 
 
 def step_heading(text: str, unit: StepUnit) -> str:
-    """Return the heading of a column of steps: "peak at step", or "peak at, in words"."""
+    """Return the heading of a table's column of steps: "peak at step", or "peak at, in words"."""
     return f"{text} step" if unit == StepUnit.UPDATES else f"{text}, in {unit}"
 
 
 def step_unit_name(unit: StepUnit) -> str:
-    """Return the name of an axis of steps: "step", or "words"."""
+    """Return the title of an axis of steps: "step", or "words"."""
     return "step" if unit == StepUnit.UPDATES else unit
 
 
 def list_steps(steps: Sequence[int], unit: StepUnit) -> str:
-    """Return a list of ascending steps, or some of many: "step 8", "steps 0, 8 (2 in all)", "0, 8 words (2 in all)"."""
+    """Return ascending steps, shortened if many: "step 8", "steps 0, 8 (2 in all)", or "0, 8 words (2 in all)"."""
     named = [f"{step:,}" for step in steps]
     if len(named) == 1:
         return name_step(steps[0], unit)
@@ -74,26 +74,26 @@ def list_steps(steps: Sequence[int], unit: StepUnit) -> str:
 
 
 def join_steps(steps: Sequence[int], unit: StepUnit) -> str:
-    """Return a list of all of these steps: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
+    """Return all of these steps as a list in words: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
     *named, last = (f"{step:,}" for step in steps)
     return with_step_unit(f"{', '.join(named)} and {last}", unit) if named else name_step(steps[0], unit)
 
 
 def with_step_unit(numbers: str, unit: StepUnit) -> str:
-    """Return several steps, whose numbers are text, with their unit: "steps 0, 8", or "0, 8 words"."""
+    """Return a text with the numbers of several steps, with their unit: "steps 0, 8", or "0, 8 words"."""
     return f"steps {numbers}" if unit == StepUnit.UPDATES else f"{numbers} {unit}"
 
 
 def sentence_case(text: str) -> str:
-    """Return a text with a capital first letter, and the rest unchanged."""
+    """Return a text with its first letter capitalised and the rest unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def family_name(family: str) -> str:
-    """Return the name of a family of models: "ALBERT", "GPT-2"."""
+    """Return the display name of a model family: "ALBERT", "GPT-2"."""
     return {"gpt2": "GPT-2", "gpt_neox": "GPT-NeoX"}.get(family, family.upper())
 
 
 def layer_name(layer: int) -> str:
-    """Return the name of a layer: "layer 1"; 0 is "embeddings"."""
+    """Return the display name of a layer: "layer 1", or "embeddings" for 0."""
     return f"layer {layer}" if layer else "embeddings"

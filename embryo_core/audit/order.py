@@ -114,7 +114,7 @@ class _Path:
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
 
     def suspects(self) -> list[int]:
-        """Return positions that may be wrong: the sharpest turn and its neighbours, or without turns, ends that leap."""
+        """Return positions that may be wrong: the sharpest turn and its neighbours, or else the ends that leap."""
         turns = self.turns
         if min(turns) < TURNED:
             worst = 1 + int(np.argmin(turns))

@@ -1,1 +1,1 @@
-"""Components that run in a browser, for the dashboard and the static site: JavaScript, HTML, CSS, and their data."""
+"""Components that run in the browser, for the dashboard and the static site: JavaScript, HTML, CSS, and their data."""

@@ -1,6 +1,6 @@
-"""The data of three tiles that play with the time bar: a sentence that is completed, a head that forms, rising curves.
+"""The data of three tiles that play with the time bar: a completed sentence, a head that forms, and rising curves.
 
-They follow the event `embryo:step` (see time_bar.js); their button plays the time bar with `embryo:play`.
+The tiles follow the event `embryo:step` (see time_bar.js); their button starts the time bar with `embryo:play`.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from embryo_core.share import map_style, shrink
 from embryo_core.types import Run
 from embryo_core.words import without_treebank_spaces
 
-TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tiles, and the pages that they open
+TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tile -> page that it opens
 
 
 def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
-    """Return the tiles of a run, made of stored results, and the state of the page that each of them opens."""
+    """Return the tiles of a run, from stored results, and by tile the state of the page that it opens."""
     sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
     head, places = _clearest_head_tile(run)
     if sentence:
@@ -33,7 +33,7 @@ def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]
 
 
 def _clearest_head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
-    """Return the tile of the clearest head at the steps with both map and pattern, and the state of its page."""
+    """Return the tile of the clearest head, at the steps with both its map and its pattern, and its page's state."""
     frame = patterns.read_behaviour(run)
     pattern, layer, head = patterns.clearest_head(frame)
     rows = patterns.select_pattern(frame, pattern)
@@ -72,7 +72,7 @@ def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
 def head_tile(
     title: str, pattern: str, steps: Sequence[int], weights: np.ndarray, values: Sequence[float]
 ) -> tuple[dict[str, Any], bytes]:
-    """Return the head tile: a head's weights [S, L, L] as colours, and the strength of its pattern [S]."""
+    """Return the head tile's data: a head's weights [S, L, L] as colour levels, and the strength of its pattern [S]."""
     small = shrink(weights, head_maps.GRID_SIZE)
     levels = np.rint(255 * np.minimum(small / map_style.colour_end(small), 1)).astype(np.uint8)
     about = {
@@ -88,7 +88,7 @@ def head_tile(
 
 
 def curves_tile(table: pd.DataFrame, scale: Scale) -> dict[str, Any]:
-    """Return the tile of curves (group, step, accuracy) at their places on an axis of steps; empty without curves."""
+    """Return the tile of curves (group, step, accuracy) with their positions on an axis of steps; {} without curves."""
     if table.empty:
         return {}
     steps = sorted(table["step"].unique().tolist())

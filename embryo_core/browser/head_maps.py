@@ -1,4 +1,4 @@
-"""The data of the components that keep attention maps in the browser: one head's history, and a grid of all heads.
+"""The data of the components that draw attention maps in the browser: one head's history, and a grid of all heads.
 
 Maps are sent as bytes: the length of a JSON header, the header, then the maps (see `unpack` in maps.js).
 """
@@ -15,14 +15,17 @@ from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
 from embryo_core.share.map_style import DECADES
 from embryo_core.types import StepUnit
 
-MAPS = 32  # largest number of steps whose maps are read together
-GRID_SIZE = 32  # longer maps are averaged over square blocks, so that no small multiple has more positions than this
+MAPS = 32  # at most this number of steps' maps are read together
+GRID_SIZE = 32  # positions: larger maps are averaged over square blocks, so that small multiples stay small
 
 
 def history_payload(
     history: HeadHistory, scale: Scale, name: str, page_steps: Sequence[float] = (), compact: bool = False
 ) -> bytes:
-    """Return one head's history as float32, exactly as stored, or `compact` as a byte per weight (see `quantise`)."""
+    """Pack one head's history for the browser: weights as float32, or with `compact` as one byte each (`quantise`).
+
+    `page_steps` [S] are the steps of the time bar at which the maps are shown, by default the history's own steps.
+    """
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
     shown |= {"shared": history.shared_end is not None, "at": [*page_steps] or [*map(int, history.steps)]}
     header = map_style.drawing(history, scale) | shown
@@ -33,36 +36,31 @@ def history_payload(
 
 
 def grid_name(run: str) -> str:
-    """Return the beginning of the file names of a run's small multiples."""
+    """Return the prefix of the file names of a run's small multiples."""
     return f"{run}-attention-all-heads"
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Small maps of all heads at some steps, in the layout of their picture: [S, layers, M, heads, M].
-
-    M is the maps' side, at most GRID_SIZE (see `shrink`). `codes` are the shares of each head's largest weight, as
-    bytes. `peaks`, the largest weights of the small maps, `maxima`, those of the full maps, and `ends`, at which each
-    head's colour scale ends, are [layers, heads]; a scale for all heads ends at `shared_end`.
-    """
+    """Small maps of all heads at some steps; their side M is at most GRID_SIZE (see `shrink`)."""
 
     steps: tuple[int, ...]
-    codes: np.ndarray
-    peaks: np.ndarray
-    maxima: np.ndarray
-    ends: np.ndarray
-    shared_end: float
+    codes: np.ndarray  # [S, layers, M, heads, M], as in the picture: shares of each head's largest weight (`quantise`)
+    peaks: np.ndarray  # [layers, heads] largest weights of the small maps
+    maxima: np.ndarray  # [layers, heads] largest weights of the full maps
+    ends: np.ndarray  # [layers, heads] weights at which each head's colour scale ends
+    shared_end: float  # weight at which a common colour scale ends
 
 
 def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
-    """Make small maps of all heads, weights [S, layers, heads, L, L], with one byte per weight (see `quantise`)."""
+    """Make small maps of all heads from weights [S, layers, heads, L, L], with one byte per weight."""
     codes, peaks = _codes(_in_picture(weights))
     ends = colour_ends(weights), map_style.colour_end(weights)
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
 def grid_payload(run: str, grid: Grid, page_steps: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]; `page_steps` as in `head_history`."""
+    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]; `page_steps` as in `history_payload`."""
     layers, size, heads, _ = grid.codes.shape[1:]
     header = {"run": run, "name": grid_name(run), "steps": [*grid.steps], "edge": map_style.EDGE}
     header |= {"countedIn": unit}
@@ -76,7 +74,7 @@ def grid_payload(run: str, grid: Grid, page_steps: Sequence[float] = (), *, unit
 def added_payload(
     run: str, step: int | None = None, weights: np.ndarray | None = None, page_step: float | None = None
 ) -> bytes:
-    """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without a step, a header only."""
+    """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without weights, only a header."""
     header = {"name": grid_name(run), "step": step, "at": step if page_step is None else page_step}
     if weights is None:
         return pack(header)
@@ -85,7 +83,7 @@ def added_payload(
 
 
 def _largest(peaks: np.ndarray, maxima: np.ndarray) -> dict[str, list]:
-    """Return the largest weight of each head [layers, heads], in the small maps and in the full maps."""
+    """Return the header's entries on each head's largest weight [layers, heads], in the small and in the full maps."""
     return {"peaks": peaks.astype(float).tolist(), "maxima": maxima.astype(float).round(6).tolist()}
 
 
@@ -96,20 +94,20 @@ def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
 
 
 def _in_picture(weights: np.ndarray) -> np.ndarray:
-    """Return maps [..., layers, heads, L, L] shrunk, in the layout of a picture, [..., layers, M, heads, M]."""
+    """Shrink maps [..., layers, heads, L, L] and return them in the layout of a picture, [..., layers, M, heads, M]."""
     return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
 
 
 def _codes(small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return small maps [S, layers, M, heads, M] as shares of each head's largest weight, and these [layers, heads]."""
+    """Return small maps [S, layers, M, heads, M] as coded shares of each head's largest weight, and these weights."""
     peaks = small.max(axis=(0, 2, 4))
     return quantise(small / np.maximum(peaks, np.finfo(np.float32).tiny)[:, None, :, None]), peaks
 
 
 def quantise(share: np.ndarray) -> np.ndarray:
-    """Return shares of the largest weight, in [0, 1], as uint8: code c > 0 is 10 ** (DECADES * ((c - 1) / 254 - 1)).
+    """Code shares in [0, 1] as uint8 on a log scale: code c > 0 means 10 ** (DECADES * ((c - 1) / 254 - 1)).
 
-    Neighbouring codes differ by 2.8 %, so no share of 0.001 or more is off by over 1.4 %; code 0 is anything less.
+    Neighbouring codes differ by 2.8 %, so the error of shares of 0.001 and more is at most 1.4 %. Code 0 means less.
     """
     exponent = np.log10(np.maximum(share, 1e-12))
     return np.clip(np.rint(255 + 254 * exponent / DECADES), 0, 255).astype(np.uint8)

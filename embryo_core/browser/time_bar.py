@@ -1,4 +1,4 @@
-"""The data of the time bar: the place of each step on the bar and on the figures, for both scales."""
+"""The data of the time bar: the position of each step on the bar and on the figures, for both scales."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from embryo_core.figures.axis import STEP_COLUMN, STEP_LINE, STEP_MARK, StepAxis
 from embryo_core.types import Change, Checkpoint, StepUnit
 from embryo_core.words import name_step_range
 
-WHOLE = 100_000  # the bar's length in integer places, which are sent in a tenth of the time of fractions
+WHOLE = 100_000  # length of the bar in integer positions, which are sent in a tenth of the time of fractions
 
 
 def bar_data(
@@ -20,10 +20,10 @@ def bar_data(
     phases: Sequence[Phase | Stretch] = (),
     stops: Collection[int] = (),
 ) -> dict[str, Any]:
-    """Return the data for the browser: for both scales the place of each step on the bar (0 to WHOLE) and on a figure.
+    """Return the data of the time bar at `step`: for both scales, the position of each step on the bar and on figures.
 
-    A step without weights has a hollow mark. Changes of the settings are marked between steps, `phases` from one step
-    to another.
+    Positions on the bar are 0 to WHOLE. Steps without weights have a hollow mark; changes of settings and `phases` are
+    marked too. Playing stops at `stops`, by default at all steps.
     """
     steps = [checkpoint.step for checkpoint in checkpoints]
     return {
@@ -49,18 +49,18 @@ def bar_data(
 
 
 def _places(steps: Sequence[int], scale: Scale) -> list[int]:
-    """Return the places of ascending steps between the first (0) and the last (WHOLE)."""
+    """Return the positions of ascending steps between the first (0) and the last (WHOLE)."""
     return (axis_shares(steps, scale) * WHOLE).round().astype(int).tolist()
 
 
 def _change(change: Change, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """Return a change for the bar: its words, and its place on the bar by scale."""
+    """Return a change of settings for the bar: its description, and its position on each scale."""
     places = {scale: _places([steps[0], change.step, steps[-1]], scale)[1] for scale in SCALES}
     return {"what": f"{axis.name_step(change.step)}: {change.what}", "places": places}
 
 
 def _stretch(phase: Phase | Stretch, steps: Sequence[int], axis: StepAxis) -> dict[str, Any]:
-    """Return a phase for the bar: its steps, and both its ends on the bar by scale."""
+    """Return a phase for the bar: its name and steps, and the positions of both ends on each scale."""
     ends = [min(max(step, steps[0]), steps[-1]) for step in (phase.start, phase.end)]
     places = {scale: _places([steps[0], *ends, steps[-1]], scale)[1:3] for scale in SCALES}
     label = f"{phase.name}: {name_step_range(phase.start, phase.end, axis.step_unit)}"

@@ -9,12 +9,12 @@ from embryo_core.errors import BrokenCheckpoint, EmbryoError, printable
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import list_steps, name_step_range, quantity
 
-MAX_BYTES = 2**30  # bytes of weights that are read to check whether the model answers
-MAX_LISTED = 8  # names or folders that are listed; of more, only the number is printed
+MAX_BYTES = 2**30  # larger weights are not read to check whether the model can be queried
+MAX_LISTED = 8  # names or folders listed; further ones are counted
 
 
 def add_source_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the source, the name of the run, and how file names give the step."""
+    """Add the arguments of `add`: the source, the run's name, and how file names give the step."""
     command.epilog = (
         "Known names need no --pattern: checkpoint-N, stepN, chck_NM (words), pytorch_model_N.bin and others."
     )
@@ -44,7 +44,7 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def add_source(options: argparse.Namespace) -> int:
-    """Add the run, print where its weights are and what was left out, and audit the checkpoints on disk."""
+    """Make the run, print where its weights are and what was left out, and audit the checkpoints on disk."""
     from embryo_core.audit import audit  # torch takes seconds to import
     from embryo_core.sources import add
 
@@ -80,7 +80,7 @@ def add_source(options: argparse.Namespace) -> int:
 
 
 def add_audit_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run, and whether to remove fetched weights again."""
+    """Add the arguments of `audit`: the run, and whether to remove fetched weights again."""
     add_run(command)
     command.add_argument("--discard", action="store_true", help="remove weights again that are fetched from the Hub")
 
@@ -96,7 +96,7 @@ def audit_run(options: argparse.Namespace) -> int:
 
 
 def audit_lines(report: runs.Audit, run: Run) -> list[str]:
-    """Return a line for each fault, a line with their number, and a reason if the run cannot answer questions."""
+    """Return a line for each fault, a line with their number, and the reason if the run cannot be queried."""
     if not report.faults and not report.checkpoints:
         return ["Nothing was audited: no checkpoint has its weights here."]
     faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
@@ -105,7 +105,7 @@ def audit_lines(report: runs.Audit, run: Run) -> list[str]:
 
 
 def _unanswering(run: Run) -> list[str]:
-    """Return why the last available checkpoint cannot be asked, and what it computes instead; nothing if it can."""
+    """Return a line on why the last local checkpoint cannot be queried; [] if it can, or was not checked."""
     from embryo_core.engine.capabilities import checkpoint_capabilities
     from embryo_core.engine.model import read_model
 

@@ -9,7 +9,7 @@ RUN = "name of a run, or its folder"
 
 
 class Command(NamedTuple):
-    """A command: its name, a line of help, a function that adds its arguments, and one that runs it."""
+    """A command: name, line of help, a function that adds its arguments, and one that runs it, returning the status."""
 
     name: str
     help: str
@@ -18,7 +18,7 @@ class Command(NamedTuple):
 
 
 def whole(text: str) -> int:
-    """Parse a whole number."""
+    """Parse an integer."""
     try:
         return int(text)
     except ValueError:
@@ -26,7 +26,7 @@ def whole(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """Parse a whole number of at least 1."""
+    """Parse an integer of at least 1."""
     number = whole(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"received {text}; give a number of at least 1")
@@ -34,7 +34,7 @@ def positive(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Parse the number of a port."""
+    """Parse a port number."""
     number = whole(text)
     if not 1 <= number <= 65535:
         raise argparse.ArgumentTypeError(f"received {text}; give a port from 1 to 65535")
@@ -42,7 +42,7 @@ def port(text: str) -> int:
 
 
 def named_path(text: str) -> tuple[str, Path]:
-    """Parse NAME=PATH."""
+    """Parse NAME=PATH as (name, path)."""
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"received {text!r}; give NAME=PATH")
@@ -50,7 +50,7 @@ def named_path(text: str) -> tuple[str, Path]:
 
 
 def add_run(command: argparse.ArgumentParser) -> None:
-    """Add the run."""
+    """Add the argument RUN."""
     command.add_argument("run", metavar="RUN", help=RUN)
 
 

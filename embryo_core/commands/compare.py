@@ -18,7 +18,7 @@ CELL = 30  # characters per line of a cell: two designs fit into 100 columns
 
 
 def add_findings_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run, and the form of the output."""
+    """Add the arguments of `findings`: the run, and --json."""
     add_run(command)
     command.add_argument("--json", action="store_true", help="as JSON, with every comparison, its interval and its n")
 
@@ -46,7 +46,7 @@ def print_findings(options: argparse.Namespace) -> int:
 
 
 def add_compare_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the runs, the scores that decide the order of acquisition, and the form of the output."""
+    """Add the arguments of `compare`: the runs, the metric and rule of the order of acquisition, and --json."""
     command.add_argument("runs", metavar="RUN", nargs="+", help=RUN)
     command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=f"default {METRICS[0]}")
     order = "order by when half of the last value is reached (default), or as in Appendix C.4 of the paper"
@@ -55,7 +55,7 @@ def add_compare_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def print_comparison(options: argparse.Namespace) -> int:
-    """Print the designs, orders of acquisition and their agreement; differing rows of the design are marked."""
+    """Print the runs' designs, with differing rows marked, their orders of acquisition, and the orders' agreement."""
     from embryo_core import compare
 
     compared = [runs.open_run(name) for name in dict.fromkeys(options.runs)]

@@ -15,7 +15,7 @@ from embryo_core.words import quantity
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the metrics and steps, the device, and the data."""
+    """Add the arguments of `evaluate`: run, metrics, steps, device, data, and downstream tasks."""
     command.usage = "%(prog)s RUN [options]"
     add_run(command)
     command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
@@ -37,7 +37,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Evaluate and fine-tune, and print what was computed, left out and failed."""
+    """Evaluate and fine-tune; print what was computed, left out, and failed."""
     run = runs.open_run(options.run)
     tasks = glue_folders(options.glue) if options.glue else {}
     tasks |= {SQUAD: options.squad} if options.squad else {}
@@ -93,7 +93,7 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
 
 
 def _add_data(command: argparse.ArgumentParser) -> None:
-    """Add an option for each source, variant and setting that the metrics declare."""
+    """Add an argument for each source, variant and option that the metrics declare."""
     from embryo_core import metrics
 
     group = command.add_argument_group("data and options of metrics")
@@ -128,7 +128,7 @@ def _add_data(command: argparse.ArgumentParser) -> None:
 
 
 def _forms() -> dict[str, str]:
-    """Return the expected form of the data by name."""
+    """Return the help text on the expected form of each source, by its name."""
     from embryo_core import metrics
 
     seconds = {metric.second: metric.second_form for metric in metrics.METRICS if metric.second}
@@ -141,7 +141,7 @@ def _path_of(name: str, text: str) -> tuple[str, Path]:
 
 
 def _named_path_of(source: str, text: str) -> tuple[str, Path]:
-    """Parse the NAME=PATH of --probe NAME=PATH, short for --data probing:NAME=PATH."""
+    """Parse the NAME=PATH of --probe NAME=PATH, which is short for --data probing:NAME=PATH."""
     name, path = named_path(text)
     return f"{source}:{name}", path
 

@@ -18,22 +18,22 @@ ONTONOTES = (
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the name of the data."""
+    """Add the argument of `fetch`: the name of the data."""
     command.add_argument("what", choices=(*FETCHED, "ontonotes"), help="ontonotes is licensed: prints where to get it")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Download the data, and print their folders."""
+    """Download the data and print their paths."""
     for path in fetch(options.what, runs.data_folder("corpora")):
         print(path)
     return 0
 
 
 def fetch(name: str, into: Path) -> list[Path]:
-    """Download "treebank", "lama", "glue" or "squad" into the folder `into`, if missing; return its paths.
+    """Download "treebank", "lama", "glue" or "squad" into the folder `into`, if missing; return the paths.
 
-    Raises CorpusError without a connection or for unexpected content, with the address and how to get it by hand, and
-    for "ontonotes", with its publisher.
+    Raises CorpusError without a connection, for unexpected content, and for "ontonotes", which is licensed; the message
+    says where to get the data.
     """
     if name == "ontonotes":
         raise CorpusError(ONTONOTES)
@@ -54,7 +54,7 @@ def fetch(name: str, into: Path) -> list[Path]:
 
 @contextmanager
 def _no_empty_folder(path: Path) -> Iterator[None]:
-    """Remove folders that were made for a download and are still empty."""
+    """Remove folders that a download made and left empty."""
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         yield

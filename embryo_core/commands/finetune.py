@@ -1,4 +1,4 @@
-"""`finetune`: tune the checkpoints of a run on GLUE, SQuAD and your own tasks."""
+"""`finetune` fine-tunes the checkpoints of a run on GLUE, SQuAD and the user's own tasks."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the arguments: tasks and their data, steps and seeds, the protocol, and where to compute."""
+    """Add the arguments of `finetune`: tasks and data, steps and seeds, protocol, and where to compute."""
     command.usage = "%(prog)s RUN [options]"
     add_run(command)
     command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
@@ -50,14 +50,17 @@ def add_folders(command: argparse._ActionsContainer) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Fine-tune, and print what was done and what failed."""
+    """Fine-tune; print what was done and what failed."""
     names = ("steps", "seeds", "protocol", "device", "jobs", "ray", "overwrite")
     settings = {name: getattr(options, name) for name in names}
     return finetune_and_report(runs.open_run(options.run), _folders(options), **settings)
 
 
 def finetune_and_report(run: Run, folders: Mapping[str, Path], **settings: Any) -> int:
-    """Fine-tune on the tasks in these folders and return the exit status; settings and errors as for `finetune`."""
+    """Fine-tune on the tasks in these folders, print the report, and return the exit status.
+
+    Settings and errors are the same as for `finetuning.finetune`.
+    """
     from embryo_core.finetune.finetuning import finetune  # torch and transformers take seconds to import
 
     report = finetune(run, folders, **settings, progress=True)
@@ -65,7 +68,7 @@ def finetune_and_report(run: Run, folders: Mapping[str, Path], **settings: Any) 
 
 
 def print_report(run: Run, report: "Report", done: str) -> int:
-    """Print what was done (the text `done`), done before, noted and failed; return 1 if anything failed."""
+    """Print a report that begins with the text `done`: results, remarks and failures; return 1 if anything failed."""
     print(f"{done}, {report.done_before:,} done before; results are in {run.results}.")
     for remark in report.remarks:
         print(f"Note: {remark}")
@@ -75,7 +78,7 @@ def print_report(run: Run, report: "Report", done: str) -> int:
 
 
 def glue_folders(folder: Path) -> dict[str, Path]:
-    """List the folder of each task of GLUE that exists in a folder. Raises CorpusError if none does."""
+    """Return the subfolder of each task of GLUE that a folder has. Raises CorpusError if it has none."""
     state = "holds no folder named" if folder.is_dir() else "is no folder, so it holds none of"
     folders = {name: folder / name for name in GLUE if (folder / name).is_dir()}
     if not folders:
@@ -87,7 +90,7 @@ def glue_folders(folder: Path) -> dict[str, Path]:
 
 
 def _folders(options: argparse.Namespace) -> dict[str, Path]:
-    """Return the folder of each requested task. Raises CorpusError."""
+    """Return the data folder of each requested task. Raises CorpusError."""
     named, tasks = dict(options.task), [*GLUE, SQUAD]
     if len(named) < len(options.task):
         raise CorpusError("A task of your own is given twice; give each a different name.")

@@ -13,7 +13,7 @@ QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
 
 
 def add_query_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the text, the steps, and what to print."""
+    """Add the arguments of `query`: run, text, steps, and what to print."""
     command.usage = "%(prog)s RUN TEXT [options]"
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
     add_run(command)
@@ -32,7 +32,7 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def ask(options: argparse.Namespace) -> int:
-    """Ask the checkpoints, and print the answers as a table."""
+    """Query the checkpoints and print the answers as a table."""
     if options.mask and options.track is None and not options.lens:
         raise QueryError(
             "--mask is for --track or --lens, and neither is given; without them every [MASK] is answered."
@@ -68,14 +68,14 @@ def _step(text: str) -> int | str:
 
 
 def add_examples_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run, and the questions to try."""
+    """Add the arguments of `examples`: the run, and the questions to try."""
     add_run(command)
     line = "a text with [MASK], a tab and the word per line (default: data/sample/questions.tsv)"
     command.add_argument("--questions", type=Path, default=QUESTIONS, metavar="FILE", help=line)
 
 
 def find_examples(options: argparse.Namespace) -> int:
-    """Find the examples, store them with the results, and print them."""
+    """Find examples among the questions, store them with the run's results, and print them."""
     from embryo_core import query, results
 
     run = runs.open_run(options.run)

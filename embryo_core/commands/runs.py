@@ -14,7 +14,7 @@ from embryo_core.words import name_step, name_step_range, quantity
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run to thin, and which of its weights to keep; without them, all runs are listed."""
+    """Add the arguments of `runs`: a run to thin, and which weights to keep. Without them, all runs are listed."""
     command.add_argument("--thin", metavar="RUN", help="list the weights that would be removed, by checkpoint")
     command.add_argument(
         "--keep",
@@ -32,7 +32,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def trust(options: argparse.Namespace) -> int:
-    """Record the hashes of a run's files, and print the path of the list that holds them."""
+    """Add the hashes of a run's files to the list of trusted files, and print the list's path."""
     run = runs.read_run(runs.find_run(options.run))
     path, files = runs.trust_files(run)
     print(f"{run.name}: the hashes of {quantity(files, 'file')} are in {path}, for a server with EMBRYO_TRUSTED=listed")
@@ -60,7 +60,7 @@ def _list() -> int:
 
 
 def _thin(options: argparse.Namespace) -> int:
-    """List the weights to remove, with their sizes; remove them only with --yes."""
+    """Print the weights to remove, with their sizes; remove them only with --yes."""
     if not (options.thin and options.keep):
         example = "python -m embryo_core runs --thin RUN --keep every:1000"
         raise RunError(f"Thinning needs a run and the checkpoints to keep: {example}")
@@ -80,7 +80,7 @@ def _thin(options: argparse.Namespace) -> int:
 
 
 def _print_contents(run: Run) -> list[str]:
-    """Print what was computed for a run and how much of its log is damaged; return what cannot be read."""
+    """Print which metrics a run has and how many lines of its log are damaged; return a sentence for each error."""
     from embryo_core import results
 
     troubles = []

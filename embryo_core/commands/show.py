@@ -1,4 +1,4 @@
-"""`app` opens the dashboard; `animate` saves a head's development, `export` scores, `site` a static site."""
+"""`app` opens the dashboard, `animate` saves a head's development, `export` scores, and `site` a static site."""
 
 import argparse
 import os
@@ -13,12 +13,12 @@ from embryo_core.words import name_step_range, quantity
 
 
 def add_app_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the port; Streamlit's own configuration and environment variables set everything else."""
+    """Add the argument of `app`, --port; all else is set by Streamlit's configuration and environment variables."""
     command.add_argument("--port", type=port, default=8501, metavar="N", help="default %(default)s")
 
 
 def open_app(options: argparse.Namespace) -> int:
-    """Replace this process by Streamlit with the installed app, so that a signal to the process stops the server."""
+    """Replace this process by Streamlit with the installed app, so that signals to the process reach the server."""
     package = find_spec("app")
     assert package is not None and package.origin is not None, "app is installed with embryo_core"
     main = Path(package.origin).with_name("main.py")
@@ -26,7 +26,7 @@ def open_app(options: argparse.Namespace) -> int:
 
 
 def add_animate_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run, the head, the colours and the file."""
+    """Add the arguments of `animate`: run, layer, head, colour scale and file."""
     add_run(command)
     command.add_argument("--layer", type=whole, required=True, metavar="N", help="1 is the lowest")
     command.add_argument("--head", type=whole, required=True, metavar="N", help="1 is the first")
@@ -35,7 +35,7 @@ def add_animate_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def animate(options: argparse.Namespace) -> int:
-    """Save the head's averaged maps over the steps, and print what the file shows."""
+    """Save the averaged maps of a head over the steps as a GIF or page, and print what the file shows."""
     from embryo_core.share import check_suffix, read_averaged, write_animation
 
     check_suffix(options.output)
@@ -48,7 +48,7 @@ def animate(options: argparse.Namespace) -> int:
 
 
 def add_export_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the run, the form and the folder."""
+    """Add the arguments of `export`: run, form and folder."""
     from embryo_core.share.trackers import FORMS
 
     add_run(command)
@@ -57,7 +57,7 @@ def add_export_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def export_scores(options: argparse.Namespace) -> int:
-    """Write the scores, and print where."""
+    """Export the scores and print their path."""
     from embryo_core.share.trackers import export
 
     print(f"Written: {export(runs.open_run(options.run), options.to, options.folder)}")
@@ -65,7 +65,7 @@ def export_scores(options: argparse.Namespace) -> int:
 
 
 def add_site_arguments(command: argparse.ArgumentParser) -> None:
-    """Add the runs, the folder, and what the first page says."""
+    """Add the arguments of `site`: runs, folder, title, note, and the number of live checkpoints."""
     command.add_argument("runs", metavar="RUN", nargs="*", help=RUN)
     command.add_argument("--runs-from", type=Path, metavar="FOLDER", help="also all runs in this folder")
     command.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="new, empty, or a site")
@@ -81,7 +81,7 @@ def add_site_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def write_static_site(options: argparse.Namespace) -> int:
-    """Write the site, and print its path, its size and how many views were drawn again."""
+    """Write the site; print its path, its size, and the number of views that were drawn anew."""
     from embryo_core.site import write_site
 
     names = [*options.runs, *(sorted(map(str, _folders(options.runs_from))) if options.runs_from else ())]

@@ -1,4 +1,4 @@
-"""Compare runs: their progress, seeds of one design, designs, orders of acquisition, and differences."""
+"""Compare runs: progress, designs and their seeds, orders of acquisition, differences, and early signals."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""When each run acquires each category, and how far these orders agree with each other and with the paper's."""
+"""When each run acquires each category, and how far these orders agree between runs and with the paper's order."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,18 +21,21 @@ PAPER = "the paper"
 RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising from zero, then slope (Appendix C.4)"}
 CHANCE = 0.5  # accuracy of guessing between two sentences
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
-SLOPE = ["slope", "slope_low", "slope_high"]  # columns: shares of the last value per PER steps
-SLOPE_STEPS = 1000  # steps
+SLOPE = ["slope", "slope_low", "slope_high"]  # columns: slopes in shares of the last value per SLOPE_STEPS steps
+SLOPE_STEPS = 1000
 
 
 def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     """Return categories in the order in which they are acquired: place, group, onset, earliest, latest, last, n.
 
-    `data` has the columns group, step, accuracy and n; `last` is the accuracy at the last step. By the rule "half"
-    onsets and their ends are those of `curves.onset`, and categories with the same onset share a place, since no
-    checkpoint shows which came first. By the rule "paper" they are those of `rise.rise`, with the columns `SLOPE`, and
-    `place` is `rise.ranks`. The rule "chance" is "half" for curves that rise from `CHANCE`. A category that ends at 0,
-    or at chance, has no onset.
+    `data` has the columns group, step, accuracy and n; `last` is the accuracy at the last step. The rule decides what
+    an onset is:
+
+    half    `curves.onset`; categories with the same onset share a place, since no checkpoint shows which came first
+    paper   `rise.rise`, with the columns `SLOPE` in addition; places are `rise.ranks`
+    chance  like half, for curves that rise from `CHANCE` instead of 0
+
+    A category that ends at 0, or at chance, has no onset.
     """
     rows, rises = [], []
     for group, part in data.groupby("group", sort=False):
@@ -55,9 +58,10 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 
 
 def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
-    """Return `acquisition` of the scores of a metric in each run, with the column run, leaving out runs without scores.
+    """Return `acquisition` of a metric's scores for each run, with the column run; runs without scores have no rows.
 
-    A metric of predictions is replaced by that of each run's kind of model (see `measured_as`). Raises ResultsError.
+    A metric of word prediction is replaced by the equivalent for the run's models (see `measured_as`). Raises
+    ResultsError.
     """
     parts = []
     for run in compared:
@@ -69,11 +73,11 @@ def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], ru
 
 
 def agreements(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rank agreement of the orders of `acquisitions`: first, second, rho, low, high, n.
+    """Return the rank agreement of the orders in `acquisitions`: first, second, rho, low, high, n.
 
-    It compares every two runs, and each run with the paper's order, over the categories that have a place in both.
-    Pairs with too few categories have no rho (see `agreement.rank_agreement`), nor do pairs with a run in which more
-    than half of the categories share a place: that order reflects its evaluated steps, not its training.
+    Compared are every two runs, and each run with the paper's order, over the categories that have a place in both.
+    A pair has no rho if it has too few categories (see `agreement.rank_agreement`), or if more than half of a run's
+    categories share a place: that order reflects the evaluated steps, not training.
     """
     acquired = _places(table)
     pairs = [*combinations(acquired, 2), *((run, PAPER) for run in acquired)]
@@ -81,9 +85,9 @@ def agreements(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def seed_agreements(table: pd.DataFrame, designs: Iterable[Sequence[str]]) -> pd.DataFrame:
-    """Return the rank agreement of every two seeds of each design as `agreements` does.
+    """Return the rank agreement of every two seeds of each design, with the columns of `agreements`.
 
-    `table` has the `acquisitions` of single runs, and `designs` their names.
+    `table` has the `acquisitions` of single runs; each design is a sequence of their names.
     """
     orders = _places(table)
     ordered = [[run for run in seeds if run in orders] for seeds in designs]

@@ -1,4 +1,4 @@
-"""The size of a run's model and the cost of its training: parameters counted in a checkpoint, FLOPs in the card."""
+"""The size of a run's model and the cost of its training: parameters from a checkpoint, FLOPs from run.json."""
 
 import re
 from collections.abc import Mapping
@@ -26,15 +26,15 @@ PARTS = {  # a tensor belongs to the first part whose pattern its name matches
 # parts that layers share, by the setting `share`
 SHARED = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}
 LAYER = r"(^|\.)albert_layer_groups\.(\d+)\."
-TIED = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # tensors that repeat the word embeddings and the bias
+TIED = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # tensors that copy the word embeddings or the output bias
 NOT_TRAINED = r"(^|\.)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"  # buffers of masks and positions
 GENERATOR = "generator"
 
 
 def parameters(run: Run) -> dict[str, int] | None:
-    """Count parameters by part, those that layers share only once; None if no checkpoint has weights.
+    """Count the parameters of each part, shared ones once; None if no checkpoint has readable weights.
 
-    The generator of replaced tokens is a separate part, without the embeddings that it shares with the model.
+    An ELECTRA's generator is a separate part, without the embeddings that it shares with the model.
     """
     for checkpoint in [one for one in reversed(runs.checkpoints(run)) if one.has_weights]:
         try:
@@ -66,7 +66,7 @@ def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
 
 
 def _repeats(name: str, config: Mapping[str, Any]) -> bool:
-    """Return whether a tensor repeats that of the layer before: a shared part has a copy for each layer on disk."""
+    """Return whether a tensor copies the one of the layer before; on disk, each layer has a copy of a shared part."""
     shared, layer = SHARED.get(str(config.get("share"))), re.search(LAYER, name)
     if not (shared and layer and re.search(shared, name)):
         return False
@@ -82,10 +82,10 @@ PASSES = 3  # one forward pass, and a backward pass that costs twice as much
 
 
 def training_flops(run: Run, step: int) -> float | None:
-    """Count the FLOPs of a run up to a step, including those of its parent run; None if they are unknown.
+    """Count the FLOPs of a run up to a step, including its parent run; None if the settings are unknown.
 
-    A multiply-add counts as two. Forward, a layer costs `layer_flops`; backward, twice that. Layers that share their
-    weights cost as much as others. docs/metrics.md has the full formula.
+    A multiply-add counts as two FLOPs. A layer costs `layer_flops` in the forward pass and twice that in the backward
+    pass; sharing weights between layers saves nothing. docs/metrics.md has the full formula.
     """
     settings = convert(run.config, Settings)
     needed = (settings.num_hidden_layers, settings.hidden_size, settings.intermediate_size, settings.vocab_size)
@@ -115,29 +115,29 @@ def cost_changes(run: Run) -> tuple[int, ...]:
 
 
 def _parent_flops(origin: Origin, step: int) -> float | None:
-    """Count the FLOPs of the run that a run continues, up to a step; None if that run is not available."""
+    """Count the FLOPs of a parent run up to a step; None if the parent is not available or its FLOPs are unknown."""
     try:
         parent = runs.open_run(origin.run)
     except RunError:
         return None
-    circular = parent.origin is not None and parent.origin.step >= origin.step  # runs that name each other as parents
+    circular = parent.origin is not None and parent.origin.step >= origin.step  # two runs may name each other as parent
     return None if circular else training_flops(parent, step)
 
 
 def _sequence_flops(settings: Settings, length: int, decoder: bool) -> float:
-    """Count the FLOPs of one sequence, forward and backward."""
+    """Count the FLOPs of a forward and a backward pass over one sequence."""
     hidden, vocabulary = settings.hidden_size, settings.vocab_size
     embedding = settings.embedding_size or hidden
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     masked = max(1, round(masked_share * length))  # every batch is padded to the largest number of masked positions
 
     def encoder(width: int, inner: int) -> float:
-        """Count all layers of this width, and the projection of embeddings whose size differs."""
+        """Count all layers of this width, and the projection of the embeddings if their size differs."""
         projection = 2 * length * embedding * width if embedding != width else 0
         return settings.num_hidden_layers * layer_flops(length, width, inner) + projection
 
     def masked_words(width: int) -> float:
-        """Count the masked-word head: its dense layer, and the output product."""
+        """Count the masked-word head: its dense layer and the product with the output embeddings."""
         return 2 * masked * embedding * (width + vocabulary)
 
     main = encoder(hidden, settings.intermediate_size)

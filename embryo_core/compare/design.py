@@ -18,7 +18,7 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MASKED_PIECES = "masked pieces"
-CHOICES = (  # rows that are choices of the experimenter
+CHOICES = (  # rows that the experimenter chose, rather than measured ones
     "family",
     "layers",
     "attention heads",
@@ -36,10 +36,10 @@ CHOICES = (  # rows that are choices of the experimenter
     "updates",
     "learning rate",
 )
-# choices only within one family, since between families they follow from the family
+# These count as choices only between runs of one family; otherwise they follow from the family.
 OF_FAMILY = ("embedding size", MASKED_PIECES)
-OF_LENGTH = ("updates",)  # a run that continues another has more updates by necessity
-DIGEST = 8  # digits of a SHA-256 that are shown
+OF_LENGTH = ("updates",)  # not a choice if a run continues the other, and so necessarily has more updates
+DIGEST = 8  # shown digits of a SHA-256
 END = 253_402_300_800  # Unix time of the end of the year 9999, the last that datetime supports
 PARTLY = {"attention": "attention alone", "ffn": "feed-forward network alone"}
 Value = str | int | float | None
@@ -47,7 +47,7 @@ Value = str | int | float | None
 
 @runs.read_once
 def design(run: Run) -> dict[str, Value]:
-    """Describe a run row by row, None if a value is unknown. Raises BrokenRun if its log cannot be read."""
+    """Describe a run as row -> value; unknown values are None. Raises BrokenRun if its log cannot be read."""
     settings, checkpoints = convert(run.config, Settings), runs.checkpoints(run)
     last = checkpoints[-1] if checkpoints else None
     logged = runs.read_log(run)
@@ -84,7 +84,7 @@ def design(run: Run) -> dict[str, Value]:
 
 
 def designs(compared: Sequence[Run]) -> pd.DataFrame:
-    """Return the designs of runs as a table: row, a column per run in their order, and whether it `differs`."""
+    """Return the designs of runs as a table with the columns row, one per run, and differs (whether the values do)."""
     by_run = [design(run) for run in compared]
     rows = list(dict.fromkeys(row for design in by_run for row in _in_order(design, by_run)))
     values = {row: [design.get(row) for design in by_run] for row in rows}
@@ -93,17 +93,14 @@ def designs(compared: Sequence[Run]) -> pd.DataFrame:
 
 
 def _in_order(design: dict[str, Value], designs: Iterable[dict[str, Value]]) -> list[str]:
-    """Return the rows of a design; parts that only other designs have are placed after its own parts."""
+    """Return the row names of a design, with the parts of all designs after its own parts."""
     parts = [row for one in designs for row in one if row.startswith("parameters:")]
     after = list(design).index("tokens seen")
     return [*list(design)[:after], *parts, *list(design)[after:]]
 
 
 def differing_choices(first: Run, second: Run) -> list[str]:
-    """List the choices in which two runs differ.
-
-    Those `OF_FAMILY` count only within one family, those `OF_LENGTH` only if neither run continues the other.
-    """
+    """List the CHOICES in which two runs differ, with the exceptions OF_FAMILY and OF_LENGTH."""
     one, two = design(first), design(second)
     excluded = set(OF_FAMILY) if first.family != second.family else set()
     if continues(first, second) or continues(second, first):
@@ -112,7 +109,7 @@ def differing_choices(first: Run, second: Run) -> list[str]:
 
 
 def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | None:
-    """Return what layers share, by the run's settings or else by the configuration of its last checkpoint."""
+    """Return which parameters layers share, by the run's settings and the configuration of its last checkpoint."""
     try:
         sizes = runs.read_config(last, runs.Architecture) if last else None
     except EmbryoError:
@@ -121,7 +118,7 @@ def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | Non
     if sizes is None:
         return named
     groups = settings.num_hidden_groups
-    if named in PARTLY:  # its checkpoints are written as if layers shared nothing
+    if named in PARTLY:  # the checkpoints of such runs are written as if layers shared nothing
         return PARTLY[named] if groups == 1 else f"{PARTLY[named]} within {groups} groups of layers"
     if sizes.groups >= sizes.num_hidden_layers:
         return "none"
@@ -129,14 +126,14 @@ def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | Non
 
 
 def _masked_share(config: dict[str, Any]) -> Value:
-    """Return the share of masked tokens, as a range if it changes from the first update to the last."""
+    """Return the share of masked tokens, or "FIRST to LAST" if it changes in training."""
     first = config.get("masked_share")
     last = first if config.get("masked_share_end") is None else config["masked_share_end"]
     return (first or None) if first == last else f"{first} to {last}"
 
 
 def _masked_pieces(config: dict[str, Any]) -> str | None:
-    """Describe what replaces the pieces that are to be predicted, in percent."""
+    """Describe what replaces the pieces to be predicted, in percent; None if the settings are unknown."""
     given = [config.get(f"{by}_token_share") for by in ("mask", "random")]
     shares = [share for share in given if isinstance(share, int | float) and 0 <= share <= 1]
     if len(shares) < len(given) or sum(shares) > 1:
@@ -146,13 +143,13 @@ def _masked_pieces(config: dict[str, Any]) -> str | None:
 
 
 def _dropout(settings: Settings) -> str | None:
-    """Return the dropout of hidden states and of attention weights."""
+    """Return the dropout of hidden states and of attention weights as text; None if both are unknown."""
     rates = [settings.hidden_dropout_prob, settings.attention_probs_dropout_prob]
     return None if rates == [None, None] else " and ".join("unknown" if one is None else f"{one:g}" for one in rates)
 
 
 def _tokenizer(run: Run) -> str:
-    """Describe the tokenizer: its kind, its number of pieces if it can be read, and the SHA-256 of its file."""
+    """Describe the tokenizer: kind and number of pieces, if it can be read, and the first digits of its SHA-256."""
     try:
         tokenizer = load_tokenizer(run)
         said = f"{tokenizer.kind}, {tokenizer.vocabulary_size:,} pieces"
@@ -162,7 +159,7 @@ def _tokenizer(run: Run) -> str:
 
 
 def _domain(run: Run) -> str | None:
-    """Name the sources of the training text, with a digest of their SHA-256 that distinguishes texts of one name.
+    """Name the sources of the training text, with a digest of their SHA-256 to distinguish texts of the same name.
 
     A source without a SHA-256 in run.json is identified by its name.
     """
@@ -177,7 +174,7 @@ def _domain(run: Run) -> str | None:
 
 
 def _trained(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
-    """Return when training was first and last logged; without times in the log, when the manifests were written."""
+    """Return the first and last time in the log (UTC), or if it has none, of the manifests, marked "(file)"."""
     logged = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < END]
     times, of = (logged, "") if logged else ([checkpoint.written / 1e9 for checkpoint in checkpoints], " (file)")
     ends = [times[0], times[-1]] if times else []

@@ -1,4 +1,4 @@
-"""Differences between two designs: each accuracy of one minus that of the other, at their last common step."""
+"""Differences in accuracy between two designs, at their last common step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ LOGGED = {  # measure -> columns of the log: the accuracy and its n
     MASKED: ("masked_lm_accuracy", "n_masked"),
     "next-piece accuracy": ("next_token_accuracy", "n_predicted"),
 }
-MEASURES = {  # measure -> metric, scored over all cases together
+MEASURES = {  # measure -> metric, of which the score over all cases is compared
     "mask prediction": "mask_prediction",
     "next-word prediction": "next_word_prediction",
     "token reconstruction": "token_reconstruction",
@@ -32,15 +32,17 @@ SHARED = "step_first step_second first second difference low high n_first n_seco
 
 
 def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
-    """Return each mean accuracy of the seeds `second` minus that of `first`, at the last step that all of them have.
+    """Return the difference between the mean accuracies of two designs, `second` minus `first`, for each measure.
 
-    Seeds that lack a measure are left out of it. The interval is Newcombe's for two single runs, and else that of the
-    multi-bootstrap over seeds and cases. For runs that continue each other (--init-from), the last step of each is
-    taken, since their common steps have the same weights. World knowledge and minimal pairs are compared on the facts
-    and pairs that all were asked; facts depend on the vocabulary. Columns: measure, step_first, step_second, first,
-    second, difference, low, high, n_first, n_second (steps and n are the smallest of a design), and the numbers of
-    seeds (seeds_first, seeds_second); all but the measure are missing if the runs have no common steps or cases. Raises
-    ResultsError, BrokenRun.
+    Each design is given as the runs of its seeds; seeds without a measure are left out. Measures are compared at the
+    last step that all runs have. If a run continues another (--init-from), their common steps have the same weights,
+    so the last step of the new run is compared with the last step before it branched off. World knowledge and minimal
+    pairs are compared on the facts and pairs that all runs have in common (facts depend on the vocabulary). The
+    interval is Newcombe's for two single runs, otherwise the multi-bootstrap's over seeds and cases.
+
+    Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second (of the seeds'
+    steps and n, the smallest), seeds_first and seeds_second (numbers of seeds). All but the measure are missing if the
+    runs have no common step or case. Raises ResultsError and BrokenRun.
     """
     measured = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
@@ -54,9 +56,9 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
 
 
 def _steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
-    """Return the step at which each run is compared; empty if there is no such step.
+    """Return the step at which each run is compared; empty if the runs have no comparable step.
 
-    If runs continue each other, only those are compared.
+    If some runs continue each other, the result has only these.
     """
     both = [*((one, other) for one in first for other in second), *((other, one) for one in first for other in second)]
     continued = [(old, new) for old, new in both if continues(new, old)]
@@ -97,7 +99,7 @@ def _subtract(
 
 
 def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:
-    """Return which of the common cases each run answers right at its step, [S, N]; None if no case is stored."""
+    """Return which of the N common cases each of S runs answers right, [S, N]; None if single cases are not stored."""
     if measure == KNOWLEDGE:
         answers = [_facts_at(run, step) for run, step in asked]
     elif measure.startswith(PAIRS):
@@ -117,20 +119,20 @@ def _facts_at(run: Run, step: int) -> pd.Series:
 
 
 def _pairs_at(run: Run, step: int, pairs: str) -> pd.Series:
-    """Return whether each pair of a set, by paradigm and number, was judged right at a step; 0.5 is a tie."""
+    """Return 1 or 0 for each pair of a set, by paradigm and number, judged right or wrong at a step; 0.5 for ties."""
     table = results.read_pairs(run, None, step)
     table = table[table["paradigm"].str.startswith(f"{pairs}/")].set_index(["paradigm", "pair"])
     return 0.5 + 0.5 * np.sign(table["good"] - table["bad"])
 
 
 def continues(run: Run, other: Run) -> bool:
-    """Return whether a run started from a checkpoint of the other."""
+    """Return whether `run` started from a checkpoint of `other`."""
     return run.origin is not None and run.origin.run == other.name
 
 
 @runs.read_once
 def measures(run: Run) -> dict[str, pd.DataFrame]:
-    """Return each measure of a run, value and n by step; for probing tasks in the best layer of each step."""
+    """Return each measure of a run as a table of value and n by step; probing tasks in the best layer of each step."""
     return dict(_measures(run))
 
 

@@ -1,7 +1,7 @@
-"""Early signals: how well a measure at a step predicts the final ranking of several runs by a task.
+"""Early signals: how well a measure at an early step predicts the final ranking of several runs on a task.
 
-Magnusson et al. (2025), "DataDecide: How to Predict Best Pretraining Data with Small Experiments", ask this of small
-runs, and count the pairs of runs in the right order.
+Magnusson et al. (2025), "DataDecide: How to Predict Best Pretraining Data with Small Experiments", ask this question
+of small runs, and count the pairs of runs in the right order.
 """
 
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement, spearman
 
 MIN_RUNS = 3
 COLUMNS = "task step rho low high n agree pairs".split()
-Values = Mapping[str, pd.Series]  # a run's measures: values by step
+Values = Mapping[str, pd.Series]  # measure -> a run's values by step
 
 
 def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
-    """Return how far the ranks of `runs` by a measure at each step agree with those by the last value of each task.
+    """Compare the ranking of `runs` by a measure at each step with their ranking by the last value of each task.
 
     Columns: task, step, rho (Spearman's) with its 95 % interval low to high, n (runs), agree (the share of pairs of
-    runs in the same order; a tie in one of the two counts as half), pairs (those that differ in the end). A task has
-    rows if at least three runs have its last value and the measure at common steps. Runs without the task are left out,
-    and so are steps at which all runs are equal. Three runs have a rho whose interval is from -1 to 1.
+    runs in the same order; a pair tied at this step counts as half), pairs (of runs with different last values). A task
+    has rows if at least three runs have the task, and the measure at common steps. Runs without the task are left out,
+    and so are steps at which all runs are equal. With three runs, the interval of rho is -1 to 1.
     """
     rows = []
     for task in dict.fromkeys(name for values in runs.values() for name in values):

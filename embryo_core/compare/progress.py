@@ -1,4 +1,4 @@
-"""The progress of a run at a step: in sequences, tokens, words, training FLOPs, or as a share of the run."""
+"""The progress of a run at its steps: in sequences, tokens, words, training FLOPs, or as a share of the run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def _interpolate(x: ArrayLike, points: Sequence[float], values: Sequence[float])
 def progress(run: Run, unit: Unit) -> StepCounts | None:
     """Return a run's progress at its checkpoints in a unit other than "step"; None if it is not recorded.
 
-    Words are tokens times the words per token of the training text, as counted in frequencies.tsv. Raises BrokenRun.
+    Words are computed from tokens by the words per token of the training text (frequencies.tsv). Raises BrokenRun.
     """
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
@@ -69,7 +69,7 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
 
 
 def _step_counts(counts: dict[int, float | None]) -> StepCounts | None:
-    """Return the counts that are known and grow, from 0 at step 0 if there is only one; None if none is known."""
+    """Keep known, growing counts; a single count is joined by 0 at step 0. Return None if fewer than two remain."""
     by_step: dict[int, float] = {}
     for step, count in counts.items():
         if count is not None and (not by_step or count > max(by_step.values())):

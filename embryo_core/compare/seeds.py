@@ -13,15 +13,15 @@ from msgspec import convert
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
-NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that do not belong to its design
+NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that are not part of its design
 STEPS = ("onset", "earliest", "latest")
 SLOPES = ("slope", "slope_low", "slope_high")
 
 
 def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
-    """Group runs whose run.json differ only in the seed (and notes), in the order of the first run of each group.
+    """Group runs that differ only in seed, name, note and code version, in the order of each group's first run.
 
-    Copies with the same seed are never averaged together: the second copies form a second group.
+    Copies with the same seed are never averaged together: second copies form a second group.
     """
     designs: dict[tuple[str, int], list[Run]] = {}
     copies: Counter[tuple[str, str]] = Counter()
@@ -33,10 +33,10 @@ def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
 
 
 def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
-    """Group the designs of `runs` by family, depth and width: the designs of one group are choices.
+    """Group the designs of `runs` by family, depth and width; within a group, they differ in other choices.
 
-    Groups of one run come first, then groups of several designs, then several seeds of one design. In a group the
-    design with the most seeds comes first.
+    Single runs come first, then groups of several designs, then several seeds of one design. Within a group, the design
+    with the most seeds comes first.
     """
     sizes: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
@@ -47,7 +47,7 @@ def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
 
 
 def size_of(run: Run) -> tuple[int, int]:
-    """Return the depth and the width of a run's model; 0 where its configuration does not say."""
+    """Return the number of layers and the hidden size of a run's model; 0 if unknown."""
     settings = convert(run.config, Settings)
     return settings.num_hidden_layers, settings.hidden_size
 
@@ -60,11 +60,11 @@ def _design_key(run: Run) -> str:
 
 
 def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Average the `value` of several seeds at each step over those that have it.
+    """Average the `value` of several seeds at each step, over the seeds that have it.
 
-    Each table has the columns curve, step, value and n, and a row for each curve and step. The result has the number of
-    `seeds`, the `standard_error` of their mean, which a single seed lacks, the mean minus and plus one standard error
-    as `low` and `high`, and the sum of n. If the tables have a `baseline`, so has the result: its mean.
+    Each table has the columns curve, step, value and n, with one row per curve and step. The result has the mean as
+    `value`, the `standard_error` of the mean (NaN for one seed), `low` and `high` one standard error away, the number
+    of `seeds`, the sum of `n`, and the mean of `baseline` if the tables have one.
     """
     rows = pd.concat(tables, ignore_index=True).groupby(["curve", "step"], sort=False)
     means = rows["value"].agg(value="mean", standard_error="sem", seeds="count")
@@ -76,11 +76,11 @@ def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Aggregate `compare.acquisitions` by design: of several seeds the mean onset and slope.
+    """Aggregate `compare.acquisitions` by design: average onsets, slopes and last accuracies over seeds.
 
-    `designs` maps the name of a design, which replaces those of its runs, to the runs. `earliest` and `latest` are
-    means over seeds, and at least one standard error from the mean onset; the same holds for slopes. The last accuracy
-    is a mean, n is the sum, and places are ranks of the mean place. A category that one seed lacks has no onset.
+    `designs` maps the name of a design, which replaces the names of its runs, to these names. `earliest` and `latest`
+    are means over seeds, but at least one standard error from the mean onset; slopes are treated alike. n is the sum,
+    and places are ranks of the mean place. A category without an onset in one of the seeds has none.
     """
     parts = []
     for name, runs in designs.items():
@@ -91,7 +91,7 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
 
 
 def _average_onsets(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each category of several seeds."""
+    """Return one row per category, averaged over several seeds."""
     kinds = [names for names in (STEPS, SLOPES) if names[0] in rows]
     numbers = [name for names in kinds for name in names]
     by_group = rows.astype(dict.fromkeys(["place", *numbers], float)).groupby("group", sort=False)

@@ -1,6 +1,6 @@
-"""Evaluate on Ray: workers compute, and only this process writes.
+"""Evaluate on a Ray cluster: workers compute results, and only this process writes them.
 
-Workers read checkpoints and data by their paths, which must be the same on every host.
+Workers read checkpoints and data by path, so paths must be the same on every host.
 """
 
 import os
@@ -24,18 +24,19 @@ from embryo_core.metric import Source
 from embryo_core.types import Checkpoint
 
 LOCAL = "local"  # the address of a temporary cluster on this machine
-RETRIES = 3  # retries of a checkpoint whose worker died
+RETRIES = 3  # retries of a job whose worker died
 CONNECT_TIMEOUT = 10  # seconds
-SUBMITTED = 2  # checkpoints submitted per worker, so that the next one is ready
+SUBMITTED = 2  # jobs submitted per worker, so that none waits for its next one
 
 
 def run_on_ray(
     work: Sequence[Work], address: str, device: str = "cpu", dtype: str = "float32", discard: bool = False
 ) -> Outcomes:
-    """Compute on a Ray cluster, one checkpoint on each CPU at once, or on each GPU if the `device` may be one.
+    """Compute on a Ray cluster: one checkpoint at a time on each GPU, if `device` is cuda or auto, or else CPU core.
 
-    `address` is Ray's (host:port, ray://host:port, auto) or LOCAL. If the worker of a checkpoint dies, it is computed
-    again, up to RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster answers.
+    `address` is Ray's (host:port, ray://host:port, auto) or LOCAL. If the worker of a checkpoint dies, the checkpoint
+    is computed again, up to RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster
+    answers.
     """
     if not work:
         return
@@ -50,7 +51,7 @@ def run_on_ray(
 
 
 class RayWorkers:
-    """Workers of a cluster that call a function, one call on each CPU or GPU at once."""
+    """Workers of a cluster that call a function, one call at a time on each CPU core or GPU."""
 
     def __init__(self, ray: ModuleType, function: Callable[..., Any], device: str):
         resources = ray.cluster_resources()
@@ -59,9 +60,9 @@ class RayWorkers:
         self._call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
 
     def map(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:
-        """Call the function with each job and `more`; yield jobs and what the calls returned, as they finish.
+        """Call the function with each job and `more`; yield each job with its result, as calls finish.
 
-        If RETRIES + 1 workers die on a job, its result is a phrase that reports this. Raises the error of a call.
+        If RETRIES + 1 workers die on a job, its result is a phrase that says so. Raises the error of a call.
         """
         left = iter(jobs)
 
@@ -95,7 +96,7 @@ def connect_to_ray(address: str) -> Iterator[ModuleType]:
         how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
-        if port.isdecimal() and "/" not in host:  # checked first: Ray would try for minutes and then end the process
+        if port.isdecimal() and "/" not in host:  # else Ray would try for minutes to connect, then end the process
             socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
         ray.init(address=address, **how)
     except (OSError, RuntimeError, ValueError) as reason:
@@ -110,9 +111,9 @@ def connect_to_ray(address: str) -> Iterator[ModuleType]:
 
 
 def _ask_for_token(address: str) -> str:
-    """Return how to send the user's token, if one exists, which a cluster started with `ray start` then requires.
+    """Return a sentence on how to send the user's Ray token, which a running cluster may require; "" without a token.
 
-    Ray writes a token when it first uses this machine alone, and sends it to other machines only on request.
+    Ray writes a token when it first uses this machine alone, but sends it to other machines only on request.
     """
     has_one = (Path.home() / ".ray" / "auth_token").is_file()
     if address == LOCAL or not has_one or os.environ.get("RAY_AUTH_MODE"):
@@ -121,7 +122,7 @@ def _ask_for_token(address: str) -> str:
 
 
 def _absolute(work: Work) -> Work:
-    """Make paths independent of the folder in which a process was started."""
+    """Make the paths of sources absolute, since workers have other working directories."""
     checkpoint, requests = work
     return checkpoint, [replace(one, source=_resolved(one.source)) for one in requests]
 
@@ -137,7 +138,7 @@ def _resolved(source: Source) -> Source:
 def _evaluate_in_worker(
     checkpoint: Checkpoint, requests: Sequence[MetricRequest], device: str, dtype: str, discard: bool
 ) -> list[MetricResult | Failure]:
-    """Return all outcomes at a checkpoint."""
+    """Return the outcomes of all requests at a checkpoint. Raises ConfigError if the host does not have the run."""
     if not checkpoint.run.path.is_dir():
         raise ConfigError(
             f"A worker on host {platform.node()} finds no run in {checkpoint.run.path}; keep runs and data on a "
@@ -153,5 +154,5 @@ def _evaluate_in_worker(
 
 @cache
 def _evaluator(device: str, dtype: str) -> CheckpointEvaluator:
-    """Return the evaluator of this process; a worker serves one evaluation of one run."""
+    """Return the evaluator of this process, kept between checkpoints, since a worker serves one evaluation of a run."""
     return CheckpointEvaluator(find_device(device, dtype))

@@ -1,7 +1,7 @@
-"""Evaluate a run: plan what is missing, then load, compute and write, checkpoint by checkpoint.
+"""Evaluate a run: plan the missing results, then load, compute and write, checkpoint by checkpoint.
 
 Each (metric, step) is written as a whole. A killed evaluation loses at most the results in progress, and a rerun
-continues from there to the same results. All results of a metric come from the same data, which sources.json records.
+completes it with the same results. All results of a metric come from the same data, which sources.json records.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MetricResult:
-    """The findings of one metric at one checkpoint, and its summary of the data for sources.json."""
+    """The findings of one metric at one checkpoint, and the metric's summary of its data for sources.json."""
 
     metric: str
     findings: Findings
@@ -38,7 +38,7 @@ class Failure:
     """The reason why metrics could not be computed at one checkpoint."""
 
     reason: str  # a sentence
-    metrics: int  # number of metrics
+    metrics: int  # number of metrics that could not be computed
 
     @classmethod
     def of_metric(cls, metric: str, checkpoint: Checkpoint, reason: object) -> "Failure":
@@ -51,7 +51,7 @@ Compute = Callable[[Sequence[Work]], Outcomes]  # yields outcomes in any order
 
 
 def run_locally(work: Sequence[Work], device: Device = CPU, discard: bool = False) -> Outcomes:
-    """Compute on this machine, by step; prefetch the next step's weights; with `discard`, remove them after use."""
+    """Compute on this machine, step by step, prefetching the next step's weights; `discard` removes them after use."""
     evaluator, requests = CheckpointEvaluator(device), dict(work)
     for checkpoint, missing in prefetched([*requests], discard):
         for outcome in evaluator.evaluate(checkpoint, requests[checkpoint], missing):
@@ -72,18 +72,19 @@ def evaluate(
 ) -> Report:
     """Compute metrics at the checkpoints whose models have the outputs that they need, and write the results.
 
-    `data` has a path for each source: {"treebank": ...}. Without `metric_names`, all metrics with data are computed; a
-    variant such as {"probing:mine": ...} is always computed. Without `steps`, each metric has its own grid. `options`
-    are those that the metrics declare. Existing results are kept unless `overwrite`. `compute` yields outcomes, which
-    are written as they arrive. Unreadable checkpoints and failing metrics are reported and skipped.
+    `data` maps each source to its path: {"treebank": ...}. Without `metric_names`, all metrics with data are computed;
+    a variant such as {"probing:mine": ...} is always computed. Without `steps`, each metric has its own grid of steps.
+    `options` are values for the options that metrics declare. Existing results are kept unless `overwrite`. `compute`
+    yields outcomes, which are written as they arrive. Unreadable checkpoints and failing metrics are reported and
+    skipped.
 
-    Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable or not those of
-    the existing results; everything written before stays.
+    Raises EmbryoError for an unknown metric, source or step, and for data that are missing, unreadable, or differ from
+    the data of existing results; results written before an error are kept.
     """
     with runs.snapshot():  # caches the listing of a long series
         plans, report = plan_evaluation(run, data, metric_names, steps, limit, options or {}, overwrite)
     for plan in plans:
-        runs.remember_folder(plan.source.sha256, plan.source.path)  # pages show its texts
+        runs.remember_folder(plan.source.sha256, plan.source.path)  # for pages that show texts of the data
     plan_of = {plan.metric.name: plan for plan in plans}
     total = sum(len(plan.pending) for plan in plans)
     with tqdm(total=total, desc=run.name, unit="result", disable=not (progress and total)) as bar:
@@ -99,7 +100,7 @@ def evaluate(
 
 
 def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Failure | None:
-    """Write a result, or return why that failed. Raises OtherData if another evaluation replaced the data meanwhile."""
+    """Write a result; return a Failure if that fails. Raises OtherData if another evaluation replaced the data."""
     findings, overwrite = result.findings, plan.replaces_other_data
     try:
         results.write(checkpoint, result.metric, findings, plan.dataset(), result.summary, overwrite)
@@ -107,7 +108,7 @@ def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Fa
         raise
     except ResultsError as reason:
         return Failure.of_metric(result.metric, checkpoint, reason)
-    plan.replaces_other_data = False  # from now on, results of other data come from another evaluation
+    plan.replaces_other_data = False  # results of other data found from now on belong to a concurrent evaluation
     return None
 
 
@@ -115,7 +116,7 @@ def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Fa
 
 
 class CheckpointEvaluator:
-    """Computes metrics at the checkpoints of one run on one device; reads the data once."""
+    """An evaluator of one run's checkpoints on one device, which reads the data once."""
 
     def __init__(self, device: Device):
         self._device = device
@@ -124,10 +125,10 @@ class CheckpointEvaluator:
     def evaluate(
         self, checkpoint: Checkpoint, requests: Sequence[MetricRequest], missing: EmbryoError | None = None
     ) -> Iterator[MetricResult | Failure]:
-        """Yield results as soon as they are computed; metrics that share a pass are yielded together.
+        """Yield results as soon as they are computed; metrics that share a forward pass finish together.
 
-        With `missing`, the error of a missing checkpoint, or on an error in reading or computing, yield a Failure.
-        Raises CorpusError for bad data, and OSError.
+        `missing` is the error if the checkpoint's weights are missing. It, and errors in reading the model or computing
+        a metric, are yielded as Failure. Raises CorpusError for bad data, and OSError.
         """
         try:
             if missing:
@@ -149,7 +150,7 @@ class CheckpointEvaluator:
             yield from self._compute(model, metrics)
 
     def _compute(self, model: Model, metrics: Sequence[Metric]) -> list[MetricResult | Failure]:
-        """Compute one metric, or several in one shared pass."""
+        """Compute one metric, or several in a shared pass; if the shared pass fails, compute each separately."""
         first, data = metrics[0], [self._data[metric.name] for metric in metrics]
         try:
             if len(metrics) == 1 or first.shared_pass is None:

@@ -1,4 +1,4 @@
-"""Plan an evaluation: which metrics are to be computed, at which checkpoints, on which data."""
+"""Plan an evaluation: which metrics to compute, at which checkpoints, and on which data."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from embryo_core.types import Checkpoint, Run
 
 @dataclass
 class Report:
-    """Counts and messages of an evaluation; one metric at one checkpoint is one result."""
+    """Counts and messages of an evaluation or fine-tuning; one metric at one checkpoint counts as one result."""
 
     computed: int = 0
     done_before: int = 0
@@ -44,10 +44,10 @@ class MetricPlan:
     done_before: int
     lost: list[Checkpoint]  # checkpoints with neither results nor weights
     source: Source = field(init=False)  # set if anything is pending
-    replaces_other_data: bool = False  # the first result replaces results of other data
+    replaces_other_data: bool = False  # whether the first result replaces existing results of other data
 
     def dataset(self) -> results.DatasetId:
-        """Return the identity of the data, which distinguishes these results from those of other data."""
+        """Return the identity of the data: name, SHA-256, limit, and the options that change results."""
         options = {option.name: self.source.options[option.name] for option in self.metric.options if option.identifies}
         if self.source.second:
             options[f"{self.metric.second}_sha256"] = self.source.second.sha256
@@ -63,13 +63,13 @@ def plan_evaluation(
     options: Mapping[str, Any],
     overwrite: bool,
 ) -> tuple[list[MetricPlan], Report]:
-    """Return plans of metrics with something to compute, and a report on the others; arguments as for `evaluate`."""
+    """Return plans for the metrics to compute, and a report on the rest; arguments and errors as for `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken(run):
         runs.checkpoint(run, 0)  # raises UnknownStep with the command that makes checkpoints
     chosen = None if steps is None else runs.loadable(run, steps)
     done, named = results.steps_by_metric(run), metric_names is not None
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
-    for path in data.values():  # also paths that are not read because all is done: they may be mistyped
+    for path in data.values():  # checked even if all results exist and nothing is read, since a path may be mistyped
         corpora.require(path)
     if not named and not any(
         may_support(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans
@@ -93,7 +93,7 @@ def plan_evaluation(
 
 
 def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
-    """Return the requests at each checkpoint, in the order of steps."""
+    """Return the requests for each checkpoint, in the order of steps."""
     pending = sorted({checkpoint for plan in plans for checkpoint in plan.pending}, key=lambda one: one.step)
     return [
         (checkpoint, [MetricRequest(plan.metric, plan.source) for plan in plans if checkpoint in plan.pending])
@@ -102,7 +102,7 @@ def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
 
 
 def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> list[Metric]:
-    """Return the metrics of these names (None: all), then the variants in `data`. Raises UnknownMetric, CorpusError."""
+    """Return the named metrics, by default all, then the variants in `data`. Raises UnknownMetric and CorpusError."""
     sources = sorted({name for metric in metrics.METRICS for name in metric.sources})
     with_variants = {metric.source: metric for metric in metrics.METRICS if metric.variants}
     variants = []
@@ -120,7 +120,7 @@ def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> li
 def _plan_metric(
     run: Run, metric: Metric, chosen: list[Checkpoint] | None, done: set[int], named: bool, overwrite: bool
 ) -> MetricPlan:
-    """Plan a metric at the chosen checkpoints, by default every `metric.every`-th and the last."""
+    """Plan a metric at the chosen checkpoints, by default at every `metric.every`-th one and the last."""
     grid = chosen
     if grid is None:
         grid = runs.checkpoints(run)
@@ -154,7 +154,7 @@ def _open_sources(
 
 
 def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
-    """Return the error for a metric without data, or without one of its two sources."""
+    """Return the error for a metric of which one or both sources were not given."""
     lacking = [name for name in metric.sources if name not in data]
     fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
     named = " and ".join(f"--{name} PATH" for name in lacking)
@@ -162,7 +162,7 @@ def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
 
 
 def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:
-    """Raise OtherData if existing results are of other data and may not be replaced; reading the data takes time."""
+    """Raise OtherData if existing results are of other data and may not be replaced, before anything is computed."""
     irreplaceable = done & runs.steps_without_weights(run)
     plan.replaces_other_data = overwrite and not irreplaceable
     if done and not plan.replaces_other_data:

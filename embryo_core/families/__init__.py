@@ -1,6 +1,6 @@
-"""The families that the fast engine reads; each file here has the LAYOUT of one, and no other file names a family.
+"""The model families that the fast engine reads; each file in this folder has the LAYOUT of one family.
 
-A Layout describes an encoder that normalises after each residual, a DecoderLayout a decoder that normalises before it.
+Layout describes encoders that normalise after each residual, DecoderLayout decoders that normalise before each block.
 """
 
 from dataclasses import dataclass
@@ -14,42 +14,42 @@ __all__ = ["DECODERS", "FAMILIES", "DecoderLayout", "Layout"]
 class Layout:
     """How a family of encoders stores a checkpoint in Hugging Face layout.
 
-    `names` has the name of each part of a network in model.safetensors: embeddings, projection, layer (with {} for its
-    number); in a layer query, key, value, output, attention_norm, inner, outer, norm; of the masked-word head dense,
-    head_norm, decoder, bias; of the replaced-token head detector_dense, detector.
+    `names` maps the parts of a network to their names in model.safetensors: embeddings, projection, layer (with {} for
+    its number); in a layer, query, key, value, output, attention_norm, inner, outer, norm; in the masked-word head,
+    dense, head_norm, decoder, bias; in the replaced-token head, detector_dense, detector.
     """
 
     model_type: str  # in config.json
-    masked_word_heads: tuple[str, ...]  # architectures with this head; "": config.json names no architecture
+    masked_word_heads: tuple[str, ...]  # architectures with this head; "" if config.json names no architecture
     names: dict[str, str]
-    unread: tuple[str, ...] = ()  # in the names of further tensors that the network does not use
+    unread: tuple[str, ...] = ()  # parts of the names of tensors that the network does not use
     replaced_token_heads: tuple[str, ...] = ()  # architectures with this head
-    shares_layers: bool = False  # num_hidden_groups is the number of distinct layers
-    factorised: bool = True  # embedding_size may differ from hidden_size
-    always_projected: bool = False  # embeddings are projected even if they are as wide as the layers
-    head_activation: str | None = None  # activation of the masked-word head; None: hidden_act
+    shares_layers: bool = False  # whether num_hidden_groups is the number of distinct layers
+    factorised: bool = True  # whether embedding_size may differ from hidden_size
+    always_projected: bool = False  # whether embeddings are projected even if they are as wide as the layers
+    head_activation: str | None = None  # activation of the masked-word head; None for hidden_act
 
 
 @dataclass(frozen=True)
 class DecoderLayout:
     """How a family of decoders stores a checkpoint in Hugging Face layout.
 
-    `names` has the name of each part after the prefix `base`, which is missing in files of a model without head: words,
-    positions (if they are learned), layer (with {} for its number), final_norm; in a layer attention_norm,
-    query_key_value, output, norm, inner, outer.
+    `names` maps the parts of a network to their names: words, positions (if they are learned), layer (with {} for its
+    number), final_norm; in a layer, attention_norm, query_key_value, output, norm, inner, outer. The prefix `base` is
+    put before them, except in files of a model without head.
     """
 
     model_type: str  # in config.json
     base: str
     names: dict[str, str]
     decoder: tuple[str, ...]  # possible names of the output matrix; the first one that exists is read
-    tied: bool  # whether the word embeddings are the output matrix; default of config.json
-    activation: str  # default of config.json
-    unread: tuple[str, ...]  # in the names of further tensors that the network does not use
-    transposed: bool = False  # linear maps are stored [in, out]
-    by_head: bool = False  # query, key and value of each head are adjacent
-    rotary: bool = False  # positions rotate queries and keys
-    parallel: bool = False  # attention and feed-forward read the same states; default of config.json
+    tied: bool  # whether the word embeddings are the output matrix, unless config.json says otherwise
+    activation: str  # unless config.json says otherwise
+    unread: tuple[str, ...]  # parts of the names of tensors that the network does not use
+    transposed: bool = False  # whether linear maps are stored [in, out]
+    by_head: bool = False  # whether query, key and value of each head are stored next to each other
+    rotary: bool = False  # whether positions rotate queries and keys
+    parallel: bool = False  # whether attention and feed-forward read the same states, unless config.json says otherwise
 
 
 def load_layouts() -> dict[str, Layout | DecoderLayout]:

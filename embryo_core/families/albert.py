@@ -1,4 +1,4 @@
-"""ALBERT: groups of layers share weights; the sentence-order head is not read."""
+"""ALBERT: groups of layers share weights, and the sentence-order head is not read."""
 
 from embryo_core.families import Layout
 

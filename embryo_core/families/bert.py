@@ -1,8 +1,8 @@
-"""BERT: no layers share weights; the next-sentence head is not read."""
+"""BERT: layers do not share weights, and the next-sentence head is not read."""
 
 from embryo_core.families import Layout
 
-LAYER_NAMES = {  # names within a layer, which ELECTRA shares
+LAYER_NAMES = {  # names within a layer, also used by ELECTRA
     "query": "attention.self.query",
     "key": "attention.self.key",
     "value": "attention.self.value",

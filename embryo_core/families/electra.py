@@ -1,4 +1,4 @@
-"""ELECTRA: ElectraForPreTraining is the discriminator, ElectraForMaskedLM the generator."""
+"""ELECTRA: the discriminator is an ElectraForPreTraining, the generator an ElectraForMaskedLM."""
 
 from embryo_core.families import Layout
 from embryo_core.families.bert import LAYER_NAMES

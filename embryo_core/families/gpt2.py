@@ -1,4 +1,4 @@
-"""GPT-2: learned positions, linear maps stored [in, out], an output matrix tied to the word embeddings."""
+"""GPT-2: learned positions, linear maps stored [in, out], and an output matrix tied to the word embeddings."""
 
 from embryo_core.families import DecoderLayout
 

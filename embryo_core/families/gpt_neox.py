@@ -1,4 +1,4 @@
-"""GPT-NeoX, such as Pythia: rotary positions, parallel attention and feed-forward, a separate output matrix."""
+"""GPT-NeoX, such as Pythia: rotary positions, parallel attention and feed-forward, and a separate output matrix."""
 
 from embryo_core.families import DecoderLayout
 

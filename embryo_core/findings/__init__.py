@@ -1,4 +1,4 @@
-"""The findings of the paper, each with a test on a run's stored results, and the verdicts (docs/metrics.md)."""
+"""The findings of the paper, each with a test on a run's stored results, and the verdicts (see docs/metrics.md)."""
 
 from collections.abc import Collection
 
@@ -17,10 +17,10 @@ FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.
 
 
 def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
-    """Judge each finding that applies, or those of these `names`, in the order of FINDINGS.
+    """Judge each finding that applies to a run, or only those with these `names`, in the order of FINDINGS.
 
-    A finding applies if the run's models have the capabilities that it needs, or if its results are stored. The verdict
-    on a finding whose table cannot be read is "cannot be said". Raises ResultsError if the scores cannot be read.
+    A finding applies if the run's models have the capabilities that it needs, or if its scores are stored. If a table
+    that it needs cannot be read, its verdict is "cannot be said". Raises ResultsError if the scores cannot be read.
     """
     evidence = Evidence(run)
     capabilities = run_capabilities(run)
@@ -30,7 +30,7 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
 
 
 def _applying(finding: Finding | None, evidence: Evidence, capabilities: frozenset[str]) -> Finding | None:
-    """Return a finding if it applies to the run, else its alternative (`otherwise`) if that applies."""
+    """Return the finding if it applies to the run, else its first applicable alternative (`otherwise`), else None."""
     if (
         finding is None
         or finding.needs <= capabilities
@@ -60,7 +60,7 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
 
 
 def _tied(comparisons: tuple[Comparison, ...]) -> str:
-    """Return the reason for no verdict: most of the compared onsets are at the same step; "" if they are not."""
+    """Return a sentence if most pairs of onsets are at the same step, so that there is no verdict; else ""."""
     tied = sum(comparison.tied for comparison in comparisons)
     if tied <= len(comparisons) / 2:
         return ""

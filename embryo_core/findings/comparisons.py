@@ -1,4 +1,4 @@
-"""The kinds of comparison that findings consist of: earlier, together, fallen from the peak, and rank agreement."""
+"""The kinds of comparison used by findings: an earlier onset, rising together, a fall from the peak, rank agreement."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -20,8 +20,8 @@ def compare_onsets(
 ) -> Comparison | None:
     """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
-    The interval runs from the difference of the nearest two ends to that of the farthest. A curve without an onset is
-    after the last step.
+    The interval is the range of differences between any points of the two onsets' intervals. The onset of a curve
+    without one is taken to follow the last step.
     """
     if onsets == (None, None):
         return None
@@ -32,7 +32,7 @@ def compare_onsets(
 
 
 def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
-    """Return an onset and its two ends as indices of evaluated steps; unknown ones are one after the last."""
+    """Return an onset and the ends of its interval as indices of evaluated steps; unknown ones follow the last step."""
     steps = (None,) * 3 if onset is None else (onset.step, onset.earliest, onset.latest)
     index, low, high = (len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
     return index, low, high
@@ -41,14 +41,14 @@ def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
 def compare_rises(label: str, first: Curve, second: Curve, factor: float) -> Comparison | None:
     """Compare whether two curves complete half of their rise at steps that differ by less than a factor.
 
-    The value is the margin in doublings of the step; None if one of them does not rise. A rise may have happened at any
-    time after the previous evaluated step, where its interval begins.
+    The value is the margin in doublings of the step; None if one of the curves does not rise. A rise may have happened
+    at any time since the previous evaluated step, so its interval begins there.
     """
     one, two = first.rise(), second.rise()
     if one is None or two is None:
         return None
     spare = np.log2(factor)
-    end = 2 * max(first.steps[-1], second.steps[-1])  # replaces an unknown end after the last step
+    end = 2 * max(first.steps[-1], second.steps[-1])  # stands in for an unknown end, which is after the last step
     low = _doublings(one.latest or end, second.before(two.earliest))
     high = _doublings(first.before(one.earliest), two.latest or end)
     farthest = max(abs(low), abs(high))
@@ -64,7 +64,7 @@ def _doublings(first: int, second: int) -> float:
 
 
 def compare_with_peak(label: str, curve: Curve) -> Comparison:
-    """Compare how far the last value of a share is below the best one before it.
+    """Compare how far the last value of a curve of shares is below its best earlier value.
 
     The best of many values is too high by chance, so the intervals of all differences are joint (Bonferroni).
     """
@@ -75,7 +75,7 @@ def compare_with_peak(label: str, curve: Curve) -> Comparison:
 
 
 def agreement_with_paper(first: Sequence[float], second: Sequence[float]) -> str:
-    """Describe Spearman's rho of an order and the paper's, with n and interval (see `agreement.rank_agreement`)."""
+    """Describe Spearman's rho between an order and the paper's, with interval and n (`agreement.rank_agreement`)."""
     agreement = rank_agreement(first, second)
     if agreement is None:
         return f"No rank agreement can be computed from n = {len(first)}."

@@ -1,4 +1,4 @@
-"""Section 5: downstream performance grows fast, then hardly."""
+"""Section 5: downstream performance grows fast at first, then hardly at all."""
 
 from embryo_core import results
 from embryo_core.findings.evidence import Curve, Evidence
@@ -11,9 +11,9 @@ EARLY = 0.25  # share of the run within which most of the last score should be r
 def gains_flatten(evidence: Evidence) -> Tested:
     """Compare for each task of GLUE how long before a quarter of the run it reached 95 % of its last score.
 
-    Tasks whose last score is not above that of a constant answer, or not significantly above 0 (see
-    `results.read_reached`), cannot be compared and are named instead. A score that is reached at a step may have been
-    reached at any time after the step before it, where the interval ends.
+    A task whose last score is not above a constant answer's, or not significantly above 0 (see `results.read_reached`),
+    cannot be compared and is named instead. A score may have been reached at any time since the previous evaluated
+    step, so the interval extends to it.
     """
     scores = results.read_task_scores(evidence.run)
     comparisons: list[Comparison] = []

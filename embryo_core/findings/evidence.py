@@ -1,4 +1,4 @@
-"""The stored results of a run for the tests of findings: curves over the steps, read once."""
+"""The stored results of a run for the tests of findings: curves over the steps, each metric read once."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from embryo_core import curves, results, runs
 from embryo_core.curves import step_scales
 from embryo_core.types import Run
 
-PICTURE_POINTS = 24  # points of a curve in a small picture
+PICTURE_POINTS = 24  # at most this number of points of a curve in a small picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Curve:
 
     @property
     def cases(self) -> int:
-        """Return the number of cases of the last value."""
+        """Return the number of cases behind the last value."""
         return int(self.n[-1])
 
     def thinned(self) -> "Curve":
@@ -43,11 +43,11 @@ class Curve:
         return curves.onset(self.steps, self.values, self.n, floor=float(first))
 
     def before(self, step: int) -> int:
-        """Return the evaluated step before an evaluated one; the first returns itself."""
+        """Return the evaluated step before `step`; for the first evaluated step, the step itself."""
         return int(self.steps[max(0, int(np.searchsorted(self.steps, step)) - 1)])
 
     def around(self, share: float) -> tuple[int, int]:
-        """Return the indices of the evaluated steps at or before, and at or after, a share of the last step."""
+        """Return the indices of the evaluated steps at or before, and at or after, `share` times the last step."""
         step = share * self.steps[-1]
         return int(np.searchsorted(self.steps, step, side="right")) - 1, int(np.searchsorted(self.steps, step))
 
@@ -61,17 +61,17 @@ class Evidence:
         self._rows: dict[str, dict[tuple[str, int], pd.DataFrame]] = {}
 
     def take_curves(self) -> tuple[Curve, ...]:
-        """Return the curves read since the last call, thinned: those behind a finding's verdict."""
+        """Return the curves read since the last call, thinned: the curves behind one finding's verdict."""
         read, self._read = self._read, {}
         return tuple(curve.thinned() for curve in read.values())
 
     def note(self, metric: str, group: str, layer: int, curve: Curve) -> None:
-        """Add a curve that a test computed itself to those that were read."""
+        """Record a curve, read or computed by a test, for `taken`."""
         self._read[metric, group, layer] = curve
 
     @cached_property
     def metrics(self) -> set[str]:
-        """Return the names of the stored scores."""
+        """Return the names of the metrics with stored scores."""
         return set(results.read_metrics(self.run))
 
     @cached_property
@@ -80,7 +80,7 @@ class Evidence:
         return runs.read_counts(self.run.frequencies)
 
     def scores(self, metric: str) -> pd.DataFrame:
-        """Return the scores of one metric, without reading others: step, layer, group, value, n."""
+        """Return the scores of one metric: step, layer, group, value, n."""
         return results.read_scores(self.run, metric)[["step", "layer", "group", "value", "n"]]
 
     def _curves(self, metric: str) -> dict[tuple[str, int], pd.DataFrame]:
@@ -91,7 +91,7 @@ class Evidence:
         return self._rows[metric]
 
     def curve(self, metric: str, group: str = "", layer: int = -1) -> Curve | None:
-        """Return the curve of a score with two or more steps, else None; `group` and `layer` if the score has them."""
+        """Return the curve of a metric, in a group and layer if it has them; None with fewer than two steps."""
         rows = self._curves(metric).get((group, layer))
         if rows is None or len(rows) < 2:
             return None
@@ -101,9 +101,9 @@ class Evidence:
         return curve_read
 
     def layers(self, metric: str, group: str) -> list[int]:
-        """Return the layers of a score, from the lowest."""
+        """Return the layers of a metric in a group, from the lowest."""
         return sorted(layer for of, layer in self._curves(metric) if of == group and layer >= 0)
 
     def groups(self, metric: str) -> list[str]:
-        """Return the groups of a score."""
+        """Return the groups of a metric, sorted by name."""
         return sorted({of for of, _ in self._curves(metric) if of})

@@ -12,7 +12,7 @@ Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said
 
 @dataclass(frozen=True)
 class Comparison:
-    """One prediction of a finding, measured so that values above 0 agree with the paper, with its 95 % interval."""
+    """One prediction of a finding, as a number with its 95 % interval; values above 0 agree with the paper."""
 
     what: str
     value: float
@@ -20,16 +20,16 @@ class Comparison:
     high: float
     unit: str
     n: int
-    tied: bool = False  # two onsets at one evaluated step, too far from the previous one to order them
+    tied: bool = False  # whether both onsets are at the same evaluated step, so that their order is unknown
 
     @property
     def holds(self) -> bool:
-        """Return whether the whole interval is in favour of the paper."""
+        """Return whether the whole interval agrees with the paper."""
         return self.low > 0
 
     @property
     def opposed(self) -> bool:
-        """Return whether the whole interval is against the paper."""
+        """Return whether the whole interval contradicts the paper."""
         return self.high < 0
 
 
@@ -39,30 +39,30 @@ class Tested:
 
     comparisons: Sequence[Comparison]
     statistic: str = ""
-    final: bool = False  # more results of the same kind would not add a comparison
+    final: bool = False  # whether more results of the same kind could not add a comparison
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One claim of the paper, and the test that compares a run with it."""
+    """A claim of the paper, and the test that compares a run with it."""
 
     name: str
     claim: str  # a sentence
-    place: str  # place in the paper
-    predicts: str  # the prediction, a sentence about stored numbers
+    place: str  # section, figure or table of the paper
+    predicts: str  # the claim as a sentence about stored numbers
     page: str  # title of the page that shows these numbers
     view: dict[str, str]  # choices on that page, as in its URL
     metrics: tuple[str, ...]  # scores that the test reads
     command: str  # the command that computes them: its name, and the options after RUN
     test: Callable[[Evidence], Tested]
     needs: frozenset[str] = frozenset()  # capabilities that the run's models must have (engine/capabilities.py)
-    otherwise: "Finding | None" = None  # alternative of the same name for models without these, by another measure
-    measure: str = ""  # measure that the claim names, if it depends on the models
+    otherwise: "Finding | None" = None  # the finding by another measure, for models without these capabilities
+    measure: str = ""  # the measure named in the claim, if it depends on the models
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict of a run on a finding."""
+    """The verdict on a finding for one run, and its basis."""
 
     finding: Finding
     verdict: Verdict
@@ -73,23 +73,23 @@ class Judgement:
 
     @property
     def described(self) -> dict[str, str]:
-        """Return the finding, the verdict, and its basis, by name."""
+        """Return the finding, the verdict, and its basis as text by field name."""
         of_finding = {name: getattr(self.finding, name) for name in ("name", "claim", "place", "predicts")}
         return of_finding | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
 
     @property
     def holding(self) -> int:
-        """Return how many comparisons hold."""
+        """Return the number of comparisons that hold."""
         return sum(comparison.holds for comparison in self.comparisons)
 
     @property
     def opposed(self) -> int:
-        """Return how many comparisons are opposed."""
+        """Return the number of comparisons that are opposed."""
         return sum(comparison.opposed for comparison in self.comparisons)
 
     @property
     def summary(self) -> str:
-        """Return a sentence on how many comparisons hold and are opposed, and their n."""
+        """Return a phrase with the numbers of comparisons that hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
         hold = "holds" if 1 in (self.holding, len(cases)) else "hold"
@@ -103,9 +103,9 @@ def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
 
     reproduced      more than half hold, and none is opposed
     contradicted    at least a quarter are opposed, and more than hold
-    partly          any other case in which one holds
-    not             any other case: no difference is clearly more than chance
-    cannot be said  there is nothing to compare, or more than half are tied: the evaluated steps decide, not training
+    partly          any other case in which at least one holds
+    not             any other case, in which no comparison holds
+    cannot be said  there are no comparisons, or more than half are tied, so that evaluated steps decide, not training
     """
     holding = sum(comparison.holds for comparison in comparisons)
     opposed = sum(comparison.opposed for comparison in comparisons)

@@ -11,12 +11,12 @@ from embryo_core.words import quantity
 
 PRECISION = "world_knowledge"
 KINDS = ("learned", "forgotten", "oscillating", "never learned")
-MIN_SHARE = 0.01  # share of the facts that each kind should have
-MIN_STEPS = 3  # steps from which every kind is possible: known, forgotten, and known again
+MIN_SHARE = 0.01  # share of the facts that each kind should exceed
+MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten, and known again
 
 
 def last_step_is_not_the_best(evidence: Evidence) -> Tested:
-    """Compare how far the last step is below the best, for each relation that was ever learned and for all facts."""
+    """Compare how far precision at the last step is below the best, for all facts and each relation ever learned."""
     names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
     curves_of = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
     learned = {
@@ -33,7 +33,7 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
 
 
 def four_fates(evidence: Evidence) -> Tested:
-    """Compare the share of facts with each kind of history with one in a hundred."""
+    """Compare the share of facts with each kind of history with MIN_SHARE."""
     steps = evidence.scores(PRECISION)["step"].nunique()
     if steps < MIN_STEPS:
         return Tested(

@@ -13,13 +13,13 @@ from embryo_core.findings.finding import Comparison, Finding, Tested
 F1, SAME = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
 NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
-FACTOR = 2.0  # largest ratio of the steps of two tasks that rise together
-EARLY, SATURATED = 0.25, 0.9  # share of the run, and share of the rise that should be complete by then
-PATTERN = 0.05  # least gain in attention weight of a head that shows the pattern
+FACTOR = 2.0  # two tasks rise together if the steps of half their rises differ by less than this factor
+EARLY, SATURATED = 0.25, 0.9  # share of the run by which this share of the rise should be complete
+PATTERN = 0.05  # smallest gain in attention weight of a head that shows the pattern
 
 
 def syntax_and_semantics_together(evidence: Evidence) -> Tested:
-    """Compare every task of syntax with every task of semantics, each in the layer that is best at the end."""
+    """Compare the rise of every syntactic task with that of every semantic task, each in the layer best at the end."""
     best = _best(evidence, (*SYNTAX, *SEMANTICS))
     pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
     comparisons = [compare_rises(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
@@ -27,7 +27,7 @@ def syntax_and_semantics_together(evidence: Evidence) -> Tested:
 
 
 def syntax_saturates(evidence: Evidence) -> Tested:
-    """Compare the rise of each task of syntax within a quarter of the run with 90 % of its whole rise."""
+    """Compare the rise of each syntactic task within a quarter of the run with 90 % of its whole rise."""
     best = _best(evidence, SYNTAX)
     risen = {task: curve for task, curve in best.items() if curve.rise() is not None}
     early = {task: curve for task, curve in risen.items() if curve.steps[0] <= EARLY * curve.steps[-1]}
@@ -38,21 +38,21 @@ def syntax_saturates(evidence: Evidence) -> Tested:
 
 
 def _best(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
-    """Return the best layer's curve of each task that has one."""
+    """Return the curve of each task with scores, in the layer that is best at the end."""
     return {task: curve for task in tasks if (curve := best_layer(evidence, task))}
 
 
 def _without_rise(best: Mapping[str, Curve]) -> str:
-    """Name the tasks that have not risen; "" if all have."""
+    """Return a sentence that names the tasks without a significant rise; "" if all have risen."""
     still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
     return f"No significant rise: {', '.join(still)}." if still else ""
 
 
 def _saturation(name: str, curve: Curve) -> Comparison:
-    """Compare the value early in the run with the value at 90 % of its rise.
+    """Compare the value at a quarter of the run with the value at 90 % of the rise.
 
-    The curve begins within a quarter of the run. The value is that of the last step before its end; the interval
-    extends to that of the first step after it, since nothing was measured between them.
+    The curve must begin within that quarter. The compared value is the last one measured in the quarter; since nothing
+    was measured until the next step, the interval extends to that step's value.
     """
     before, after = curve.around(EARLY)
     shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])
@@ -86,14 +86,14 @@ def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison
 
 
 def semantic_roles_decay(evidence: Evidence) -> Tested:
-    """Compare for every layer how far semantic roles have fallen from their peak."""
+    """Compare in every layer how far the F1 of semantic roles has fallen from its peak."""
     layers = [layer for layer in evidence.layers(F1, "srl") if layer > 0]
     by_layer = [(layer, evidence.curve(F1, "srl", layer)) for layer in layers]
     return Tested([compare_with_peak(f"layer {layer}", curve) for layer, curve in by_layer if curve])
 
 
 def diagonals_from_above(evidence: Evidence) -> Tested:
-    """Compare when a head first shows the diagonal, for each layer of the upper half with each of the lower half."""
+    """Compare when a head first attends to its own token, in each layer of the upper and each of the lower half."""
     table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
     steps, strongest = table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
     for layer, values in strongest.items():

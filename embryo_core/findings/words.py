@@ -15,7 +15,7 @@ from embryo_core.types import Run
 
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
-VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # those of the paper's Table 4
+VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # tags in the paper's Table 4
 RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
 NEXT = "next_word_prediction"  # replaces PREDICTION for decoders
 PREDICTIONS = (PREDICTION, NEXT)
@@ -26,7 +26,7 @@ COMMAND = "evaluate --treebank PATH"
 
 
 def measured_as(run: Run, metric: str) -> str:
-    """Return the run's equivalent of a metric: for mask prediction, a decoder has next-word prediction."""
+    """Return the run's equivalent of a metric: decoders have next-word prediction instead of mask prediction."""
     if metric not in PREDICTIONS:
         return metric
     stored = results.read_metrics(run)
@@ -40,12 +40,12 @@ def reconstruction_first(evidence: Evidence) -> Tested:
 
 
 def function_words_first(evidence: Evidence, task: str) -> Tested:
-    """Compare every category of function words with every category of content words."""
+    """Compare the onset of every category of function words with that of every category of content words."""
     return Tested(_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
 
 
 def order_of_content_words(evidence: Evidence, task: str) -> Tested:
-    """Compare every two categories of content words in the paper's order, with the rank agreement of all categories."""
+    """Compare the onsets of every two content-word categories, and add the rank agreement with the paper's order."""
     onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
     ranked = {name: onset.step for name, onset in onsets.items() if onset}
     paper = list(paper_ranks(ranked).values())
@@ -53,12 +53,12 @@ def order_of_content_words(evidence: Evidence, task: str) -> Tested:
 
 
 def paper_ranks(names: Iterable[str]) -> dict[str, int]:
-    """Return the ranks of categories in the paper's order, 0 for all function words; others are left out."""
+    """Return the ranks of categories in the paper's order, 0 for function words; unknown names are left out."""
     return {name: 0 if name in FUNCTION else 1 + CONTENT.index(name) for name in names if name in (*FUNCTION, *CONTENT)}
 
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
-    """Compare every two verb forms; the one whose words are more frequent in the training corpus should be first."""
+    """Compare the onsets of every two verb forms; the more frequent one in the training corpus should be first."""
     if not evidence.frequencies:
         return Tested([], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True)
     if not (frequency := mean_frequencies(evidence, task)):
@@ -69,14 +69,14 @@ def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
 
 
 def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> Tested:
-    """Compare every two frequency bands, in each of the tasks."""
+    """Compare the onsets of every two frequency bands in each task."""
     return Tested([one for task in tasks for one in _pairs(evidence, task, combinations(BANDS, 2), SHORT[task])])
 
 
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
-    """Return the mean frequency in the training corpus of each verb form's words, over the treebank's words.
+    """Return the mean frequency in the training corpus of each verb form's words, weighted by their treebank counts.
 
-    A word that the corpus lacks counts as 0. Empty if pretraining counted no words, or the task has none.
+    Words that the corpus lacks have frequency 0. Empty if pretraining counted no words, or the task has no scores.
     """
     counts = evidence.frequencies
     steps = evidence.scores(task)["step"]
@@ -92,7 +92,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 
 
 def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
-    """Compare for each pair of groups how many checkpoints earlier the first was acquired."""
+    """Compare for each pair of groups by how many checkpoints the onset of the first precedes the second's."""
     ending = f", {note}" if note else ""
     comparisons = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
     return [comparison for comparison in comparisons if comparison]
@@ -106,7 +106,7 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], lab
 
 
 def _findings_of(task: str) -> list[Finding]:
-    """Return the paper's findings on one task; those on prediction have an alternative for decoders."""
+    """Return the paper's findings on one task; those on next-word prediction have the names of mask prediction."""
     shared: dict[str, Any] = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
     shared |= {"needs": NEEDS[task], "measure": SHORT[task]}
     categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}

@@ -1,4 +1,4 @@
-"""Exports of the dashboard: a head's history as GIF or page, all heads as GIF, bertviz's views as one document."""
+"""Exports of attention and scores: a head's history as GIF or page, all heads as GIF, bertviz's views, tables."""
 
 from embryo_core.share.all_heads import all_heads_gif, colour_ends, shrink
 from embryo_core.share.bertviz import head_view, model_view

@@ -9,10 +9,10 @@ from embryo_core.share.gif import BLACK, COLOURS, GREY, animated, font, palette,
 from embryo_core.types import StepUnit
 from embryo_core.words import name_step
 
-SIDE = 64  # pixels: largest side of a head's map
+SIDE = 64  # pixels: side of a head's map
 GAP = 4  # pixels between two maps
 LEFT, TOP = 34, 60  # pixels left of and above the maps, for the numbers of layers and heads, and the title
-EDGE, SMALL, LINE = 12, 10, 14  # pixels: around texts, of the note's font, and between its lines
+EDGE, SMALL, LINE = 12, 10, 14  # pixels: margin of texts, font size of the note, and height of its lines
 
 
 def all_heads_gif(
@@ -25,10 +25,10 @@ def all_heads_gif(
     unit: StepUnit,
     note: str = "",
 ) -> bytes:
-    """Return the maps of all heads, weights [S, layers, heads, L, L] at steps [S], as a GIF with a frame for each step.
+    """Return the maps of all heads, weights [S, layers, heads, L, L] at steps [S], as a GIF with one frame per step.
 
-    Each head's colour scale ends at its own weight (`map_style.colour_end`), or at a common one if `shared`; the `note`
-    is below the maps.
+    The colour scale ends at a weight of each head's own (`map_style.colour_end`), or at a common one if `shared`. The
+    `note` is printed below the maps.
     """
     count, layers, heads = weights.shape[:3]
     ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
@@ -52,25 +52,25 @@ def all_heads_gif(
 
 
 def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Average square blocks of the last two axes, to at most `limit` long; an incomplete last block is cut off."""
+    """Average square blocks of the last two axes, so that each is at most `limit` long; a partial block is cut off."""
     size = weights.shape[-1]
     block = -(-size // limit)
     if block == 1:
         return weights
     end = size // block * block
-    # Several times as fast as a mean over axes.
+    # Sums of strided slices are several times as fast as a mean over axes.
     rows = sum((weights[..., i:end:block, :end] for i in range(1, block)), start=weights[..., 0:end:block, :end])
     return sum((rows[..., i::block] for i in range(1, block)), start=rows[..., ::block]) / block**2
 
 
 def colour_ends(weights: np.ndarray) -> np.ndarray:
-    """Return the weight at which each head's colours end, [layers, heads], for weights [S, layers, heads, L, L]."""
+    """Return the weight at which each head's colours end, [layers, heads]; weights are [S, layers, heads, L, L]."""
     by_head = np.moveaxis(weights, 0, 2)
     return np.array([[map_style.colour_end(head) for head in layer] for layer in by_head])
 
 
 def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
-    """Return the note, and the meaning of rows, columns and colours, in lines of at most `width` pixels."""
+    """Return the note and an explanation of rows, columns and colours, in lines of at most `width` pixels."""
     end = "one weight for all" if shared else "each head's own weight"
     note = f"{note}; " if note else ""
     note += f"rows are layers, columns are heads; {scale} colours end at {end}, the {map_style.CLIP}th percentile"
@@ -83,7 +83,7 @@ def _note_lines(note: str, scale: Scale, shared: bool, width: int) -> list[str]:
 
 
 def _frame(base: Image.Image, step: str, levels: np.ndarray) -> Image.Image:
-    """Return the picture of one step, levels [layers, heads, M, M], on the common `base`."""
+    """Return the frame of one step: maps with colour levels [layers, heads, M, M], drawn on a copy of `base`."""
     frame = base.copy()
     ImageDraw.Draw(frame).text((EDGE, 30), step, BLACK, font(13))
     frame = frame.quantize(palette=palette(), dither=Image.Dither.NONE)

@@ -1,6 +1,6 @@
-"""A head's history as an animated GIF: each frame is the map at one step, with axes, colours, step and source.
+"""A head's history as an animated GIF: each frame is the map at one step, with axes, colour bar, step and source.
 
-The font is DejaVu Sans, which matplotlib includes: Pillow's own font has no letters beyond Latin, and no "▁".
+The font is DejaVu Sans, which matplotlib includes: Pillow's own font has only Latin letters, and no "▁".
 """
 
 import io
@@ -17,18 +17,18 @@ from embryo_core.share.head_history import HeadHistory
 from embryo_core.share.map_style import Label
 from embryo_core.words import name_step
 
-FRAME_MS, LAST_MS = 350, 2500
+FRAME_MS, LAST_MS = 350, 2500  # milliseconds of a frame, and of the last one
 STILL_MS = 40  # milliseconds of an early frame that still looks like the first
-SEEN = 1.0  # least mean change of the maps that is visible, in levels of colour
+SEEN = 1.0  # mean change of the maps above which it is visible, in colour levels
 HEAD = 64  # pixels above the map, for title and step
 COLOURS, GREYS = 240, 16  # entries of the palette, 256 in all
-FONT = map_style.FONT - 1  # smaller, since this font is wider than a browser's
+FONT = map_style.FONT - 1  # pixels; smaller, since this font is wider than a browser's
 BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)
 ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 
 
 def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
-    """Return the history as a looping GIF, with one frame per step and colours on this scale."""
+    """Return the history as a looping GIF, with one frame per step and colours on a linear or log scale."""
     canvas = _Canvas(history, scale)
     positions = map_style.colour_positions(history.weights, map_style.end_of(history), scale)
     levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)
@@ -36,7 +36,7 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 
 
 def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
-    """Return frames as a looping GIF; frames before the maps' `levels` [S, height, width] change are shorter."""
+    """Return frames as a looping GIF; the first ones are short until the maps' `levels` [S, height, width] change."""
     change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
     still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last still frame has the full duration
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
@@ -46,7 +46,7 @@ def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
 
 
 class _Canvas:
-    """The constant part of a frame, drawn once, and the positions of the rest."""
+    """The constant part of all frames, drawn once, and the positions of the parts that change."""
 
     def __init__(self, history: HeadHistory, scale: Scale):
         self.history = history
@@ -71,7 +71,7 @@ class _Canvas:
         self.palette = palette()
 
     def frame(self, index: int, level: np.ndarray) -> Image.Image:
-        """Return the frame of one step, from its levels [L, L] in the palette."""
+        """Return the frame of one step, whose map has the palette levels [L, L]."""
         frame = self.base.copy()
         pen = ImageDraw.Draw(frame)
         pen.text((map_style.EDGE, 38), name_step(self.history.steps[index], self.history.step_unit), BLACK, font(14))
@@ -83,7 +83,7 @@ class _Canvas:
         return frame
 
     def _write(self, labels: Iterable[Label], corner: tuple[int, int], box: tuple[int, int]) -> None:
-        """Write the labels that fit next to a box of this size (width, height)."""
+        """Write the labels of a box (width, height) at its corner; skip labels for which the box is too narrow."""
         for label in labels:
             if box[0] < label.least:
                 continue
@@ -94,7 +94,7 @@ class _Canvas:
                 self.pen.text((x, y), label.text, BLACK, font(FONT), anchor=ANCHORS[label.align])
 
     def _write_turned(self, label: Label, x: int, y: int) -> None:
-        """Write a label that reads upwards, centred at x; it ends at y, or is centred there."""
+        """Write a label that reads upwards, centred at x; it ends at y or is centred there, by its alignment."""
         left, top, right, bottom = font(FONT).getbbox(label.text)
         image = Image.new("L", (int(right - left) + 2, int(bottom - top) + 2))
         ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, font(FONT))
@@ -116,12 +116,12 @@ class _Canvas:
 
 
 def picture(levels: np.ndarray) -> Image.Image:
-    """Return levels [height, width] as an image in the palette."""
+    """Return palette levels [height, width] as an image."""
     return Image.frombytes("P", levels.shape[::-1], levels.tobytes())
 
 
 def palette() -> Image.Image:
-    """Return an image whose palette has the colours of weights, then greys for everything else."""
+    """Return an image whose palette has the colours of weights, then greys for text and lines."""
     greys = np.linspace(0, 255, GREYS).round().astype(np.uint8)[:, None].repeat(3, axis=1)
     image = Image.new("P", (1, 1))
     image.putpalette(np.concatenate([map_style.colours(COLOURS), greys]).tobytes())
@@ -130,6 +130,6 @@ def palette() -> Image.Image:
 
 @cache
 def font(size: int) -> ImageFont.FreeTypeFont:
-    """Return the font of all text, `size` pixels high."""
+    """Return the font of all text, in a size in pixels."""
     path = distribution("matplotlib").locate_file("matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf")
     return ImageFont.truetype(str(path), size)

@@ -15,43 +15,43 @@ METRIC = "attention"
 
 @dataclass(frozen=True, eq=False)
 class HeadHistory:
-    """One head's maps, weights [S, L, L] at steps [S], row = from, column = to; layer and head count from 1."""
+    """One head's maps: weights [S, L, L] at steps [S], row = from, column = to; layer and head count from 1."""
 
     run: str
     layer: int
     head: int
-    note: str  # a sentence without its full stop: the weights, their data, and n
+    note: str  # a sentence without its full stop: what the weights are, from which data, and n
     steps: np.ndarray
     weights: np.ndarray
-    tokens: tuple[str, ...] = ()  # the L pieces of one sentence; none for averaged maps
-    shared_end: float | None = None  # end of the colour scale that all heads share, if they do
+    tokens: tuple[str, ...] = ()  # the L pieces of one sentence; empty for averaged maps
+    shared_end: float | None = None  # weight at which a colour scale shared by all heads ends; None for the head's own
     step_unit: StepUnit = field(kw_only=True)
 
     @property
     def title(self) -> str:
-        """The run, layer and head."""
+        """Return a title with the run, layer and head."""
         return f"{self.run}, layer {self.layer}, head {self.head}"
 
     @property
     def size(self) -> int:
-        """Positions L of a map."""
+        """Return the number of positions L of a map."""
         return self.weights.shape[-1]
 
     @property
     def maximum(self) -> float:
-        """The largest weight of all steps; 1 if all weights are 0."""
+        """Return the largest weight over all steps; 1 if all weights are 0."""
         return float(self.weights.max()) or 1.0
 
 
 def averaged(run: Run, layer: int, head: int, maps: AttentionHistory, source: dict[str, Any]) -> HeadHistory:
-    """Return the history of a head's averaged maps; `source` is that of `results.read_sources`."""
+    """Return the history of a head's averaged maps; `source` is attention's entry of `results.read_sources`."""
     data = source.get("note", f"averaged over {maps.sentences:,} sentences")
     note = f"Attention weights, {data}"
     return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, step_unit=run.step_unit)
 
 
 def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:
-    """Read the history of a head's averaged maps. Raises ResultsError if there are none."""
+    """Read the history of a head's averaged maps. Raises ResultsError if the run has no maps, or no such head."""
     steps = results.steps_done(run, METRIC)
     if not steps:
         raise ResultsError(

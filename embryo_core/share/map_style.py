@@ -1,6 +1,6 @@
-"""The style of a head's map in every renderer: colours, scale of weights, and positions of labels and legend.
+"""The style of a head's map in every renderer: colours, colour scales, and positions of labels and legend.
 
-The canvas of the dashboard and of the HTML page (head_map.js), the SVG and the GIF all use it.
+It is shared by the canvas of the dashboard and of the HTML page (head_map.js), the SVG and the GIF.
 """
 
 import textwrap
@@ -15,28 +15,28 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.words import quantity
 
-CLIP = 99  # percentile of the weights at which the colours end: a few outliers would darken all other weights
+CLIP = 99  # percentile of the weights at which the colours end, since a few outliers would darken all other weights
 Alignment = Literal["left", "center", "right"]
 ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
-DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of that weight
+DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of the weight at its end
 COLOURS = 256
-VIRIDIS = np.array(  # [10, 3] evenly spaced red, green, blue, as in Plotly
+VIRIDIS = np.array(  # [10, 3] red, green and blue at evenly spaced weights, as in Plotly
     [
         *([68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]),
         *([31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]),
     ]
 )
-NARROWEST, WIDEST = 160, 440  # pixels of a map's side, if they fit
+NARROWEST, WIDEST = 160, 440  # pixels: limits of a map's side
 EDGE = 12  # pixels between a picture's edge and its content
 FONT = 12  # pixels
-LABEL_ROOM = 11  # pixels: least distance between labels of an axis
-LONGEST_LABEL = 12  # characters, including the ellipsis of a cut label
-SCRIPT = Path(__file__).with_name("head_map.js")  # the script that draws a map on a canvas
+LABEL_ROOM = 11  # pixels: smallest distance between labels of an axis
+LONGEST_LABEL = 12  # characters, including the ellipsis of a shortened label
+SCRIPT = Path(__file__).with_name("head_map.js")  # draws a map on a canvas
 
 
 @dataclass(frozen=True)
 class Margins:
-    """Pixels around a map, for its labels."""
+    """Room around a map for its labels, in pixels."""
 
     left: int
     top: int
@@ -52,7 +52,7 @@ TOKENS = Margins(left=110, top=8, right=8, bottom=104)
 class Label:
     """Text next to a box (a map or a colour bar), placed at a share of its width and height plus an offset in pixels.
 
-    The text's middle line runs through that point. `turned` text reads upwards; with "right" it ends there.
+    The text is vertically centred at that point. `turned` text reads upwards; with `align` "right" it ends there.
     """
 
     text: str
@@ -60,48 +60,48 @@ class Label:
     offset: tuple[float, float]
     align: Alignment = "center"
     turned: bool = False
-    least: float = 0  # least width of the box, in pixels, at which the label is drawn
+    least: float = 0  # smallest width of the box, in pixels, at which the label is drawn
 
 
 @dataclass(frozen=True)
 class Legend:
-    """A colour bar, its labels, and the size of both, in pixels."""
+    """A colour bar and its labels, with sizes in pixels."""
 
     labels: tuple[Label, ...]
     width: int = 208
     height: int = 12
-    room: tuple[int, int] = (344, 32)
+    room: tuple[int, int] = (344, 32)  # width and height of the bar with its labels
 
 
 # === Colours ===
 
 
 def picture(history: HeadHistory, i: int) -> np.ndarray:
-    """Return the map at the i-th step as a picture [L, L, 3] of bytes, on the linear scale of its history."""
+    """Return the map at the i-th step as a picture [L, L, 3] uint8, on the history's linear colour scale."""
     shares = np.minimum(history.weights[i] / end_of(history), 1)
     return colours()[np.rint((COLOURS - 1) * shares).astype(int)]
 
 
 def colours(count: int = COLOURS) -> np.ndarray:
-    """Return the colours [count, 3] from the smallest weight to the largest, as red, green and blue bytes."""
+    """Return the colours [count, 3] uint8 (red, green, blue) from the smallest weight to the largest."""
     stops = np.linspace(0, 1, len(VIRIDIS))
     wanted = np.linspace(0, 1, count)
     return np.stack([np.interp(wanted, stops, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
 
 
 def colour_end(weights: np.ndarray) -> float:
-    """Return the weight at which the colours of maps end; larger ones look the same. 1 if all weights are 0."""
+    """Return the weight at which the colours of maps end; larger weights look the same. 1 if all weights are 0."""
     return float(np.percentile(weights, CLIP)) or float(weights.max()) or 1.0
 
 
 @lru_cache(maxsize=2)  # cached for the maps, legend and caption of two compared runs
 def end_of(history: HeadHistory) -> float:
-    """Return the weight at which the colours of a history end: its own, or the one that all heads share."""
+    """Return the weight at which the colour scale of a history ends: the head's own, or the one that heads share."""
     return history.shared_end or colour_end(history.weights)
 
 
 def clipping(history: HeadHistory) -> str:
-    """Return a sentence on where the colours of a history end, and on the share of larger weights."""
+    """Return a sentence on where the colour scale of a history ends, and on the share of larger weights."""
     of, larger = "all heads" if history.shared_end else "this head", _larger(history)
     over = quantity(len(history.steps), "step")
     over = over if len(history.steps) == 1 else f"all {over}"
@@ -116,7 +116,7 @@ def _larger(history: HeadHistory) -> float:
 
 
 def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale) -> np.ndarray:
-    """Return the places of weights on the colour scale, 0 to 1: their share of `end`, or its logarithm, at most 1."""
+    """Return the positions of weights on the colour scale, 0 to 1, on which weights above `end` are 1."""
     shares = np.minimum(weights / end, 1)
     if scale == "linear":
         return shares
@@ -124,7 +124,7 @@ def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale)
 
 
 def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
-    """Return the colour bar with labels at its ends and middle; `larger` is the share of weights above its end."""
+    """Return a colour bar with labels at its ends and middle; `larger` is the share of weights above `end`."""
     last = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
         ends = "0", f"{end / 2:.2g}", last
@@ -149,12 +149,12 @@ def legend_of(history: HeadHistory, scale: Scale) -> Legend:
 
 
 def margins(history: HeadHistory) -> Margins:
-    """Return the margins for the pieces of a sentence, or for the numbers of positions."""
+    """Return the margins around a map, which are wider if its labels are pieces instead of positions."""
     return TOKENS if history.tokens else POSITIONS
 
 
 def axis_labels(history: HeadHistory) -> list[Label]:
-    """Return the labels of a map's rows and columns, and the names of its axes."""
+    """Return the labels of a map's rows and columns, and the titles of its axes."""
     named, around = bool(history.tokens), margins(history)
     start, end = ("from", "to") if named else ("from position", "to position (0 is [CLS])")
     labels = [
@@ -166,7 +166,8 @@ def axis_labels(history: HeadHistory) -> list[Label]:
         text = history.tokens[position] if named else str(position)
         text = text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
         middle = (position + 0.5) / history.size
-        # If not all labels fit, one position in 2, 4, 8, ... has a label, by the largest power of two that divides it.
+        # If not all labels fit, only every 2nd, 4th, 8th, ... position has one: the largest power of two that divides
+        # a position decides from which width on its label is drawn.
         spacing = position & -position
         min_width = LABEL_ROOM * history.size / spacing if spacing else 0
         labels.append(Label(text, (0, middle), (-6, 0), "right", least=min_width))
@@ -176,8 +177,8 @@ def axis_labels(history: HeadHistory) -> list[Label]:
 
 
 def note_lines(history: HeadHistory) -> list[str]:
-    """Return the note broken into lines of the width of a map's picture."""
-    letters = (margins(history).left + WIDEST) // 7  # 7 pixels per letter
+    """Return the note, wrapped to the width of a map's picture."""
+    letters = (margins(history).left + WIDEST) // 7  # a letter is about 7 pixels wide
     return textwrap.wrap(history.note, letters, break_on_hyphens=False)
 
 
@@ -185,7 +186,7 @@ def note_lines(history: HeadHistory) -> list[str]:
 
 
 def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
-    """Return everything except the weights that head_map.js needs to draw a history, as JSON values."""
+    """Return what head_map.js needs to draw a history, except the weights, as JSON values."""
     return {
         "title": history.title,
         "note": history.note,

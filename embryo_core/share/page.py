@@ -17,7 +17,7 @@ from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
 
 SUFFIXES = (".gif", ".html")  # suffixes of an animation
-CODES = 65535  # levels of a stored weight, as a share of the largest
+CODES = 65535  # code of the largest weight; a weight is stored as a 16-bit share of it
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -48,11 +48,11 @@ BODY = """
 
 
 def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str]) -> str:
-    """Return a document with its scripts and data inside; no text in its data becomes markup.
+    """Return an HTML document with embedded scripts and data, in which no text of the data can become markup.
 
-    The data are embedded as JSON without any "<". The content security policy has the hashes of the scripts, and allows
-    no other script and no request. `title` and `data` may hold any text; `style`, `body` (markup) and `scripts` are
-    trusted. A script reads `data` as `JSON.parse(document.getElementById("data").textContent)`.
+    The data are embedded as JSON without any "<". The content security policy allows only these scripts, by their
+    hashes, and no requests. `title` and `data` may contain any text; `style`, `body` (markup) and `scripts` are
+    trusted. A script reads `data` with `JSON.parse(document.getElementById("data").textContent)`.
     """
     embedded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -75,7 +75,7 @@ def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str
 
 
 def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
-    """Return the page, with colours on this scale. Weights are rounded to 1/65535 of the largest."""
+    """Return a page that plays a head's history, with colours on this scale; weights are stored as `CODES`."""
     codes = np.rint(history.weights / history.maximum * CODES).astype("<u2")
     data = map_style.drawing(history, scale) | {
         "note": f"{history.note}. Scale: {scale}. {map_style.clipping(history)}",
@@ -86,7 +86,7 @@ def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
 
 
 def write_animation(history: HeadHistory, path: Path, scale: Scale = "linear") -> None:
-    """Write the animation. Raises ResultsError for another suffix or an unwritable path."""
+    """Write a head's history as .gif or .html. Raises ResultsError for another suffix or an unwritable path."""
     check_suffix(path)
     content = gif_bytes(history, scale) if path.suffix.lower() == ".gif" else html_page(history, scale).encode()
     try:
@@ -96,6 +96,6 @@ def write_animation(history: HeadHistory, path: Path, scale: Scale = "linear") -
 
 
 def check_suffix(path: Path) -> None:
-    """Raise ResultsError unless the suffix is one of an animation."""
+    """Raise ResultsError unless the suffix is .gif or .html."""
     if path.suffix.lower() not in SUFFIXES:
         raise ResultsError(f"'{path}' ends in none of {', '.join(SUFFIXES)}; an animation is written as one of these.")

@@ -16,12 +16,12 @@ LOST = "already holds files; name a folder that is empty or does not exist."
 
 
 def export(run: Run, form: str, folder: Path) -> Path:
-    """Write the scores of a run, and return the file, or the folder of TensorBoard's events.
+    """Write the scores of a run to a folder; return the file, or for TensorBoard the folder.
 
     TensorBoard gets a scalar at each step for each metric, layer and group, such as `mask_prediction/noun`, with the
     time at which the step was trained if the log has it; W&B and trackio import these files. CSV and parquet have the
-    rows of `results.read_scores`. Raises ResultsError if there are no scores, the folder is not empty or cannot
-    be written, or TensorBoard is not installed.
+    rows of `results.read_scores`. Raises ResultsError if there are no scores, if the folder is not empty or cannot be
+    written, or if TensorBoard is not installed.
     """
     scores = results.read_scores(run)
     if scores.empty:
@@ -45,7 +45,7 @@ def export(run: Run, form: str, folder: Path) -> Path:
 
 
 def scalars(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the tag of each curve, in plain characters, with its rows (step, value)."""
+    """Yield each curve's tag, in plain characters, with its rows (step, value)."""
     for (metric, layer, group), rows in scores.groupby(["metric", "layer", "group"], sort=False, dropna=False):
         parts = [metric, *([f"layer{int(layer)}"] if pd.notna(layer) else []), *([group] if pd.notna(group) else [])]
         yield re.sub(r"[^\w\-./]", "_", "/".join(map(str, parts))), rows.sort_values("step")[["step", "value"]]

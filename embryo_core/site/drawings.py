@@ -1,4 +1,4 @@
-"""The parts of a static site that other components draw: tiles, stored answers, attention maps."""
+"""The parts of a static site that the browser's components draw: tiles, stored answers and attention maps."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ from embryo_core.share import averaged
 from embryo_core.types import Run
 
 METRIC = "attention"
-HEAD_STEPS, GRID_STEPS = 8, 12  # largest numbers of steps, of a head's maps and of the small maps of all heads
+HEAD_STEPS, GRID_STEPS = 8, 12  # at most this number of steps for a head's maps, and for the small maps of all heads
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """The data of a component in the browser, with the text of a figure, and the `table` of its numbers, if any."""
+    """The data of a browser component, with title and caption like a figure's, and a table of its numbers, if any."""
 
     component: Component
     payload: bytes
@@ -34,7 +34,7 @@ class Drawing:
     title: str
     caption: Caption
     run: Run
-    note: str = ""  # the data behind it, for the small print
+    note: str = ""  # small print on the data that are shown
     headline: str = ""
     table: pd.DataFrame | None = None
     missing: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Drawing:
 
 
 def tiles(runs: Sequence[Run], axis: Axis) -> Drawing:
-    """Return the tiles of the Overview: a sentence, a head, and curves. Raises FigureError if there are none."""
+    """Return the Overview's tiles: a sentence, a head and curves. Raises FigureError if the run has none of these."""
     payload, places = make_tiles(runs[0], axis.scale)
     if not places:
         raise FigureError("Nothing of this run can be played yet.")
@@ -53,7 +53,7 @@ def tiles(runs: Sequence[Run], axis: Axis) -> Drawing:
 
 
 def answers(runs: Sequence[Run], axis: Axis, number: int) -> Drawing:
-    """Return the stored best answers to one of a run's examples at each step."""
+    """Return the stored best answers to one of a run's examples at each step. Raises FigureError if none are stored."""
     example = results.read_examples(runs[0])[number]
     rows = [
         {"run": runs[0].name, "step": one.step, "text": example.text, "answer": word, "probability": probability}
@@ -83,13 +83,13 @@ def describe_answers(run: Run) -> str:
 
 
 def heads(run: Run) -> tuple[int, int]:
-    """Return the numbers of layers and heads with maps; (0, 0) without maps."""
+    """Return the number of layers, and of heads per layer, with stored attention maps; (0, 0) if none are stored."""
     steps = results.steps_done(run, METRIC)
     return results.read_attention_step(run, min(steps))[0].shape[:2] if steps else (0, 0)
 
 
 def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
-    """Return the small maps of all heads. Raises ResultsError."""
+    """Return the small attention maps of all heads over the steps. Raises ResultsError."""
     run = runs[0]
     steps, total = _steps(run, GRID_STEPS)
     shown_steps, weights, _ = results.read_attention_steps(run, steps)
@@ -102,7 +102,7 @@ def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
 
 
 def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
-    """Return a head's averaged maps, with one byte per weight. Raises ResultsError."""
+    """Return one head's maps, averaged over the sentences, with one byte per weight. Raises ResultsError."""
     run = runs[0]
     steps, total = _steps(run, HEAD_STEPS)
     maps = results.read_attention(run, layer, head, steps)
@@ -117,7 +117,7 @@ def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
 
 
 def _steps(run: Run, most: int) -> tuple[list[int], int]:
-    """Return at most `most` of the steps with maps, and their total number."""
+    """Return at most `most` of the steps with maps, log-spaced, and the number of all steps with maps."""
     stored = sorted(results.steps_done(run, METRIC))
     return log_spaced(stored, most), len(stored)
 
@@ -130,7 +130,7 @@ def _describe_steps(shown: int, total: int) -> str:
 
 
 def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
-    """Return the data to draw a figure on each scale of steps, and to save it."""
+    """Return the data with which the browser draws a figure on each scale of steps, and saves it."""
     figure, plots = by_scale["log"], {scale: one.plot.to_plotly_json() for scale, one in by_scale.items()}
     return {
         "name": figure.file_name,
@@ -142,14 +142,14 @@ def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
 
 
 def _sizes(figure: Figure) -> dict[str, Any]:
-    """Return the sizes of a figure's files without plotly's template, which all share (see `site._write_frame`)."""
+    """Return the sizes of a figure's files, without plotly's template, which the site stores once (`_write_frame`)."""
     return {
         columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
     }
 
 
 def drawing_data(drawing: Drawing) -> dict[str, Any]:
-    """Return the data of a component; a component with maps saves them as pictures."""
+    """Return the data with which the browser draws a component, and saves its attention maps as pictures."""
     table, run = drawing.table, [drawing.run.name]
     return {
         "name": drawing.name,

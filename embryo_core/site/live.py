@@ -1,6 +1,6 @@
-"""Live questions in a static site: a run's graph, and the weights of some of its checkpoints, for a browser.
+"""Live questions in a static site: a run's ONNX graph and the weights of some checkpoints, to run in the browser.
 
-live_model.js loads them with the first question; the tokenizer and the names of pieces are those of the dashboard.
+live_model.js loads them with the first question. Tokenizer and displayed pieces are the same as in the dashboard.
 """
 
 import json
@@ -25,15 +25,15 @@ from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 RUNTIME_BYTES = 14_400_000  # bytes of the third-party JavaScript
-MAX_TOGETHER = 4  # masks; each adds up to BEAM_WIDTH passes per checkpoint
+MAX_TOGETHER = 4  # masks filled jointly; each adds up to BEAM_WIDTH passes per checkpoint
 GRAPH, TOKENIZER, ABOUT = "graph.onnx", "tokenizer.json", "about.json"
 
 
 def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[str, str]]:
-    """Write the files with which a browser asks at most `count` checkpoints of each run.
+    """Write the files with which a browser queries at most `count` checkpoints of each run.
 
-    Returns for each run by name the "folder" of its files in the site, or "why" it cannot be asked. Raises SiteError if
-    no run can be asked, or if third-party JavaScript is missing.
+    Returns, by the run's name, the "folder" of its files in the site, or "why" it cannot be queried. Raises SiteError
+    if no run can be queried, or if third-party JavaScript cannot be fetched.
     """
     graphs: dict[str, dict[str, str]] = {}
     for i, run in enumerate(runs, 1):
@@ -49,7 +49,7 @@ def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[
 
 
 def _write_run(run: Run, folder: Path, count: int) -> None:
-    """Write graph, weights, tokenizer and description of a run. Raises EmbryoError."""
+    """Write the graph, weights, tokenizer and description of a run. Raises EmbryoError."""
     loadable = {checkpoint.step: checkpoint for checkpoint in run_files.loadable(run)}
     steps = log_spaced([*loadable], count) if count > 1 else [*loadable][-1:]
     tokenizer = load_tokenizer(run)
@@ -76,12 +76,12 @@ def _write_run(run: Run, folder: Path, count: int) -> None:
 
 
 def _words(checkpoint: Checkpoint) -> Checkpoint:
-    """Return the checkpoint of the model that predicts words: this one, or an ELECTRA's generator."""
+    """Return the checkpoint of the model that predicts words: an ELECTRA's generator, or else the checkpoint itself."""
     return run_files.generator(checkpoint) or checkpoint
 
 
 def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
-    """Return the graph of a checkpoint, and the verified file of its weights. Raises EmbryoError."""
+    """Return the ONNX graph of a checkpoint, and the verified file of its weights. Raises EmbryoError."""
     from embryo_core.engine.onnx_graph import network_graph  # imports torch
 
     model = _words(checkpoint)
@@ -101,7 +101,7 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
 
 
 def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequence[int]) -> dict[str, Any]:
-    """Return the description of a run for live_model.js."""
+    """Return the description of a run that live_model.js reads: sizes, tokens, limits, colours and layouts."""
     model = _words(checkpoint)
     sizes, config = (run_files.read_config(one, run_files.Architecture) for one in (model, checkpoint))
     fills = "masked_words" in heads(model)
@@ -133,7 +133,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
 
 
 def _layout(run: Run, scale: Any, steps: Sequence[int]) -> dict[str, Any]:
-    """Return the layout of a figure of probabilities over these steps."""
+    """Return the layout of a figure of probabilities over these steps, without plotly's template."""
     figure = Axis(scale).for_run(run).draw(go.Figure(), steps)
     style.set_axes(figure, "y", rangemode="tozero", tickformat="~%")
     layout = style.finish(figure, "probability", height=400).to_plotly_json()["layout"]

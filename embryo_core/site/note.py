@@ -13,7 +13,7 @@ SPANS = (  # patterns in escaped text, applied in this order
 
 
 def to_html(markdown: str) -> str:
-    """Return a note as HTML with all other text escaped; links may be http, https, or inside the folder."""
+    """Return a note as HTML; everything else is escaped. Links may be http, https, or relative paths in the site."""
     blocks = re.split(r"\n\s*\n", markdown.strip())
     return "\n".join(line for block in blocks if block for line in _block(block.splitlines()))
 

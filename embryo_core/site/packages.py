@@ -17,7 +17,7 @@ from embryo_core.runs.atomic_files import replacing, sha256
 
 @dataclass(frozen=True)
 class Package:
-    """An npm package, and its files in a site: name in the site -> path in the package.
+    """An npm package and its files in a site.
 
     Modules end in .js in the site, since every server sends this suffix as JavaScript.
     """
@@ -25,8 +25,8 @@ class Package:
     name: str
     version: str
     licence: str
-    sha256: str  # of the archive
-    files: dict[str, str]
+    sha256: str  # SHA-256 of the archive
+    files: dict[str, str]  # name in the site -> path in the package
 
     @property
     def archive(self) -> str:
@@ -55,7 +55,7 @@ LIVE = (
     ),
 )
 
-PLOTLY = Package(  # without maps and 3D; browsers load it in half the time of the full bundle
+PLOTLY = Package(  # a bundle without maps and 3D, which browsers load in half the time of the full one
     "plotly.js-cartesian-dist-min",
     "4.1.1",
     "MIT, Copyright Plotly, Inc.",
@@ -65,7 +65,10 @@ PLOTLY = Package(  # without maps and 3D; browsers load it in half the time of t
 
 
 def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None = None) -> None:
-    """Write files and a notice of packages to a folder; archives are in `cache` or the user's. Raises SiteError."""
+    """Write packages' files and a NOTICE.txt to a folder. Raises SiteError if npm cannot fetch a package.
+
+    Archives are kept in `cache`, by default in the user's cache.
+    """
     cache = cache or pooch.os_cache("embryo")
     archives = [_fetch(package, cache) for package in packages]
     folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +84,7 @@ def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None =
 
 
 def _fetch(package: Package, cache: Path) -> Path:
-    """Return the archive of a package in the cache; fetch it with npm if it is missing."""
+    """Return a package's archive in the cache; fetch it with npm if it is missing or damaged."""
     path = cache / package.archive
     if not (path.is_file() and sha256(path) == package.sha256):
         cache.mkdir(parents=True, exist_ok=True)
@@ -91,7 +94,7 @@ def _fetch(package: Package, cache: Path) -> Path:
 
 
 def _pack(package: Package, path: Path) -> bytes:
-    """Return the archive of a package, from npm."""
+    """Fetch a package's archive with npm. Raises SiteError if that fails, or if its SHA-256 differs."""
     named = f"{package.name}@{package.version}"
     by_hand = f"run `npm pack {named}` on another computer and put its archive at {path}"
     folder = path.with_name(f"{path.name}.{os.getpid()}")

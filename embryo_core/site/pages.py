@@ -1,4 +1,4 @@
-"""The pages of a static site: figures, each with a few choices, and tables; all from stored results."""
+"""The pages of a static site: figures, each with a few choices, and tables, all from stored results."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -54,20 +54,20 @@ from embryo_core.site.tables import FixedTable, every_fact, every_pair, every_wo
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
-MAX_WORDS = 24  # number of words of a list whose curves can be chosen
+MAX_WORDS = 24  # approximate number of words whose curves can be chosen
 Runs = Sequence[Run]
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A figure with its choices: the function that makes it, and the options of each choice by name."""
+    """A figure with its choices: the function that makes it, and the function's options for each choice, by label."""
 
     name: str  # name in URLs
     make: Callable[..., Figure | Drawing]
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
     what: str = ""  # label of the choices
-    alone: bool = False  # shows only the first run, also in a comparison
-    each: bool = False  # shows each run separately, side by side
+    alone: bool = False  # in a comparison, shown for the first run only
+    each: bool = False  # in a comparison, shown for each run side by side
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class SitePage:
 
     headline: str
     parts: Sequence[Panel | FixedTable]
-    metric: str = ""  # prefix of the metrics at whose steps playing stops; "" for all steps
+    metric: str = ""  # prefix of metrics; playing stops only at steps at which they have data; "" for all steps
 
 
 # === Training and findings ===
@@ -358,7 +358,7 @@ PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {
 
 
 def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | Drawing | str]]:
-    """Yield each choice of a panel with its figure on each scale of steps, or a sentence on why it has none."""
+    """Yield each choice's label with its figure on each scale of steps, its drawing, or a sentence on why it fails."""
     for choice, options in panel.choices.items():
         try:
             by_scale: dict[Scale, Any] = {"log": panel.make(runs, Axis("log"), **options)}

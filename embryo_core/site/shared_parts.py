@@ -1,4 +1,4 @@
-"""Values as compressed scripts; parts that occur repeatedly, such as the numbers of a curve, are written once."""
+"""Pack values as compressed scripts in which repeated parts, such as the numbers of a curve, are written once."""
 
 import base64
 import gzip
@@ -7,13 +7,13 @@ from typing import Any
 
 from plotly.io.json import to_json_plotly
 
-MIN_LENGTH = 40  # least characters of a part that is longer than a reference
+MIN_LENGTH = 40  # characters: shorter parts are written in place, since a reference would save little
 
 
 def script(key: str, value: Any) -> str:
-    """Return the script that passes `value` to the page under a key; numpy arrays and plotly figures become plain JSON.
+    """Return a script that passes `value` to the page under a key; numpy arrays and plotly figures become plain JSON.
 
-    A part {"$": i} is replaced by the i-th of the parts (see `add` in site.js).
+    In it, {"$": i} refers to the i-th shared part (see `add` in site.js).
     """
     parts: dict[str, int] = {}
     value = _refer(json.loads(to_json_plotly(value)), parts)

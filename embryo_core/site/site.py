@@ -1,4 +1,4 @@
-"""Write a static site: pages, scripts, and a file of data for each figure of each choice of runs."""
+"""Write a static site: pages, scripts, and a data file for each figure of each selection of runs."""
 
 import hashlib
 import json
@@ -37,41 +37,41 @@ from embryo_core.site.shared_parts import script
 from embryo_core.site.tables import FixedTable, cell, number
 from embryo_core.types import Run
 
-MANIFEST = "embryo-site.json"  # marks a folder as a site, and has the fingerprint of each folder of data
+MANIFEST = "embryo-site.json"  # marks a folder as a site, and stores the fingerprint of each view's data
 OWN = re.compile(
     rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/(live/)?[\w-][\w.-]*|data/(site|[\w+-][\w.+-]*/[\w-]+)\.js"
     r"|live/\d+/(graph\.onnx|(tokenizer|about)\.json|step\d+\.safetensors)"
 )
 FOLDER = Path(__file__).parent
-MAX_PAIRS = 3  # runs up to which all pairs are shown; more runs are shown alone and beside all others
-MAX_BESIDE = 3  # choices of a panel with several runs; a single run has all
+MAX_PAIRS = 3  # with more runs than this, a run is shown alone and beside all others, but not in pairs
+MAX_BESIDE = 3  # at most this number of choices of a panel with several runs; a single run has all choices
 
 
 @dataclass(frozen=True)
 class RunSelection:
-    """A selection that a visitor can make: a run, and the runs beside it."""
+    """A selection of runs that a visitor can make: one run, and the runs beside it."""
 
     runs: tuple[Run, ...]
 
     @property
     def folder(self) -> str:
-        """The folder of its data, in plain characters for any name of a run."""
+        """Return the name of its data folder, in plain characters whatever the runs are called."""
         names = [run.name for run in self.runs]
         plain = re.sub(r"[^A-Za-z0-9_.+-]", "_", "+".join(names))[:60].strip(".")
         return f"{plain}-{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8]}"
 
     @property
     def fingerprint(self) -> str:
-        """A hash that changes with anything that the view shows: results, logs, cards, or this program."""
+        """Return a hash that changes with everything that the view shows: results, logs, run.json, and this package."""
         return hashlib.sha256("".join([_program(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
 
 
 def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "", live: int = 0) -> list[str]:
-    """Write the site of some runs to a folder, and return the names of the views that were drawn again.
+    """Write the site of some runs to a folder; return the data folders of the views that were drawn anew.
 
-    `note` is Markdown for the first page; `live` is the number of checkpoints of each run that a browser can ask. The
-    folder must be new, empty, or an earlier site, whose views with unchanged results are reused. Raises SiteError; the
-    folder is then unchanged.
+    `note` is Markdown for the first page; `live` is the number of each run's checkpoints that a browser can query. The
+    folder must be new, empty, or an earlier site, whose views are reused if their results are unchanged. On SiteError,
+    the folder is left unchanged.
     """
     for run in runs:
         if not any(results.steps_by_metric(run).values()):
@@ -120,7 +120,7 @@ def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold the lock on the name of a site's folder. Raises SiteError while another process writes it."""
+    """Hold the lock on a site's folder. Raises SiteError while another process writes it."""
     lock = folder.with_name(f".{folder.name}.lock.tmp")
     with locked(lock, SiteError(f"{folder} is being written by another process; wait for it, or name another folder.")):
         try:
@@ -130,7 +130,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Raise SiteError if the folder that would be replaced contains files other than those of a site, such as .git."""
+    """Raise SiteError if a folder to be replaced contains files that are not a site's, such as .git."""
     inside = [folder, *folder.rglob("*")] if folder.exists() else []
     if other := next((path for path in inside if not _is_own(path, folder)), None):
         raise SiteError(
@@ -145,7 +145,7 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
-    """Return the fingerprint of each view of an earlier site; empty if there is no readable one."""
+    """Return the fingerprint of each view of an earlier site; empty if no manifest can be read."""
     with suppress(ResultsError):
         return read_json(folder / MANIFEST, folder, dict[str, dict[str, str]], ResultsError).get("views", {})
     return {}
@@ -153,7 +153,7 @@ def _read_manifest(folder: Path) -> dict[str, str]:
 
 @cache
 def _program() -> str:
-    """Return the hash of this package's files."""
+    """Return a hash of this package's Python and JavaScript files."""
     paths = sorted(path for path in Path(str(files("embryo_core"))).rglob("*") if path.suffix in (".py", ".js"))
     return hashlib.sha256("".join(map(sha256, paths)).encode()).hexdigest()
 
@@ -169,7 +169,7 @@ def _fingerprint(run: Run) -> str:
 
 
 def _write_view(view: RunSelection, folder: Path) -> None:
-    """Write the data of a view: a file for each page, and one for each figure."""
+    """Write the data of a view: a file for each page and each figure."""
     for name, (title, make) in PAGES.items():
         path = f"{view.folder}/{name}"
         try:
@@ -186,13 +186,13 @@ def _write_view(view: RunSelection, folder: Path) -> None:
 
 
 def _stops(run: Run, metric: str) -> list[int]:
-    """Return the steps at which a metric has data; empty without a metric."""
+    """Return the checkpoints' steps at which metrics with this prefix have data; empty without a prefix."""
     stops = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
     return sorted(set().union(*stops) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
 def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
-    """Write the figures of a panel, and return its entry on the page; None if there is nothing to show."""
+    """Write the data of a part's figures, and return its entry on the page; None if there is nothing to show."""
     if part.alone and len(view.runs) > 1:
         named = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
         return {**named, "alone": True}
@@ -213,7 +213,7 @@ def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder:
 
 
 def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
-    """Return a table's entry on the page; write the rows of a table that is loaded on demand to their own file."""
+    """Return a table's entry on the page; the rows of a table that is loaded on demand get a file of their own."""
     about = {"name": part.title, "title": part.title, "columns": [*part.table], **_words(part.caption)}
     if not part.alone:
         return about | {"rows": [[cell(value) for value in row] for row in part.table.itertuples(index=False)]}
@@ -235,7 +235,7 @@ def _words(caption: Caption) -> dict[str, str]:
 
 
 def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], given: dict[str, Any]) -> None:
-    """Write pages, scripts and styles, and the data of every page; `given` has the site's title, note and live runs."""
+    """Write HTML, scripts, styles, and the data that all pages share; `given` has the title, note and live runs."""
     assets = folder / "assets"
     for name in ("site.js", "site.css"):
         _write(assets / name, _read(name))
@@ -264,7 +264,7 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
 
 
 def _run(run: Run) -> dict[str, Any]:
-    """Return the data of a run for all pages: its time bar, and its axis in each unit that it records."""
+    """Return the data of a run that all pages share: its time bar, and its axis in each unit that it records."""
     checkpoints, axis = run_files.checkpoints(run), Axis().for_run(run)
     steps = [checkpoint.step for checkpoint in checkpoints]
     bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
@@ -273,7 +273,7 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
-    """Return the axis of a run in a unit: counts at its steps, positions on both scales, and the layout of the axes."""
+    """Return a run's axis in a unit: the counts at its steps, their positions and the axis layout on both scales."""
     axes = {scale: Axis(scale, unit).for_run(run) for scale in SCALES}
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}

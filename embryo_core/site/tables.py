@@ -1,4 +1,4 @@
-"""Tables of a static site, which are the same at every step; the longest are searched in the browser."""
+"""Tables of a static site, which do not change with the step; long ones are loaded and searched on demand."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,23 +27,23 @@ FACT_COLUMNS = {  # column -> heading
 
 @dataclass(frozen=True)
 class FixedTable:
-    """A table that is the same at every step."""
+    """A table that does not change with the step."""
 
     title: str
     table: pd.DataFrame
     caption: Caption
-    alone: bool = False  # for the first run only, also in a comparison; loaded when it is opened
+    alone: bool = False  # shown for the first run only in a comparison; loaded when it is opened
 
 
 def every_word(run: Run) -> FixedTable:
-    """Return the words of the list with their ages, as on the Words page."""
+    """Return the words of the list with their ages of acquisition, as on the Words page."""
     ages = word_tables.age_table(run)
     table = word_tables.list_words(ages)
     return FixedTable("Every word", table, words.describe_words(ages, table), alone=True)
 
 
 def words_at_last(run: Run, metric: str) -> FixedTable:
-    """Return the words of all categories at the last evaluated step, as on the Tokens page; empty without any."""
+    """Return the words of all categories at the last evaluated step, as on the Tokens page; empty without results."""
     step = _last_step(run, metric)
     title = f"Words behind {tokens.title_of(metric).lower()}"
     words = results.read_words(run, metric, step=step)
@@ -76,7 +76,7 @@ def every_fact(run: Run) -> FixedTable:
 
 
 def every_pair(run: Run, pairs: str) -> FixedTable:
-    """Return the pairs of all paradigms of a set at the last evaluated step, without their sentences."""
+    """Return the minimal pairs of all paradigms of a set at the last evaluated step, without their sentences."""
     scores = results.read_pairs(run)
     step = int(scores["step"].max()) if len(scores) else 0
     paradigms = [one for one in scores["paradigm"].unique() if one.startswith(f"{pairs}/")]
@@ -93,14 +93,14 @@ def _last_step(run: Run, metric: str) -> int:
 
 
 def number(value: Any) -> Any:
-    """Return a value of a table for the browser: "" for missing ones, numbers unchanged."""
+    """Return a table's value for the browser: "" if missing, floats with six significant digits, others unchanged."""
     if pd.isna(value):
         return ""
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def cell(value: Any) -> str:
-    """Return a value of a table as text: "" for missing ones."""
+    """Return a table's value as text: "" if missing, floats with four significant digits."""
     if pd.isna(value):
         return ""
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
