@@ -67,7 +67,7 @@ class Study:
         return runs.checkpoint(self.run, step)
 
     def model(self, step: int) -> "Model":
-        """Load the model of a step: token ids in, numpy arrays out. Raises UnknownStep, and the errors of its loader."""
+        """Load the model of a step: token ids in, numpy arrays out. Raises UnknownStep, and errors of `engine.load`."""
         from embryo_core.engine.model import load  # loads torch
 
         return load(self.checkpoint(step))
@@ -217,7 +217,7 @@ class ComparedRuns:
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
-        """Return the agreement of the runs' orders with each other and the paper's: first, second, rho, low, high, n."""
+        """Return the agreement of the orders of runs and the paper: first, second, rho, low, high, n."""
         return comparison.agreements(self.acquisition)
 
     @cached_property
