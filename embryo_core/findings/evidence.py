@@ -66,7 +66,7 @@ class Evidence:
         return tuple(curve.thinned() for curve in read.values())
 
     def note(self, metric: str, group: str, layer: int, curve: Curve) -> None:
-        """Record a curve, read or computed by a test, for `taken`."""
+        """Record a curve, read or computed by a test, for `take_curves`."""
         self._read[metric, group, layer] = curve
 
     @cached_property
