@@ -33,7 +33,7 @@ from embryo_core.figures.query import Shared, Subject
 from embryo_core.query.answers import Lead
 from embryo_core.types import Run
 
-TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}
+TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}  # suffix of a file -> MIME type
 MAX_FIGURES = 64  # cached figures
 # estimated core seconds to make a file, by which the queue of questions orders it
 SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}
@@ -85,7 +85,7 @@ def _hash_function(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-HASHES: dict[str | type, Callable[[Any], Any]] = {
+HASHES: dict[str | type, Callable[[Any], Any]] = {  # type -> how Streamlit hashes an argument of that type
     Run: run_state,
     FunctionType: _hash_function,
     pd.DataFrame: _hash_table,

@@ -12,7 +12,7 @@ from embryo_core.figures.attention import head_map
 from embryo_core.figures.figure import Caption, citation, small_print
 from embryo_core.share import HeadHistory, gif_bytes, html_page
 
-HISTORY = "head_history"
+HISTORY = "head_history"  # key of the large map's component
 
 
 def show_head(

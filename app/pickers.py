@@ -18,7 +18,7 @@ from embryo_core.types import Run
 SMOOTHING = "smooth"  # name in the URL
 OPEN = "open"  # name in the URL of the list of unfolded sections
 NUMBER = 110  # pixels: width of a box for a layer or a head
-SWITCHED = {"on": True, "off": False}
+SWITCHED = {"on": True, "off": False}  # values of a switch in the URL
 MAX_LINK = 2_000  # characters: a longer text is left out of the URL
 MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in the URL
     "text": query.MAX_CHARACTERS,
@@ -30,7 +30,7 @@ MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in t
     "word_search": 100,
 }
 ANY = "any"  # in a picker of histories: every history
-UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}
+UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}  # value in the URL -> label
 
 
 def pick_one(

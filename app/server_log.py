@@ -12,6 +12,7 @@ from embryo_core.errors import first_line, printable
 
 SILENT_FOR = 60.0  # seconds before a message from the same line of code is logged again
 MAX_LENGTH = 300  # characters of a message, which may quote a browser
+# folders of this project's code
 OWN = tuple(f"{(Path(__file__).parents[1] / name).as_posix()}/" for name in ("app", "embryo_core"))
 VALUES = "/streamlit/runtime/state/"  # Streamlit's code that parses values from the browser
 

@@ -11,6 +11,7 @@ from app.components.copy_button import copy_button
 from app.view import View
 from embryo_core.figures.markdown import literal
 
+# CSS that hides everything but one figure, the row below it and the time bar
 ALONE = """<style>
 [data-testid="stHeader"], [data-testid="stMain"] [data-testid="stElementContainer"]:not(
   {shown}, .st-key-below_{name} *, .st-key-time *),

@@ -25,11 +25,12 @@ from embryo_core import results, runs
 from embryo_core.types import AttentionMap, Findings, Run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))
+STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))  # 24 steps
 LAYERS, HEADS, LENGTH = 12, 6, 64  # layers of the model, heads of a layer, positions of a map
 SECONDS = 5  # duration of the measurement
 PATIENCE = 120_000  # milliseconds that the page may take to open
 
+# dispatches a step at every animation frame, and counts the frames that show another one
 SCRUB = """async ([steps, seconds]) => {
   const shown = () => [".history", ".grid"].map((name) => {
     for (const host of document.querySelectorAll("*")) {

@@ -30,7 +30,7 @@ SETTINGS = (
     "embedding_size=128 generator_size=0.5 hidden_dropout_prob=0 attention_probs_dropout_prob=0 masked_share=0.3 "
     "optimizer=muon batch_size=32 sequence_length=64 compute_dtype=float32"
 ).split()
-WAYS = {"ours": Muon, "Keras": keras.optimizers.Muon}
+WAYS = {"ours": Muon, "Keras": keras.optimizers.Muon}  # name -> optimizer
 STEPS = 4  # updates in one turn
 
 

@@ -38,8 +38,8 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]
-TWO = "the old [MASK] of the north was born in [MASK] ."
-STEPS = (0, *(2**k for k in range(10)), *range(1000, 14_000, 1000))
+TWO = "the old [MASK] of the north was born in [MASK] ."  # the same with two masks
+STEPS = (0, *(2**k for k in range(10)), *range(1000, 14_000, 1000))  # 24 steps
 
 
 def main() -> None:

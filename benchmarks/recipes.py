@@ -19,8 +19,8 @@ from typing import Any
 from embryo_core import runs
 from embryo_core.types import Run
 
-MASKING = "single pieces 15 %"
-SIZE = (
+MASKING = "single pieces 15 %"  # name in the log of the masking by which all variants are compared
+SIZE = (  # settings of every variant
     "hidden_size=128 num_attention_heads=4 intermediate_size=512 num_hidden_layers=4 sequence_length=64 batch_size=32 "
     "short_steps=0 warmup_steps=300 constant_steps={steps} save_every=0 save_per_doubling=2 state_every=500"
 )

@@ -28,7 +28,7 @@ from embryo_core.types import Run
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "finetuning", "compare", "query")
-ANOTHER = "She put the book [MASK] the table ."
+ANOTHER = "She put the book [MASK] the table ."  # a later question in the same process
 TEXT, TWO_MASKS = "It was written [MASK] him .", "The [MASK] of the [MASK] was built in 1920 ."
 
 

@@ -26,7 +26,7 @@ PARTS = {  # part -> regular expression searched in an operation's name; the fir
     "transposed and copied": r"[Tt]ranspose|[Rr]eshape",
     "embeddings": r"embeddings|projection",
 }
-PRODUCTS, REST = "products of matrices", "rest"
+PRODUCTS, REST = "products of matrices", "rest"  # parts that no pattern of PARTS defines
 
 
 def dumped_program(folder: str) -> dict[str, str]:

@@ -39,8 +39,10 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 HEAVY_MASKS, HEAVY_WORDS = 8, 105  # masks and words of a heavy question
 LOST = 60  # seconds after which a question without an answer is lost
+# how the server ends a page or a fragment
 FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
 SAMPLED = 5  # seconds between two samples of memory
+# pages, parameters and values of abusers; some do not exist
 PAGES = "overview findings tokens attention probing knowledge grammar finetuning query compare none".split()
 PARAMETERS = "run step compare axis text word mask layer head pattern relation fact task metric smooth nonsense".split()
 VALUES = ["", "0", "-1", "1e999", "all", "[MASK]", "../../etc", "\0", "x" * 5000, "[MASK] " * 60, "é" * 900, "1,2,3"]

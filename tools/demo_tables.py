@@ -29,11 +29,12 @@ layers.
 """
 DESIGNS = "## Design choices"
 DESIGN_COLUMNS = "run|step|tokens|loss|accuracy|n|other objective|n|prediction|reconstruction|n".split("|")
-SINGLE_PIECES = "single pieces 15 %"
+SINGLE_PIECES = "single pieces 15 %"  # name of a masking in the log
 DOUBLINGS = 4  # a table's steps are from the last DOUBLINGS doublings of the step
 MAX_STEPS = 7  # largest number of a table's steps from these doublings
+# task of edge probing -> name in the table
 TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
-KINDS = {
+KINDS = {  # objective -> name in the tables
     "masked_lm": "masked pieces",
     "sentence_order": "sentence order",
     "next_sentence": "next sentence",
@@ -47,6 +48,7 @@ WORDS = {  # metric -> name of its baseline, and the baseline's value if it is t
     "next_word_prediction": ("most frequent word", None),
     "replaced_token_accuracy": ("a coin, words of one piece", 0.25),
 }
+# metric -> name in the table
 VARIANTS = {f"lama_variants_{kind}": name for kind, (name, _, _) in KINDS_OF_QUESTIONS.items() if kind != RIGHT}
 
 

@@ -21,6 +21,7 @@ from embryo_core.curves.step_scales import log_spaced
 PARCEL = 60 * 2**20  # bytes: the largest parcel
 LARGEST = 16 * 2**20  # bytes: the largest collected file
 CHECKPOINTS = 8  # largest number of collected checkpoints
+# Keras, and dependencies that the machine with the GPU may lack
 WHEELS = "keras h5py optree namex rich markdown-it-py mdurl pygments absl-py packaging msgspec filelock tqdm".split()
 LOCK = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # also in the Makefile
 BUILD = "setuptools>=77"  # builds this project; also in pyproject.toml
-TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
+TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")  # packages of the locks of torch
 HEAD = "# Written by `make lock`; edit requirements*.txt instead."
 CPU_HEAD = "# torch without CUDA for Linux, from PyTorch's own index. Written by `make lock`."
 

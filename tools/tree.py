@@ -11,12 +11,13 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 DOCUMENT = REPOSITORY / "docs" / "architecture.md"
-ROOTS = ("app", "embryo_core", "pretrain", "benchmarks", "tools")
+ROOTS = ("app", "embryo_core", "pretrain", "benchmarks", "tools")  # folders of the tree
 BEGIN, END = "<!-- begin: written by `make tree` -->", "<!-- end -->"
 WIDTH, COLUMN = 120, 32  # characters of a line, and the column at which roles begin
 FIRST_SENTENCE = re.compile(r".+?[.?](?=\s|$)", re.DOTALL)
 OPENING_COMMENT = re.compile(r"(?://[^\n]*\n)+|/\*.*?\*/|<!--.*?-->", re.DOTALL)
 COMMENT_SIGNS = re.compile(r"^(?://|/\*|<!--)|(?:\*/|-->)$", re.MULTILINE)
+# roles of files without an opening comment, by suffix
 WITHOUT_COMMENT = {".html": "Markup of {}.js", ".css": "Styles of {}.js", ".js": "", ".svg": "Icon of the browser tab"}
 
 

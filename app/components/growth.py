@@ -8,7 +8,7 @@ from app.components.messages import member
 from embryo_core.browser.component import GROWTH
 from embryo_core.browser.growth import TILES
 
-KEY = "growth"
+KEY = "growth"  # Streamlit key of the component
 
 _component = st.components.v2.component("embryo.growth", html=GROWTH.html, css=GROWTH.css, js=GROWTH.js)
 

@@ -18,7 +18,7 @@ from embryo_core.curves.turns import Stretch
 from embryo_core.figures.axis import StepAxis
 from embryo_core.types import Checkpoint
 
-KEY = "time_bar"
+KEY = "time_bar"  # Streamlit key of the component
 
 _component = st.components.v2.component("embryo.time_bar", html=TIME_BAR.html, css=TIME_BAR.css, js=TIME_BAR.js)
 

@@ -59,7 +59,7 @@ def _open_map(layer: int, step: int) -> None:
     permalink.choose_all(layer=layer, step=step, section="maps")
 
 
-SECTIONS = {
+SECTIONS = {  # value in the URL -> title, and the function that draws the section
     "maps": ("Averaged maps", attention_maps.show),
     "layers": ("Layers × steps", show_layers),
     "heads": ("What a head does", head_behaviour.show),

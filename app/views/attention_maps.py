@@ -17,7 +17,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, map_style
 
 METRIC = "attention"
-GRID = "head_grid"
+GRID = "head_grid"  # key of the small multiples' component
 STRIP, STRIP_SIDE = 5, 120  # number of maps in the strip at the top, and their side in pixels
 ROWS = "rows"  # name in the URL of the switch for normalised rows
 

@@ -14,13 +14,13 @@ from embryo_core.figures.style import abbreviate
 from embryo_core.types import Run
 from embryo_core.words import family_name, name_step, percent, step_heading
 
-OPTIMIZERS = {
+OPTIMIZERS = {  # name in run.json -> name on the card
     "lamb": "LAMB",
     "adamw": "AdamW",
     "adamw_bert": "AdamW without bias correction",
     "muon": "Muon and AdamW",
 }
-SIZES = {
+SIZES = {  # setting in run.json -> name on the card, in its order
     "num_hidden_layers": "layers",
     "num_attention_heads": "heads",
     "hidden_size": "hidden",

@@ -23,7 +23,7 @@ from embryo_core.findings.words import measured_as
 from embryo_core.types import Run
 
 METRICS = ("mask_prediction", "token_reconstruction")  # for decoders, the first is next-word prediction
-RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
+RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}  # rule of an order -> label
 
 
 def show() -> None:

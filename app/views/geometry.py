@@ -8,7 +8,7 @@ from embryo_core.figures import geometry, similarity
 from embryo_core.figures.geometry import MEASURES, METRIC
 from embryo_core.words import layer_name
 
-LAST = "last step"
+LAST = "last step"  # choice of the last step, also its value in the URL
 
 
 def show() -> None:

@@ -15,7 +15,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.types import Fact, Run
 from embryo_core.words import without_treebank_spaces
 
-NOT_YET = " (not learned yet)"
+NOT_YET = " (not learned yet)"  # end of the label of an example whose answer the run never learned
 IN_EXPANDER = ("template", "subject", "word", "compare")  # names in the URL whose values open the expander
 COMPARISONS = {"none": "Nothing", "run": "Another run", "text": "Another sentence", "both": "Both"}
 

@@ -20,7 +20,7 @@ from embryo_core.query import TOGETHER, Answers, spell_rank
 from embryo_core.types import Prediction
 from embryo_core.words import quantity, sentence_case, step_unit_name
 
-FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")
+FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")  # columns of the table of a fact
 CURVES = ("probability", "rank")  # only one is drawn at a time, since drawing is slow
 
 

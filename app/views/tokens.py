@@ -43,7 +43,7 @@ SENTENCES = {  # sentences to ask a word of each tag; written for this project
     "VBP": "They [MASK] it every day .",
     "VBZ": "She [MASK] it every day .",
 }
-ANY_TAG = "It is about [MASK] ."
+ANY_TAG = "It is about [MASK] ."  # the sentence for a tag without one
 
 
 def show() -> None:
