@@ -24,7 +24,7 @@ EmbryoError
 ├── SiteError               a static site has nothing to show, or cannot be written
 └── ResultsError            a result may not be written, or cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
-    └── OtherData           stored results are of other data than those received
+    └── OtherData           stored results are of data that differ from those received
 """
 
 import os
@@ -101,11 +101,11 @@ class CorpusError(EmbryoError):
 
 
 class UnknownMetric(EmbryoError):
-    """No metric of that name."""
+    """There is no metric of that name."""
 
 
 class UnknownPreset(EmbryoError):
-    """No pretraining preset of that name."""
+    """There is no pretraining preset of that name."""
 
 
 class ConfigError(EmbryoError):
@@ -133,7 +133,7 @@ class SiteError(EmbryoError):
 
 
 class ResultsError(EmbryoError):
-    """A result may not be written, or cannot be read."""
+    """A result must not be written, or cannot be read."""
 
 
 class BrokenExamples(ResultsError):
@@ -141,7 +141,7 @@ class BrokenExamples(ResultsError):
 
 
 class OtherData(ResultsError):
-    """Stored results were computed from other data than those received; the two are never mixed."""
+    """Stored results were computed from data that differ from those received; the two are never mixed."""
 
 
 def unknown(kind: str, received: str, known: Iterable[str], then: str = "") -> str:

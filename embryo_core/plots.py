@@ -146,7 +146,7 @@ class Plots:
     # === Comparisons of runs ===
 
     def differences(self) -> list[Figure]:
-        """Plot for each choice in which designs differ what it changed relative to the design of the first run."""
+        """Plot, for each choice in which designs differ, its effect relative to the design of the first run."""
         changed = compare.changed_choices(self.runs) if len(self.runs) > 1 else {}
         return [self._make(compare.differences, choices=choices) for choices in changed]
 

@@ -217,7 +217,7 @@ class ComparedRuns:
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
-        """Return the agreement of the orders of runs and the paper: first, second, rho, low, high, n."""
+        """Return the rank agreement of every two runs, and of each with the paper: first, second, rho, low, high, n."""
         return comparison.agreements(self.acquisition)
 
     @cached_property

@@ -157,6 +157,7 @@ def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
 
 
 def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, unit: StepUnit) -> Fault:
+    """Return the fault of steps that come from another training, with the share of weights kept across the break."""
     before, after = (name_step(series.steps[i], unit) for i in (foreign.before, foreign.after))
     text = (
         f"The weights at {join_steps(steps, unit)} come from another training than the others, such as another seed: "

@@ -74,6 +74,7 @@ def print_comparison(options: argparse.Namespace) -> int:
 
 
 def _text(table: "pd.DataFrame") -> str:
+    """Return a table as aligned text; long cells are wrapped to CELL characters."""
     if table.empty:
         return "nothing to compare: python -m embryo_core evaluate RUN computes what is missing"
     values = table.astype(object).where(table.notna(), "-").itertuples(index=False)

@@ -40,6 +40,7 @@ def trust(options: argparse.Namespace) -> int:
 
 
 def _list() -> int:
+    """Print each run with its checkpoints and results; return 1 if any run or checkpoint is broken."""
     listed, troubles = runs.list_runs(), [reason for _, reason in runs.broken_runs()]
     if not listed:
         folders = " or ".join(str(root / "runs") for root in runs.roots())

@@ -22,7 +22,7 @@ RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising fro
 CHANCE = 0.5  # accuracy of guessing between two sentences
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
 SLOPE = ["slope", "slope_low", "slope_high"]  # columns: slopes in shares of the last value per SLOPE_STEPS steps
-SLOPE_STEPS = 1000
+SLOPE_STEPS = 1000  # steps over which slopes are given
 
 
 def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
@@ -75,8 +75,8 @@ def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], ru
 def agreements(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rank agreement of the orders in `acquisitions`: first, second, rho, low, high, n.
 
-    Compared are every two runs, and each run with the paper's order, over the categories that have a place in both.
-    A pair has no rho if it has too few categories (see `agreement.rank_agreement`), or if more than half of a run's
+    Every two runs are compared, and each run with the paper, over the categories that have a place in both orders. A
+    pair has no rho if it has too few categories (see `agreement.rank_agreement`), or if more than half of a run's
     categories share a place: that order reflects the evaluated steps, not training.
     """
     acquired = _places(table)
@@ -99,6 +99,7 @@ def _places(table: pd.DataFrame) -> dict[str, pd.Series]:
 
 
 def _agreements(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
+    """Return the table of `agreements` for these pairs; `orders` has the place of each category by run."""
     rows = []
     for first, second in pairs:
         both = [group for group in orders[first].index if group in orders[second].index]

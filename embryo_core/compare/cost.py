@@ -50,6 +50,7 @@ def parameters(run: Run) -> dict[str, int] | None:
 
 
 def _by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
+    """Count the parameters of a checkpoint by part; tied, repeated and untrained tensors are left out."""
     sizes = runs.read_config(checkpoint, runs.Architecture)
     shapes: dict[str, list[int]] = {}
     for file in runs.weights_files(checkpoint):

@@ -137,6 +137,7 @@ def measures(run: Run) -> dict[str, pd.DataFrame]:
 
 
 def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each measure's name and table: logged accuracies, scores over all cases, minimal pairs, probing tasks."""
     log = pd.DataFrame(runs.read_log(run))
     for measure, (accuracy, n) in LOGGED.items():
         if {accuracy, n} <= set(log):

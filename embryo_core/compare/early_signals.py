@@ -12,7 +12,7 @@ import pandas as pd
 
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement, spearman
 
-MIN_RUNS = 3
+MIN_RUNS = 3  # fewest runs whose ranking is compared
 COLUMNS = "task step rho low high n agree pairs".split()
 Values = Mapping[str, pd.Series]  # measure -> a run's values by step
 

@@ -32,7 +32,7 @@ SUBMITTED = 2  # jobs submitted per worker, so that none waits for its next one
 def run_on_ray(
     work: Sequence[Work], address: str, device: str = "cpu", dtype: str = "float32", discard: bool = False
 ) -> Outcomes:
-    """Compute on a Ray cluster: one checkpoint at a time on each GPU, if `device` is cuda or auto, or else CPU core.
+    """Compute on a Ray cluster, one checkpoint at a time on each GPU (if `device` is cuda or auto), else on each core.
 
     `address` is Ray's (host:port, ray://host:port, auto) or LOCAL. If the worker of a checkpoint dies, the checkpoint
     is computed again, up to RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster

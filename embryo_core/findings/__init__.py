@@ -41,6 +41,7 @@ def _applying(finding: Finding | None, evidence: Evidence, capabilities: frozens
 
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:
+    """Run the test of a finding and return its verdict, or why there is none and the command that helps."""
     if set(finding.metrics) <= evidence.metrics:
         evidence.take_curves()
         try:

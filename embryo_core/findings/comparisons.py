@@ -48,7 +48,7 @@ def compare_rises(label: str, first: Curve, second: Curve, factor: float) -> Com
     if one is None or two is None:
         return None
     spare = np.log2(factor)
-    end = 2 * max(first.steps[-1], second.steps[-1])  # stands in for an unknown end, which is after the last step
+    end = 2 * max(first.steps[-1], second.steps[-1])  # replaces an unknown end, which is after the last step
     low = _doublings(one.latest or end, second.before(two.earliest))
     high = _doublings(first.before(one.earliest), two.latest or end)
     farthest = max(abs(low), abs(high))

@@ -73,6 +73,7 @@ def upper_layers(evidence: Evidence) -> Tested:
 
 
 def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison]:
+    """Yield the comparisons of `upper_layers` for one task; none without scores of two layers."""
     layers = [layer for layer in evidence.layers(F1, task) if layer > 0]
     if len(layers) < 2:
         return

@@ -89,6 +89,7 @@ def _finetune(
     report: Report,
     progress: bool,
 ) -> None:
+    """Encode the tasks, choose learning rates that are missing, run the jobs, and update the report."""
     late = planning.last_intact_checkpoint(run)
     tokenizer = load_tokenizer(run)
     check_vocabulary(late, tokenizer.vocabulary_size)

@@ -95,6 +95,7 @@ def plan_tasks(
 def _plan_task(
     run: Run, name: str, folder: Path, checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> TaskPlan:
+    """Plan one task: which (step, seed) pairs to tune, and which stored results --overwrite may replace."""
     pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
     written = results.steps_by_metric(run)
     done = {(step, seed) for seed in range(1, seeds + 1) for step in written[results_name(name, seed)]}

@@ -21,7 +21,7 @@ COLUMNS = ("id", "context", "question", "answers")
 # The defaults of run_squad_v2.py in google-research/albert.
 MAX_QUESTION_PIECES = 64  # longer questions are cut; also cut to half of a short window
 STRIDE = 128  # pieces between the starts of two windows; in short windows, half the pieces left for the paragraph
-MAX_ANSWER_PIECES = 30
+MAX_ANSWER_PIECES = 30  # longest predicted answer
 CANDIDATES = 20  # number of most likely first pieces of an answer that are tried
 
 
@@ -75,6 +75,7 @@ def read_questions(folder: Path) -> QuestionTask:
 
 
 def _questions(named: str, columns: Columns) -> list[SquadQuestion]:
+    """Return the questions of a split; errors begin with `named`. Raises CorpusError."""
     rows = zip(*(column(named, columns, name) for name in COLUMNS), strict=True)
     questions = [_question(f"{named}, row {row}", *values) for row, values in enumerate(rows)]
     check_count(named, len(questions), "question")
@@ -84,6 +85,7 @@ def _questions(named: str, columns: Columns) -> list[SquadQuestion]:
 
 
 def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> SquadQuestion:
+    """Check and return the question of one row; errors begin with `line`. Raises CorpusError."""
     try:
         golds, starts = tuple(answers["text"]), tuple(answers["answer_start"])
     except (KeyError, TypeError):

@@ -74,7 +74,7 @@ def _download(source: str, name: str, folder: Path) -> None:
 def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
     """Return a folder with exactly the data of a task's results, or None.
 
-    Searched are `corpora` below each root, and the folders on which this user fine-tuned before.
+    The search covers `corpora` below each root, and the folders on which this user fine-tuned before.
     """
     noted = {
         str(source.get("sha256"))

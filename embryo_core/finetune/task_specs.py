@@ -91,11 +91,11 @@ PAPER = {
 }
 PAPER_UNANSWERABLE = TuningSettings(3e-5, 48, 8144, 814, 512)  # SQuAD 2.0
 
-QUICK_BATCH = 32
-QUICK_EPOCHS = 2
+QUICK_BATCH = 32  # examples
+QUICK_EPOCHS = 2  # at most, see the next two limits
 QUICK_UPDATES = 2000  # at most; tasks with over 32,000 examples get less than two epochs
 QUICK_PIECES = 4_000_000  # at most, over all updates; with sequences of 128 pieces, about 1,000 updates
-QUICK_LENGTH = 128
+QUICK_LENGTH = 128  # pieces of a sequence
 QUICK_RATES = (1e-4, 2e-4, 4e-4, 8e-4)  # small models need larger rates than the paper's
 PROTOCOLS = ("quick", "paper")
 

@@ -130,6 +130,7 @@ def _files(folder: Path, split: str) -> list[Path]:
 
 
 def _split(named: str, columns: Columns, spec: TaskSpec) -> Split:
+    """Check and return the examples of a split; errors begin with `named`. Raises CorpusError."""
     texts = [column(named, columns, name) for name in spec.texts]
     gold = column(named, columns, "label")
     check_count(named, len(gold), "example")
@@ -155,6 +156,7 @@ def check_count(named: str, count: int, unit: str, minimum: int = 1) -> None:
 
 
 def _indices(named: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
+    """Return the label indices [n] of a classification's labels. Raises CorpusError for missing and unknown labels."""
     index = {key: i for i, key in enumerate(spec.keys or range(len(spec.labels)))}
     hidden = all(label == -1 for label in labels)  # GLUE's test sets
     for row, label in enumerate(labels):
@@ -173,6 +175,7 @@ def _check_hashable(named: str, row: int, label: Any) -> None:
 
 
 def _values(named: str, values: list[Any]) -> np.ndarray:
+    """Return a regression's labels [n] float64. Raises CorpusError unless they can be stored as float32."""
     for row, value in enumerate(values):
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
@@ -232,6 +235,7 @@ def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
 
 
 def _own_spec(folder: Path, train: Columns) -> TaskSpec:
+    """Derive the specification of a user's task from its training data: a regression if labels are floats."""
     texts = text_columns(folder, train)
     named = f"The training data of {folder}"
     labels = column(named, train, "label")

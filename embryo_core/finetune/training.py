@@ -25,7 +25,7 @@ from embryo_core.types import Checkpoint, TuningPoint
 WEIGHT_DECAY = 0.01  # except for biases and normalisation
 EPSILON = 1e-6  # Adam's epsilon
 MAX_NORM = 1.0  # the gradients' norm is clipped to this
-EVALUATION_BATCH = 128
+EVALUATION_BATCH = 128  # sequences
 CLASSES = {
     "classes": transformers.AutoModelForSequenceClassification,
     "value": transformers.AutoModelForSequenceClassification,
@@ -215,6 +215,7 @@ def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kin
 
 
 def _loss(model: PreTrainedModel, task: EncodedTask, rows: np.ndarray) -> Tensor:
+    """Return the mean training loss of a batch: cross-entropy, or squared error for a value."""
     with torch.autocast(model.device.type, torch.bfloat16, enabled=_in_bfloat16(model.device)):
         outputs = _forward(model, task.train, rows, task.kind).float()
     targets = torch.from_numpy(task.targets[rows]).to(outputs.device)

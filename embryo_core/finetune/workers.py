@@ -99,6 +99,7 @@ def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, li
 
 
 def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Outcome]:
+    """Fine-tune on the tasks of a job and yield each outcome. Raises OSError, such as for a full disk."""
     outcome: Findings | str | None
     for task in job.tasks:
         try:
@@ -116,6 +117,7 @@ def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Ou
 
 
 def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> Findings | None:
+    """Fine-tune on one task; return its findings, or None if only the weights after MNLI are needed."""
     start = safetensors.torch.load_file(job.mnli) if task.from_mnli and job.mnli else None
     tuned = tune(job.checkpoint, encoded, task.settings, job.seed, device, start)
     if job.mnli and task.task == "mnli":

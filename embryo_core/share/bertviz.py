@@ -72,6 +72,7 @@ def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]
 
 
 def _data(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]) -> dict[str, Any]:
+    """Return the data that both views read: weights in thousandths, tokens and settings."""
     if len(tokens) != weights.shape[-1]:
         raise ValueError(f"{len(tokens)} tokens for weights of {weights.shape[-1]} positions")
     chosen = weights[[layer - 1 for layer in layers]]

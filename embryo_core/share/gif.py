@@ -23,7 +23,7 @@ SEEN = 1.0  # mean change of the maps above which it is visible, in colour level
 HEAD = 64  # pixels above the map, for title and step
 COLOURS, GREYS = 240, 16  # entries of the palette, 256 in all
 FONT = map_style.FONT - 1  # pixels; smaller, since this font is wider than a browser's
-BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)
+BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)  # red, green, blue
 ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 
 

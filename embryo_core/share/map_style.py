@@ -19,7 +19,7 @@ CLIP = 99  # percentile of the weights at which the colours end, since a few out
 Alignment = Literal["left", "center", "right"]
 ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
 DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of the weight at its end
-COLOURS = 256
+COLOURS = 256  # number of colours of the scale
 VIRIDIS = np.array(  # [10, 3] red, green and blue at evenly spaced weights, as in Plotly
     [
         *([68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]),

@@ -52,6 +52,7 @@ def scalars(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def _write_events(run: Run, scores: pd.DataFrame, folder: Path) -> Path:
+    """Write the scores as one file of TensorBoard events; return the folder."""
     try:  # these parts of TensorBoard import no TensorFlow
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary

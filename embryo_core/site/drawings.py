@@ -142,7 +142,7 @@ def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
 
 
 def _sizes(figure: Figure) -> dict[str, Any]:
-    """Return the sizes of a figure's files, without plotly's template, which the site stores once (`_write_frame`)."""
+    """Return the sizes of a figure's files, without plotly's template, which is stored once (`site._write_frame`)."""
     return {
         columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
     }

@@ -19,6 +19,7 @@ def to_html(markdown: str) -> str:
 
 
 def _block(lines: list[str]) -> Iterator[str]:
+    """Yield the HTML of a block of lines: an optional heading, then a list or a paragraph."""
     if heading := re.match(r"(#{1,3})\s+(.*)", lines[0]):
         level = max(2, len(heading[1]))  # the page has the only h1
         yield f"<h{level}>{_spans(heading[2])}</h{level}>"

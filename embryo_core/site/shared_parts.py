@@ -23,6 +23,7 @@ def script(key: str, value: Any) -> str:
 
 
 def _refer(value: Any, parts: dict[str, int]) -> Any:
+    """Replace long parts of a value by references, and collect the text of each in `parts`, with its index."""
     if isinstance(value, dict):
         value = {name: _refer(part, parts) for name, part in value.items()}
     elif isinstance(value, list):

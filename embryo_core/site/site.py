@@ -106,6 +106,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
 
 
 def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
+    """Yield the selections that a visitor can make: each run alone, in pairs (see MAX_PAIRS), and beside all others."""
     for run in runs:
         others = tuple(one for one in runs if one is not run)
         yield RunSelection((run,))

@@ -1,3 +1,3 @@
-"""Make runs from checkpoints that other code wrote, without copying them."""
+"""Make runs from checkpoints that other code wrote, by default without copying them."""
 
 from embryo_core.sources.add import add

@@ -56,6 +56,7 @@ def checkpoint_at(path: Path, counts: Counts) -> SourceCheckpoint:
 
 
 def _at(path: Path, counts: Counts) -> SourceCheckpoint:
+    """Return the model in a folder, or of a weight file, without its generator. Raises RunError."""
     folder = path if path.is_dir() else path.parent
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():

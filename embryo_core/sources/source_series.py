@@ -74,6 +74,7 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
 
 
 def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
+    """Return whether two checkpoints have the same weights, by pointer, hashes or file contents."""
     if one.pointer == other.pointer:
         return True
     if one.pointer.repository or other.pointer.repository:

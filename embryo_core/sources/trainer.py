@@ -70,6 +70,7 @@ def odd_numbers(state: TrainerState) -> str:
 
 
 def _number(value: Any) -> float | None:
+    """Return a number, or text with a number, as float; None if it is neither, or not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
