@@ -222,7 +222,7 @@ class ComparedRuns:
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """Return the `compare.differences` of each other design from the first run's, with the column runs."""
+        """Return `compare.differences` between the first run's design and each other one, whose runs are in `runs`."""
         first, *others = comparison.group_by_design(self.runs)
         tables = [
             comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others

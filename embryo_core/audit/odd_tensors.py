@@ -24,9 +24,9 @@ LEAP = 3.0  # smallest ratio of an odd end's move to the move that the next one 
 ROUNDINGS = 8.0  # rounding units by which every number may differ without having moved
 CHANCE = 5.0  # standard deviations that the cosine of unrelated tensors may reach
 PARALLEL = 0.5  # smallest cosine of parallel tensors; opposite tensors have at most the negative
-KEPT = 0.6  # smallest cosine between a tensor and the step before that it continues
-LOST = 0.1  # largest absolute cosine between a tensor and a step before that it does not continue
-STRIDE = 1.5  # smallest ratio of such a tensor's move to its likely move
+KEPT = 0.6  # cosine with the step before above which a tensor continues that step
+LOST = 0.1  # absolute cosine with the step before below which a tensor does not continue that step
+STRIDE = 1.5  # smallest ratio of the move to the likely move, for a tensor that does not continue the step before
 PARALLEL_AFTER_ZERO = 0.8  # PARALLEL if the step before is all zeros
 TINY = 1e-30  # avoids division by 0
 MIN_STEPS = 3  # fewest steps that can be compared
@@ -74,9 +74,9 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
 def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """Return by what factor each tensor at the k-th step exceeds its limit, [T]: the largest of three ratios.
 
-    They are, for tensors with a detour above DETOUR, the distance from the path between the neighbours over the
-    neighbours' distance; for tensors with a detour above TURN, the square of that distance over the distance after a
-    change of sign; and the cosine between the neighbours over the larger of the tensor's cosines to them.
+    - the distance from the path between the neighbours, over the neighbours' distance; 0 if the detour is below DETOUR
+    - the square of that distance over the distance after a change of sign; 0 if the detour is below TURN
+    - the cosine between the neighbours, over the larger of the tensor's cosines to them
     """
     before, step, after = steps[k - 1 : k + 2]
     times = np.log1p([series.steps[i] for i in (before, step, after)])

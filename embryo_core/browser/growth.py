@@ -22,7 +22,7 @@ TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tile -
 
 
 def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
-    """Return the tiles of a run, from stored results, and by tile the state of the page that it opens."""
+    """Return the tiles of a run, made from stored results, and the state of the page that each tile opens, by tile."""
     sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
     head, places = _clearest_head_tile(run)
     if sentence:

@@ -80,7 +80,7 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
 
     `designs` maps the name of a design, which replaces the names of its runs, to these names. `earliest` and `latest`
     are means over seeds, but at least one standard error from the mean onset; slopes are treated alike. n is the sum,
-    and places are ranks of the mean place. A category without an onset in one of the seeds has none.
+    and places are ranks of the mean place. A category that has no onset in one of the seeds has none in the design.
     """
     parts = []
     for name, runs in designs.items():

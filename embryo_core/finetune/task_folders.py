@@ -93,7 +93,7 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
 
 
 def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
-    """Return whether the data, or the whole folder, as earlier versions recorded it, have one of these hashes."""
+    """Return whether one of these hashes is that of the data, or of the whole folder, as in results of old versions."""
     try:
         return data_sha256(task, folder) in noted or corpora.open_source(folder).sha256 in noted
     except CorpusError:  # a split is missing

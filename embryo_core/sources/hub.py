@@ -176,7 +176,7 @@ def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files
 
 
 def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
-    """Add the model of the searched folder itself, by default the main branch, whose name has no step."""
+    """Add to a series the model in the searched folder itself, by default in the main branch; its name has no step."""
     if not top.commit:
         return series
     names = top.files()

@@ -67,7 +67,7 @@ def files(repository: str, commit: str) -> Files:
 
 
 def where() -> str:
-    """Return where was searched, for messages: on the Hub, or in the cache."""
+    """Return the searched place for messages: "on the Hub" or "in the local cache"."""
     return "in the local cache (the network is off)" if offline() else "on the Hub"
 
 
