@@ -1,1 +1,1 @@
-"""Text in, checkpoints out: pretraining of language models in Keras 3 on TensorFlow, JAX or torch."""
+"""Pretraining of language models in Keras 3 on TensorFlow, JAX or torch: text in, checkpoints out."""

@@ -24,7 +24,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+    """Return the argument parser of `python -m pretrain PRESET`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain",
         usage="%(prog)s PRESET --corpus PATH [PATH ...] --run NAME [options]",
@@ -60,7 +60,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def import_parser() -> argparse.ArgumentParser:
-    """Return the parser of `import`."""
+    """Return the argument parser of `python -m pretrain import`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain import",
         description="Make a run of checkpoints that google-research's albert, bert or electra wrote with TensorFlow 1.",
@@ -75,7 +75,7 @@ def import_parser() -> argparse.ArgumentParser:
 
 
 def measure_parser() -> argparse.ArgumentParser:
-    """Return the parser of `measure`."""
+    """Return the argument parser of `python -m pretrain measure`."""
     parse = argparse.ArgumentParser(
         prog="python -m pretrain measure",
         description="Measure the checkpoints of a pretrained run again: on its own held-out text, which adds to the "
@@ -95,12 +95,12 @@ def _add_run(parse: argparse.ArgumentParser) -> None:
 
 
 def _run_folder(text: str) -> Path:
-    """Return a run's folder from its name or path."""
+    """Return the folder of a run: runs/NAME in the first data folder for a plain name, else the path itself."""
     return runs.roots()[0] / "runs" / text if os.path.basename(text) == text and text.strip(".") else Path(text)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; return 0 when the last step is reached, 2 after an error, which is one sentence on stderr."""
+    """Run the command; return its exit status: 0 on success, 2 on an error (a sentence on stderr), 130 on Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else arguments
     command = {"import": _import, "measure": _measure}.get(arguments[0] if arguments else "")
     run = partial(command, arguments[1:]) if command else partial(_pretrain, arguments)
@@ -157,9 +157,9 @@ def pretrain(
 ) -> Run:
     """Prepare the corpus (cached), write or check the run's card, and train to the last step; return the run.
 
-    With `init_from` the run continues from that checkpoint (see continued.py), with its vocabulary.
+    With `init_from`, the run continues from that checkpoint and keeps its vocabulary (see continued.py).
     """
-    # imports Keras and its backend; several hosts connect before anything else
+    # imported late, since they load Keras and its backend; hosts must connect before anything else runs
     from pretrain.devices import find_devices
     from pretrain.train import train
 
@@ -189,7 +189,7 @@ def pretrain(
 def _prepare_data(
     config: Config, sources: list[str], heldout: list[str], cache: Path, start: Checkpoint | None
 ) -> "Data":
-    """Return the corpus as batches; with `start`, for the model and vocabulary of that checkpoint."""
+    """Return the corpus cut into examples; with `start`, check the settings against it and use its vocabulary."""
     from pretrain.batches import prepare_data
     from pretrain.corpus import extended_vocabulary
 
@@ -206,13 +206,13 @@ def _prepare_data(
 
 
 def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | None) -> Run:
-    """Write the run's folder with all files that training reads."""
+    """Write the files that training reads (run.json, tokenizer, inherited checkpoints); return the run."""
     from pretrain.card import new_card, write_card
 
     run = write_card(new_card(folder, config, data.corpus, start))
     data.copy_to(run)
     if start:
-        continued.inherit(run, config, start)  # last: a run with the start's weights already has its vocabulary
+        continued.inherit(run, config, start)  # last, so that a run with weights also has its vocabulary
     return run
 
 

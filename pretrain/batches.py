@@ -1,4 +1,4 @@
-"""From a prepared corpus to batches: the examples of a step and their masks, a function of (seed, step)."""
+"""Batches from a prepared corpus: the examples of a step and their masks, a function of (seed, step)."""
 
 import os
 import shutil
@@ -23,12 +23,12 @@ from pretrain.families import FAMILIES
 from pretrain.masking import MaskedBatch
 from pretrain.vocabularies import CLS, MASK, SEP
 
-AHEAD = 8  # steps between making a batch and using it
+AHEAD = 8  # minimum number of batches made in advance
 
 
 @dataclass(frozen=True)
 class Data:
-    """All data for the training and the measurements of a run."""
+    """The data of a run, cut into examples for training and for measurements."""
 
     corpus: corpora.Corpus
     config: Config
@@ -37,7 +37,7 @@ class Data:
     full: Packing
 
     def training(self, step: int) -> MaskedBatch:
-        """Return the batch of the update from `step` to `step + 1`: a function of (seed, step) only."""
+        """Return the batch of the update from `step` to `step + 1`, a function of (seed, step) only."""
         config = self.config
         packing = self.short if self.short and config.is_short(step) else self.full
         batch_size, _ = config.batch_at(step)
@@ -51,7 +51,7 @@ class Data:
     def copy_to(self, run: Run) -> None:
         """Write the tokenizer and the word frequencies of the training text to a run's folder, unless it has them.
 
-        Raises TokenizerMismatch if the folder has another tokenizer than the one in run.json.
+        Raises TokenizerMismatch if the folder's tokenizer is not the one recorded in run.json.
         """
         if not run.tokenizer.is_dir():
             with runs.replacing(run.tokenizer) as temporary:
@@ -71,7 +71,7 @@ class Data:
 def prepare_data(
     config: Config, sources: list[str], heldout: list[str], cache: Path, vocabulary: Path | None = None
 ) -> Data:
-    """Prepare the corpus (see `corpus.prepare`), and cut it into examples. Raises CorpusError, ConfigError."""
+    """Prepare the corpus (see `corpus.prepare`) and cut it into examples. Raises CorpusError, ConfigError."""
     corpus = corpora.prepare(
         sources,
         heldout,
@@ -96,7 +96,7 @@ def prepare_data(
 
 
 def _cut(corpus: corpora.Corpus, config: Config) -> Data:
-    """Return a prepared corpus cut into examples."""
+    """Cut a prepared corpus into examples."""
     tokenizer = tokenizers.load(corpus.tokenizer_folder)
     collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
     for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
@@ -109,9 +109,10 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
 
 
 def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
-    """Yield the batches of the steps first..last-1 in order, made at least AHEAD steps before their use.
+    """Yield the batches of the steps first..last-1 in order, making at least AHEAD of them in advance.
 
-    Two threads make them, or `processes` that reopen the corpus, since a GPU is faster than the threads of one process.
+    Two threads make them or, if it is not 0, this number of processes, which reopen the corpus: two threads cannot keep
+    up with a GPU.
     """
     ahead = max(AHEAD, 2 * processes)
     with _pool(data, processes) as pool:
@@ -128,7 +129,7 @@ def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterato
 
 
 def spare_cores() -> int:
-    """Return the number of processes that can make batches while one process keeps a GPU busy."""
+    """Return how many processes can make batches beside the training process: all cores but two, at most 8."""
     return max(0, min(8, len(os.sched_getaffinity(0)) - 2)) if hasattr(os, "sched_getaffinity") else 0
 
 
@@ -139,7 +140,7 @@ def _pool(data: Data, processes: int) -> Executor:
     return ProcessPoolExecutor(processes, context, _reopen, (data.corpus.folder, data.config))
 
 
-_reopened: list[Data] = []  # in a process that makes batches: its data
+_reopened: list[Data] = []  # the data of a process that makes batches; empty in the training process
 
 
 def _reopen(folder: Path, config: Config) -> None:

@@ -15,12 +15,12 @@ from pretrain.corpus import Corpus
 from pretrain.families import FAMILIES
 from pretrain.state import latest_state, step_of
 
-RATE_PLAN = ("steps", "constant_steps")  # may change while no update so far depends on them
+RATE_PLAN = ("steps", "constant_steps")  # may change as long as no update made so far depends on them
 PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
 
 
 def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | None = None) -> Run:
-    """Return the card of a run in this folder, not yet written; with `start` it continues from that checkpoint."""
+    """Return the card of a new run, without writing it; with `start`, of a run that continues from that checkpoint."""
     family = FAMILIES[config.family]
     first = start.step if start else 0
     planned = tuple(first + step for step in config.checkpoint_steps())
@@ -40,9 +40,10 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
 
 
 def write_card(run: Run) -> Run:
-    """Write run.json of a new run, or check that the one on disk has the same settings and corpus. Raises ConfigError.
+    """Write run.json of a new run, or check the one on disk and extend its plan; return the card on disk.
 
-    As long as the rate does not depend on the planned end, `steps`, `constant_steps` and checkpoints may change.
+    The plan of checkpoints may always change; `steps` and `constant_steps` may change as long as no update made so far
+    depends on them. Raises ConfigError for any other difference in settings, corpus, tokenizer or origin.
     """
     if not (run.path / "run.json").is_file():
         if run.path.is_file() or any(path.name != "run.json.tmp" for path in run.path.glob("*")):
@@ -79,7 +80,7 @@ def write_card(run: Run) -> Run:
 
 
 def settings_of(run: Run) -> Config:
-    """Return the settings of a pretrained run. Raises ConfigError if they are not those of a known family."""
+    """Return the settings of a pretrained run. Raises ConfigError for an unknown family or invalid settings."""
     if run.family not in FAMILIES:
         raise ConfigError(
             f"Run '{run.name}' is of the family {run.family}, which was not pretrained here; "
@@ -93,7 +94,7 @@ def settings_of(run: Run) -> Config:
 
 
 def _defaults(family: str) -> dict[str, Any]:
-    """Return the defaults of settings, which apply to runs of earlier versions that lack a setting."""
+    """Return the default settings of a family, for runs of earlier versions that lack some settings."""
     kind = type(next(iter(FAMILIES[family].presets.values())))
     return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
@@ -123,9 +124,10 @@ def _first_step(run: Run) -> int:
 
 
 def _last_common_step(run: Run) -> int:
-    """Return the number of updates independent of the planned end: those before the decay; 0 if the masks change.
+    """Return how many updates do not depend on the planned end: those before the rate decays.
 
-    If the rate follows the clock, no update depends on it.
+    It is 0 if the masked share changes up to the end. With `minutes` the rate follows the clock, and no update depends
+    on the planned end.
     """
     if run.config.get("masked_share_end") is not None:
         return 0

@@ -1,4 +1,4 @@
-"""Collators, which make batches of examples for training and for measuring: one for each way of learning from text."""
+"""Collators, which make batches for training and for measuring: one for masked words, one for next tokens."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -16,24 +16,24 @@ from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
 SEED = 0  # for held-out text: examples and masks are the same for every run with the same settings
 BATCH = 32  # sequences per measured batch; fixed, since the masks depend on it
-EVALUATION_SHARE = 0.15  # masked share for comparing recipes, independent of the share in training
+EVALUATION_SHARE = 0.15  # share of the tokens masked to compare recipes, whatever the share in training
 
 MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
 
 
 class MeasurePlan(NamedTuple):
-    """One way of measuring held-out text."""
+    """One way of measuring on held-out text."""
 
     name: str  # name in the log
     sequences: int  # number of sequences of the shortest length
-    drawn: int  # a number that seeds the choice of sequences and of masks
+    drawn: int  # seed of the choice of sequences and of masks
     make: MakeBatch
 
 
 class Collator(ABC):
-    """Cuts a text into examples and makes batches of them."""
+    """Base class of the collators, which cut a text into examples and make batches of them."""
 
-    counted: ClassVar[str]  # name in the log of the number of the main objective's predictions
+    counted: ClassVar[str]  # key in the log for the number of predictions of the main objective
 
     @abstractmethod
     def pack(self, text: Text, length: int) -> Packing:
@@ -45,15 +45,15 @@ class Collator(ABC):
 
     @abstractmethod
     def measured(self) -> list[MeasurePlan]:
-        """Return the ways of measuring held-out text, the one for the log's means first."""
+        """Return the ways of measuring on held-out text, first the one whose means head a row of the log."""
 
     def check(self, name: str, text: Text) -> None:  # noqa: B027  # most collators accept every text
-        """Raise ConfigError if no batches can be made of the text of this name."""
+        """Raise ConfigError if no batches can be made of a text; the error calls it the `name` text."""
 
 
 @dataclass(frozen=True)
 class MaskedPairs(Collator):
-    """Two segments in a sequence, some of their pieces masked."""
+    """Sequences of two segments, in which some pieces are masked."""
 
     counted: ClassVar[str] = "n_masked"
 
@@ -64,7 +64,7 @@ class MaskedPairs(Collator):
 
     @classmethod
     def from_config(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairs":
-        """Return the collator of a configuration. As in the originals, an unknown piece is masked like any other."""
+        """Return the collator of a configuration. As in the original code, unknown pieces are masked too."""
         masking = Masking(
             word_start if config.whole_words else np.ones_like(word_start),
             MASK,
@@ -87,10 +87,10 @@ class MaskedPairs(Collator):
         return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
 
     def measured(self) -> list[MeasurePlan]:
-        """Return the masking of training, and three at 15 % that are the same for every run on a corpus.
+        """Return training's masking, and three at 15 %, equal for runs of one corpus, vocabulary and sentence loss.
 
-        A tenth of the single pieces is unchanged and a tenth is random, as in training BERT; the last way has [MASK] at
-        all of the same pieces.
+        Of the masked pieces, a tenth is unchanged and a tenth is random, as in BERT's pretraining; the last way masks
+        the same pieces as the second, all with [MASK].
         """
         masking, count = self.masking, self.config.measured_sequences
         words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
@@ -117,9 +117,9 @@ class MaskedPairs(Collator):
 
 @dataclass(frozen=True)
 class NextTokens(Collator):
-    """[CLS], text in which every token is predicted from those before it, and [SEP] at the end of a document.
+    """Sequences that begin with [CLS], with a prediction of the next token at every position.
 
-    A sequence has as many predictions as tokens: its last token is only a label.
+    Where a document ends inside a sequence, [SEP] is its next token. The last label of a sequence is not in its input.
     """
 
     counted: ClassVar[str] = "n_predicted"
@@ -132,11 +132,11 @@ class NextTokens(Collator):
         return windows(text, length, self.word_start)
 
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
-        """Return these examples, the same at every step."""
+        """Return the batch of these examples, the same at every step."""
         return self._shifted(packing, indices, rng)
 
     def measured(self) -> list[MeasurePlan]:
-        """Return the only way: every next token."""
+        """Return the only way: predicting every next token."""
         return [MeasurePlan("next tokens", self.config.heldout_sequences, 0, self._shifted)]
 
     @staticmethod
@@ -160,7 +160,7 @@ class HeldOut:
     """Held-out sequences of one length, measured in one way."""
 
     length: int
-    masking: str  # name of the way: "training", "whole words 15 %", "next tokens", ...
+    masking: str  # name of the MeasurePlan: "training", "whole words 15 %", "next tokens", ...
     batches: list[MaskedBatch]
 
     @property
@@ -175,10 +175,10 @@ class HeldOut:
 
 
 def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[HeldOut]:
-    """Yield batches of a text at each length of a run, in each way in which the collator measures.
+    """Yield the batches of a text at each sequence length of a run, for each of the collator's `measured` ways.
 
-    Every sequence occurs once and always has the same masks. There are fewer long sequences, so that each length has
-    the same number of tokens. A way without a batch is left out.
+    A sequence occurs once in each, always with the same masks. Longer sequences are fewer, so that every length has
+    about the same number of tokens. A way without a batch is left out.
     """
     shortest = config.lengths[0]
     for length in config.lengths:
@@ -190,7 +190,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
 
 
 def _each_once(packing: Packing, way: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
-    """Return at most `sequences` examples, each once, drawn and masked by `rng`, in batches of BATCH or all in one."""
+    """Return up to `sequences` different examples, drawn and masked by `rng`, in batches of BATCH, or one if fewer."""
     count = min(sequences, len(packing.examples))
     size = max(1, min(BATCH, count))
     chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)

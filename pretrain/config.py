@@ -1,4 +1,4 @@
-"""Pretraining settings: one frozen dataclass for every family, whose fields are changed by name and validated."""
+"""Pretraining settings: a frozen dataclass, extended by each family, whose fields are set by name and validated."""
 
 from dataclasses import dataclass
 from math import inf
@@ -15,7 +15,7 @@ CHOICES = {  # allowed values of settings that are names
     "checkpoint_dtype": ("float32", "float16"),
 }
 MAX_SEED = 2**32 - 1  # largest seed that Keras accepts
-SMOKE: dict[str, Any] = {  # shared by the families' tiny presets: runs of seconds on two cores, with numbers of our own
+SMOKE: dict[str, Any] = {  # shared by the families' tiny presets, our own: runs of seconds on two cores
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -35,9 +35,9 @@ SMOKE: dict[str, Any] = {  # shared by the families' tiny presets: runs of secon
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every number that decides what a pretraining computes; run.json has them all.
+    """All settings that affect what a pretraining computes; run.json records them.
 
-    A family adds its own settings in a subclass, whose `family` is its name.
+    A family adds its own settings in a subclass, in which `family` is the family's name.
     """
 
     family: ClassVar[str]
@@ -54,33 +54,33 @@ class Config:
     num_hidden_layers: int
     num_attention_heads: int
     intermediate_size: int
-    tokenizer: str = "unigram"  # kind of vocabulary; or wordpiece, or bpe (of bytes)
-    vocab_size: int = 30_000  # pieces, with those of extend_vocabulary
-    extend_vocabulary: int = 0  # pieces that a continued run adds to the first one's (see grow.py)
+    tokenizer: str = "unigram"  # kind of vocabulary: unigram, wordpiece or bpe (byte-level)
+    vocab_size: int = 30_000  # number of pieces, including those of extend_vocabulary
+    extend_vocabulary: int = 0  # pieces that a continued run adds to its vocabulary (see grow.py)
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights
-    position_initializer_range: float | None = None  # of the position embeddings; None: initializer_range
+    position_initializer_range: float | None = None  # the same for position embeddings; None: initializer_range
     layer_norm_eps: float = 1e-12
-    hidden_act: str = "gelu_new"  # GELU in its tanh form; or gelu, by the error function, which a CPU computes faster
+    hidden_act: str = "gelu_new"  # GELU in its tanh form; gelu: by the error function, faster on a CPU
     hidden_dropout_prob: float = 0.0
     attention_probs_dropout_prob: float = 0.0
 
     # === Optimisation ===
-    optimizer: str = "lamb"  # or adamw_bert (without bias correction), adamw, or muon (matrices; the rest by AdamW)
-    steps: int  # updates
+    optimizer: str = "lamb"  # lamb, adamw_bert (no bias correction), adamw or muon (matrices; AdamW for the rest)
+    steps: int  # number of updates
     warmup_steps: int  # updates in which the rate grows linearly to its peak
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
-    learning_rate: float  # peak of the rate
-    decay_power: float = 1.0  # 1: the rate falls linearly
-    minutes: float = 0.0  # wall time after which the run ends, with a rate of zero, at any step; 0: it ends at `steps`
-    decay_minutes: float = 0.0  # the last of these minutes, in which the rate decays; 0: it decays after the warm-up
-    weight_decay: float = 0.01  # never of biases and layer norms
-    decay_positions: bool = True  # whether position embeddings are decayed
+    learning_rate: float  # peak learning rate
+    decay_power: float = 1.0  # exponent of the decay; 1: linear
+    minutes: float = 0.0  # wall time after which the run ends, at any step, the rate then zero; 0: it ends at `steps`
+    decay_minutes: float = 0.0  # the last of these minutes, during which the rate decays; 0: it decays over all of them
+    weight_decay: float = 0.01  # not applied to biases and layer norms
+    decay_positions: bool = True  # whether weight decay applies to position embeddings
     beta_1: float = 0.9
     beta_2: float = 0.999
     epsilon: float = 1e-6
-    clip_norm: float = 1.0  # norm to which all gradients together are clipped
-    compute_dtype: str = "auto"  # of the layers' products: float32, bfloat16; auto: bfloat16 if that is faster
+    clip_norm: float = 1.0  # global norm to which the gradients are clipped
+    compute_dtype: str = "auto"  # in which layers compute: float32, bfloat16; auto: bfloat16 where that is faster
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===
@@ -89,18 +89,18 @@ class Config:
     short_steps: int = 0  # updates of the first phase
     short_sequence_length: int = 128
     short_batch_size: int = 2048
-    long_every: int = 0  # one in this many updates of the first phase has sequence_length; 0: none
+    long_every: int = 0  # N: every Nth update of the first phase has sequence_length; 0: none
 
     # === Checkpoints and log ===
     save_every: int = 5_000  # updates between checkpoints, in addition to those at powers of two; 0: none
     save_per_doubling: int = 0  # K: checkpoints at the steps 2**(i / K); 0: none
-    state_every: int = 1_000  # updates between two states from which a run can resume
-    log_every: int = 50
+    state_every: int = 1_000  # updates between saved states, from which a run can resume
+    log_every: int = 50  # updates between rows of log.jsonl
     heldout_sequences: int = 512  # sequences measured at every checkpoint, always the same, masked as in training
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for checks in (self._counts, self.problems):  # in this order: the latter divide by some of the former
+        for checks in (self._counts, self.problems):  # counts first, since `problems` divides by some of them
             for problem, holds in checks().items():
                 if not holds:
                     raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
@@ -114,7 +114,7 @@ class Config:
         }
 
     def problems(self) -> dict[str, bool]:
-        """Return for each rule the sentence for its violation, and whether the rule holds; a family adds its own."""
+        """Return whether each rule holds, by the error message for its violation; families add their own rules."""
         shortest, longest = self.lengths[0], self.lengths[-1]
         checks = {
             f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}": (
@@ -147,7 +147,7 @@ class Config:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """Tokens per sequence, each length that the run trains on once, the shortest first."""
+        """The sequence lengths (tokens) that the run trains on, in ascending order."""
         short = {self.short_sequence_length} if self.short_steps else set()
         return tuple(sorted(short | {self.sequence_length}))
 
@@ -157,7 +157,7 @@ class Config:
         return step < self.short_steps and not long
 
     def earlier_updates(self, step: int) -> int:
-        """Return the number of earlier updates on sequences of this one's length."""
+        """Return the number of updates before `step` on sequences of the length that the update at `step` has."""
         first_phase = min(step, self.short_steps)
         long = first_phase // self.long_every if self.long_every else 0
         return step - long if self.is_short(step) else long + step - first_phase
@@ -169,14 +169,14 @@ class Config:
         return self.batch_size, self.sequence_length
 
     def checkpoint_steps(self) -> tuple[int, ...]:
-        """Return the steps at which checkpoints are saved: first, last, powers of two, and those of both settings."""
+        """Return the steps of checkpoints: 0, powers of two, the last, those of save_every and save_per_doubling."""
         grid = set(runs.step_grid(self.steps, self.save_every or self.steps))
         if self.save_per_doubling:
             grid.update(runs.log_grid(self.steps, self.save_per_doubling))
         return tuple(sorted(grid))
 
     def architecture(self) -> dict[str, Any]:
-        """Return the fields that config.json of every family has, by their names in transformers."""
+        """Return the common fields of config.json, by their names in transformers' BERT."""
         names = (
             "hidden_size num_hidden_layers num_attention_heads intermediate_size vocab_size max_position_embeddings "
             "initializer_range layer_norm_eps hidden_act hidden_dropout_prob attention_probs_dropout_prob"
@@ -193,20 +193,20 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedConfig(Config):
-    """Settings of a model that learns masked words: those of every model, and these."""
+    """Settings of a model that learns to predict masked words."""
 
     counts_of_updates: ClassVar[tuple[str, ...]] = (*Config.counts_of_updates, "single_word_steps")
     at_least_one: ClassVar[tuple[str, ...]] = (*Config.at_least_one, "max_ngram")
     at_least_zero: ClassVar[tuple[str, ...]] = (*Config.at_least_zero, "measured_sequences")
 
-    masked_share: float = 0.15  # of the tokens of a sequence
+    masked_share: float = 0.15  # share of the tokens of a sequence that are masked
     masked_share_end: float | None = None  # the share at the last update, reached linearly; None: constant
     mask_token_share: float = 0.8  # share of the masked tokens that become [MASK]
     random_token_share: float = 0.1  # share that become a random piece; the rest are unchanged
-    whole_words: bool = True  # false: single pieces are masked, independent of words
-    max_ngram: int = 3  # words (or pieces) that are masked together: 1..max_ngram, p(n) proportional to 1/n
-    single_word_steps: int = 0  # first updates, which mask single words for any max_ngram
-    measured_sequences: int = 512  # sequences measured at every checkpoint with 15 % masked, each way; 0: none
+    whole_words: bool = True  # mask whole words; false: single pieces
+    max_ngram: int = 3  # mask n-grams of 1..max_ngram words (or pieces), with p(n) proportional to 1/n
+    single_word_steps: int = 0  # first updates, in which n-grams have one word, whatever max_ngram
+    measured_sequences: int = 512  # sequences measured at every checkpoint for each masking at 15 %; 0: none
 
     def problems(self) -> dict[str, bool]:
         """Add the rules of masking."""

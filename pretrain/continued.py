@@ -1,8 +1,8 @@
 """Continued pretraining: a new run that continues from a checkpoint of another run, on other text or as a larger model.
 
-The new run has the steps of the first up to that checkpoint: their folders are linked, not copied, and its log begins
-with the first run's. Its own settings count updates from there; steps, sequences and tokens continue. A run that is
-twice as wide or has new pieces (see grow.py) begins at that checkpoint: the ones before it are of another model.
+The new run inherits the log and the checkpoints up to that one, whose files are linked rather than copied. Its settings
+count updates from there; the counts of steps, sequences and tokens continue. A run that is twice as wide or has new
+pieces (see grow.py) has no earlier checkpoints, since those are of another model.
 """
 
 import json
@@ -18,14 +18,14 @@ from pretrain.config import Config
 from pretrain.families import FAMILIES
 
 DROPOUTS = "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob resid_pdrop embd_pdrop attn_pdrop"
-FREE = ("initializer_range", "dtype", *DROPOUTS.split())
+FREE = ("initializer_range", "dtype", *DROPOUTS.split())  # fields of config.json that may differ
 DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # settings that double in a model twice as wide
 
 
 def find(name_or_path: str, folder: Path) -> Checkpoint:
     """Find the checkpoint of --init-from: RUN (its last one with weights), RUN@STEP, or the folder of a checkpoint.
 
-    A run that already exists in `folder` has its own copy. Raises RunError, CheckpointError, ConfigError.
+    If the run in `folder` already has a copy of it, return the copy. Raises RunError, CheckpointError, ConfigError.
     """
     name, step = _parse(name_or_path)
     if (folder / "run.json").is_file():
@@ -56,15 +56,15 @@ def _parse(name_or_path: str) -> tuple[str, int | None]:
 
 
 def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
-    """Return the origin, for run.json, of the run in this folder, which continues from the checkpoint `start`."""
+    """Return the origin to record in run.json of the run in `folder`, which continues from the checkpoint `start`."""
     if start.run.origin and start.run.path == folder:
-        return start.run.origin  # the run's own copy
+        return start.run.origin  # `start` is the run's own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
-    by = "sources" if is_extended(config, start) else "train"  # other pieces of the same text are other tokens
+    by = "sources" if is_extended(config, start) else "train"  # new pieces change the tokens of the same text
     same_text = start.run.corpus.get(by) == corpus[by]
     if larger := _describe_growth(config, start):
         changes.append(Change(start.step, larger if same_text else f"{larger}, other text"))
-    elif same_text:  # other text is visible in the card
+    elif same_text:  # for other text, the two corpora in run.json differ
         changes.append(Change(start.step, "same text, new warm-up"))
     weights = runs.sha256(start.path / "model.safetensors")
     seen, counted = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
@@ -72,14 +72,14 @@ def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, An
 
 
 def _describe_growth(config: Config, start: Checkpoint) -> str:
-    """Return how the model of the settings is larger than the checkpoint's; "" for the same model."""
+    """Return in words how the settings make the model larger than the checkpoint's; "" for the same model."""
     if is_extended(config, start):
         return f"{config.extend_vocabulary:,} new pieces"
     return "twice as wide" if is_wider(config, start) else ""
 
 
 def check_model(config: Config, start: Checkpoint) -> None:
-    """Raise ConfigError unless the settings' model is the checkpoint's, one twice as wide, or one with new pieces."""
+    """Raise ConfigError unless the settings give the checkpoint's model, or one twice as wide or with new pieces."""
     architecture, theirs = FAMILIES[config.family].huggingface(config), runs.read_config(start, dict[str, object])
     extended = is_extended(config, start)
     free = (*FREE, "vocab_size") if extended else (*FREE, *DOUBLED) if is_wider(config, start) else FREE
@@ -107,9 +107,9 @@ def is_extended(config: Config, start: Checkpoint) -> bool:
 
 
 def check_vocabulary(kind: str, start: Checkpoint) -> None:
-    """Raise unless the vocabulary of the checkpoint's run is of this kind, and unchanged since its training.
+    """Check that the vocabulary of the checkpoint's run is of this kind and unchanged since training.
 
-    ConfigError for another kind than `kind`, TokenizerMismatch for a changed file.
+    Raises ConfigError for a vocabulary of another kind, TokenizerMismatch for a changed or missing file.
     """
     path = start.run.tokenizer / "tokenizer.json"
     if not path.is_file() or runs.sha256(path) != start.run.tokenizer_sha256:
@@ -125,14 +125,14 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
 
 
 def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
-    """Return the steps before its start that a run continued from this checkpoint inherits."""
+    """Return the steps before `start` whose checkpoints a run continued from it inherits."""
     if _describe_growth(config, start):
         return ()
     return tuple(checkpoint.step for checkpoint in runs.checkpoints(start.run) if checkpoint.step < start.step)
 
 
 def inherit(run: Run, config: Config, start: Checkpoint) -> None:
-    """Copy log, word frequencies and checkpoints up to its start to a new run; a repeated call completes them."""
+    """Copy log, word frequencies and checkpoints up to `start` to a new run; a repeated call completes them."""
     if start.run.path == run.path:
         return
     lines = runs.read_lines(start.run.path / "log.jsonl")
@@ -147,14 +147,14 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
 
         (grow.write_extended if is_extended(config, start) else grow.write_widened)(run, config, start)
         return
-    for checkpoint in runs.checkpoints(start.run):  # the start is last: its presence means that nothing is missing
+    for checkpoint in runs.checkpoints(start.run):  # in order, so that if `start` is there, nothing is missing
         if checkpoint.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{checkpoint.step}") as temporary:
                 shutil.copytree(checkpoint.path, temporary, copy_function=_link)
 
 
 def _link(source: str, target: str) -> None:
-    """Link a file, which takes no space; copy it if the two are on different disks."""
+    """Link a file, which takes no space; copy it where linking fails, as between disks."""
     try:
         os.link(os.path.realpath(source), target)
     except OSError:

@@ -1,6 +1,6 @@
 """The pretraining corpus: text sources, cleaned, tokenized, and stored as ids with sentence and document bounds.
 
-Nothing is prepared twice: a folder of the cache is named after the fingerprint of its sources and settings.
+A corpus is prepared only once: its folder in the cache is named after a hash of its sources and settings.
 """
 
 import hashlib
@@ -33,16 +33,16 @@ from pretrain.text_sources import (
 )
 from pretrain.vocabularies import VOCABULARIES
 
-FORMAT = 2  # incremented when the same sources would give other files
-SAMPLE_BYTES = 40_000_000  # bytes of text to train the tokenizer
+FORMAT = 2  # version of the files; incremented when the same sources would give other ones
+SAMPLE_BYTES = 40_000_000  # text to train the tokenizer, in characters (bytes, if the text is ASCII)
 BATCH = 20_000  # sentences encoded together
-TOP_WORDS = 50_000
-CHECKSUMS = "checksums.sha256"  # has the checksum of every file of a prepared corpus
+TOP_WORDS = 50_000  # words in the table of frequencies
+CHECKSUMS = "checksums.sha256"  # lists the SHA-256 of every other file of a prepared corpus
 
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """Token ids of consecutive documents, without special tokens, memory-mapped."""
+    """Token ids of consecutive documents, without special tokens; `tokens` is memory-mapped."""
 
     tokens: np.ndarray  # uint16 [T]
     sentences: np.ndarray  # int64 [S + 1], first token of each sentence, then T
@@ -75,15 +75,14 @@ def prepare(
 ) -> Corpus:
     """Clean, tokenize and store the text of `sources`, with a tokenizer trained on it; or open the stored result.
 
-    `tokenizer` is the kind of its vocabulary, "unigram" or "wordpiece". `vocabulary` is the folder of a tokenizer that
-    is used in place of a new one.
+    `tokenizer` is the kind of vocabulary, a key of VOCABULARIES; `vocabulary` is the folder of a tokenizer to use in
+    place of a new one. A single source may be the folder of a prepared corpus, which has a held-out text and a
+    tokenizer already.
 
-    `sources` may also be the folder of a prepared corpus, with its held-out text and its tokenizer.
-
-    A file or data set that `heldout` also names is never trained on, nor is a paragraph that occurs there. `progress`
-    gets a message for each part. An interrupted preparation continues with the next part (tokenizer, held-out text,
-    training text). If several processes ask for the same text, one prepares it, and the others wait. Raises
-    CorpusError.
+    Files and data sets that `heldout` also names are never trained on, nor are paragraphs that occur in them.
+    `progress` gets a message for each part. An interrupted preparation continues with the part that was interrupted
+    (tokenizer, held-out text or training text). If several processes prepare the same text, one works and the rest
+    wait. Raises CorpusError.
     """
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
@@ -118,9 +117,10 @@ def extended_vocabulary(
     cache: Path,
     progress: Callable[[str], None] = lambda message: None,
 ) -> Path:
-    """Return the folder of a tokenizer with `count` more pieces, for words of this text (see `tokenizer.extend`).
+    """Return the folder of a tokenizer with `count` more pieces than `vocabulary`, for words of the training text.
 
-    Words are counted in the sample on which a tokenizer would be trained. Raises CorpusError.
+    Words are counted in the sample on which a new tokenizer would be trained (see `tokenizer.extend`). Raises
+    CorpusError.
     """
     train_sources, _ = find_training_and_heldout(sources, heldout)
     settings = {
@@ -137,7 +137,7 @@ def extended_vocabulary(
 
 @contextmanager
 def _preparing(cache: Path, settings: dict[str, Any], progress: Callable[[str], None]) -> Iterator[Path]:
-    """Hold the lock on the folder of the cache that is named after these settings."""
+    """Yield the folder of the cache that is named after these settings, locked against other processes."""
     folder = Path(cache) / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
     with locked(folder, waiting=lambda: progress("waiting for another process that prepares the same text")):
         yield folder
@@ -203,7 +203,7 @@ def write_frequencies(corpus: Corpus, path: Path) -> None:
 
 
 def _verify(folder: Path) -> None:
-    """Raise CorpusError unless every file has its checksum; takes about a second for 100 million tokens."""
+    """Raise CorpusError if a file does not match its checksum; takes about a second for 100 million tokens."""
     listed = read_checksums(folder / CHECKSUMS, folder, CorpusError)
     if listed is None:  # just prepared, or written by an earlier version
         write_checksums(folder / CHECKSUMS, _checksums(folder))
@@ -222,7 +222,7 @@ def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
 def _build(
     folder: Path, train: list[TextSource], heldout: list[TextSource], settings: dict, progress: Callable[[str], None]
 ) -> None:
-    """Build each part and rename it when it is complete; corpus.json, written last, marks all as complete."""
+    """Build each part, renaming it when it is complete; corpus.json, written last, marks the corpus as complete."""
     names = ", ".join(source.name for source in train)
     empty = CorpusError(f"The corpus is empty: {names} has no document of {MIN_WORDS} words that is not held out.")
     if not (folder / "tokenizer").is_dir():
@@ -238,7 +238,7 @@ def _build(
     reports = {}
     for name, sources in (("heldout", heldout), ("train", train)):
         texts = cleaner.clean(read_all(sources, progress))
-        if (folder / name).is_dir():  # complete from an interrupted preparation: read only for its paragraphs
+        if (folder / name).is_dir():  # complete already: read only so that the cleaner sees its paragraphs
             for _ in texts:
                 pass
         else:
@@ -257,7 +257,7 @@ def _build(
 
 
 def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
-    """Write tokens, sentences and documents of these texts to a folder, atomically."""
+    """Write the tokens, sentence bounds and document bounds of these documents to a folder, atomically."""
     lengths: list[np.ndarray] = []  # tokens of each sentence
     sizes: list[np.ndarray] = []  # sentences of each document
     with replacing(folder) as temporary:

@@ -1,8 +1,8 @@
-"""Data parallelism: the batch of a step over all devices of one host or several; on one device nothing changes.
+"""Data parallelism: each batch is divided among all devices of one host or several.
 
-A batch, its order and its masks remain functions of (seed, step): each device takes its rows. Losses are divided by the
-counts of the whole batch, and gradients are summed before they are clipped, so that the curve equals that of one device
-up to rounding. Every host runs the same loop; only the output of the first host is kept.
+A batch, its order and its masks remain functions of (seed, step), and each device takes its rows. Losses are divided by
+the counts of the whole batch, and gradients are summed before they are clipped, so that losses are the same as on one
+device, up to rounding. Every host runs the same loop; only the output of the first host is kept.
 """
 
 import shutil
@@ -24,9 +24,9 @@ from pretrain.state import latest_state
 
 
 class Devices:
-    """One device, and the interface for several."""
+    """A single device, and the base class for several."""
 
-    count = 1  # of all hosts
+    count = 1  # devices of all hosts together
     hosts = 1
     is_first_host = True
 
@@ -35,18 +35,18 @@ class Devices:
         return nullcontext()
 
     def measuring(self) -> AbstractContextManager:
-        """Return the context in which every device computes the whole batch."""
+        """Return the context for measurements, in which a batch is not divided."""
         return nullcontext()
 
     def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
-        """Make one update on this batch; return loss, accuracy and n of every objective before it."""
+        """Update the model on a batch; return loss, accuracy and n of every objective, computed before the update."""
         return model.train(batch, loss_weights)
 
     def meet(self) -> None:
         """Wait until every host has reached this call."""
 
     def check(self, config: Config) -> None:
-        """Raise ConfigError if a batch cannot be divided evenly."""
+        """Raise ConfigError if a batch cannot be divided evenly among the devices."""
         for name in ("batch_size", "short_batch_size") if config.short_steps else ("batch_size",):
             if getattr(config, name) % self.count:
                 raise ConfigError(
@@ -65,7 +65,7 @@ class Devices:
 
     @contextmanager
     def own_copy(self, run: Run) -> Iterator[Run]:
-        """Yield the run that this host writes: the run itself on the first, a temporary copy of its state on others."""
+        """Yield the run that this host writes: the run itself on the first host, else a temporary copy of its state."""
         if self.is_first_host:
             yield run
             return
@@ -83,7 +83,7 @@ ONE_DEVICE = Devices()
 
 
 class JaxDevices(Devices):
-    """Several devices of JAX: replicated variables, a batch divided among devices; XLA sums the gradients."""
+    """Several devices of JAX: variables are replicated, batches are divided, and XLA sums the gradients."""
 
     def __init__(self) -> None:
         self.distribution = keras.distribution.DataParallel(devices=keras.distribution.list_devices())
@@ -116,7 +116,7 @@ class TensorFlowReplicas(Devices):
     def __init__(self, strategy: Any, is_first_host: bool, hosts: int = 1) -> None:
         self.strategy, self.is_first_host, self.hosts = strategy, is_first_host, hosts
         self.count = strategy.num_replicas_in_sync
-        self._updates: dict[PretrainingModel, Any] = {}  # compiled updates
+        self._updates: dict[PretrainingModel, Any] = {}  # compiled update of each model
 
     def scope(self) -> AbstractContextManager:
         return self.strategy.scope()
@@ -159,7 +159,7 @@ class TensorFlowReplicas(Devices):
 
 
 def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any], dict[str, Any]]:
-    """Compute a replica's part of the gradients, by the index of the variable, and of the sums over predictions."""
+    """Compute a replica's share of the gradients, by index of the variable, and of the sums over predictions."""
     import tensorflow as tf
 
     loss: Any = 0.0
@@ -179,17 +179,17 @@ def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any]
 
 
 def part_of(batch: MaskedBatch, index: int, count: int) -> MaskedBatch:
-    """Return the rows of a batch that form part `index` of `count` equal ones."""
+    """Divide the rows of a batch into `count` equal parts; return part `index`."""
     size = len(batch.ids) // count
     rows = slice(index * size, (index + 1) * size)
     return replace(batch, **{field.name: getattr(batch, field.name)[rows] for field in fields(batch)})
 
 
 def find_devices(several_hosts: bool = False) -> Devices:
-    """Find all devices of Keras's backend that a run can use: GPUs or TPU cores if there are any, else the CPU.
+    """Find the devices of Keras's backend that a run can use: GPUs or TPU cores if there are any, else the CPU.
 
-    With `several_hosts`, or TF_CONFIG for TensorFlow, they are those of all processes of the job, which connect here.
-    Raises ConfigError.
+    With `several_hosts` (JAX) or TF_CONFIG (TensorFlow), all processes of the job connect here, and their devices are
+    used together. Keras on torch uses one device. Raises ConfigError for `several_hosts` on a backend other than JAX.
     """
     backend = keras.backend.backend()
     if several_hosts and backend != "jax":

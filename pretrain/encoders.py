@@ -14,9 +14,9 @@ def padding_bias(attention_mask):
 class Encoder(keras.layers.Layer):
     """ids, token_type_ids, attention_mask [B, L] -> N + 1 hidden states [B, L, H], the embeddings first.
 
-    A layer that occurs repeatedly in `transformer` is shared. `projection` maps embeddings of another size to H. With
-    `rows` [B, R] the last layer computes its states only at these positions, [B, R, H]: for a head that reads 15 % of
-    them, this is less than a third of the work.
+    A layer that occurs more than once in `transformer` is shared. `projection` maps embeddings of another size to H.
+    With `rows` [B, R], the last layer computes its states only at these positions, [B, R, H]: for a head that reads
+    15 % of the positions, this is less than a third of the layer's work.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Encoder(keras.layers.Layer):
 
     @property
     def states_shape(self) -> tuple[None, None, int]:
-        """Shape of its hidden states, B and L open."""
+        """The shape of the hidden states; None for B and L."""
         return None, None, self.projection.units if self.projection else self.embeddings.word.output_dim
 
     def build(self, *_):
@@ -60,7 +60,7 @@ def causal_bias(attention_mask):
 class Decoder(keras.layers.Layer):
     """ids, attention_mask [B, L] -> N + 1 causal hidden states [B, L, H], the embeddings first.
 
-    The last one is normalised. Segments are ignored.
+    The last states are normalised; token_type_ids are ignored.
     """
 
     def __init__(self, embeddings: DecoderEmbeddings, transformer: list[PreNormLayer], *, epsilon: float, **options):
@@ -69,7 +69,7 @@ class Decoder(keras.layers.Layer):
 
     @property
     def states_shape(self) -> tuple[None, None, int]:
-        """Shape of its hidden states, B and L open."""
+        """The shape of the hidden states; None for B and L."""
         return None, None, self.embeddings.word.output_dim
 
     def build(self, *_):
