@@ -1,8 +1,8 @@
 """Training examples from token ids: whole sentences of a document as two segments, and the order of the examples.
 
-As in the data creation of BERT and ALBERT: an example is [CLS] A [SEP] B [SEP], A the first few of its sentences and B
-the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit. Boundary, pairing
-and cuts are drawn again each time an example is used.
+As in the data creation of BERT and ALBERT, an example is [CLS] A [SEP] B [SEP], where A is the first few sentences
+of a chunk and B the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit.
+The boundary, the pairing and the cuts are drawn again each time an example is used.
 
 The lengths of the segments must not reveal their order. A chunk grows until it is long enough, so its last sentence is
 longer than the others: B would be longer than A, and cut more often. Therefore half of the chunks grow towards the
@@ -19,21 +19,21 @@ import numpy as np
 from pretrain.corpus import Text
 from pretrain.vocabularies import CLS, PAD, SEP
 
-SPECIAL = 3  # [CLS], [SEP], [SEP]
-MIN_TOKENS = 8  # shorter documents give no example
-MIN_SENTENCES = 2  # sentences of an example, if its document has two: a cut inside a sentence would reveal the order
+SPECIAL = 3  # special tokens of a sequence: [CLS] and two [SEP]
+MIN_TOKENS = 8  # tokens of a document; shorter ones give no example
+MIN_SENTENCES = 2  # sentences of a chunk, if its document has two: a cut inside a sentence would reveal the order
 REST = 0.75  # the rest of a document becomes a padded example if it fills this share of the space
-LOOK_BACK = 16  # tokens in which the start of a word is searched
+LOOK_BACK = 16  # tokens searched backwards for the start of a word
 
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Examples of one sequence length over one text."""
+    """The examples of one sequence length that a text is divided into."""
 
     text: Text
     sequence_length: int
     examples: np.ndarray  # int64 [N, 2], first token and the token after the last; batch_of cuts examples to the space
-    word_start: np.ndarray  # bool [V]
+    word_start: np.ndarray  # bool [V]: pieces that begin a word
     special: int = SPECIAL  # special tokens of a sequence
 
     @property
@@ -53,12 +53,12 @@ Pairing = Callable[[Packing, np.ndarray, np.ndarray, np.random.Generator], Paire
 
 
 def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
-    """Divide every document into chunks of whole sentences; `word_start` [V] is is_word_start.
+    """Divide every document into chunks of whole sentences; `word_start` [V] marks the pieces that begin a word.
 
-    A chunk has as few sentences as reach sequence_length - 3 tokens, but two or more. Chunks are taken from the front
-    and from the back of a document in turn, beginning at the back of every other document, until they meet. The rest
-    between them becomes an example if it is long enough; otherwise it is extended into its neighbour, whose sentences
-    are then in two examples. A document shorter than the space is one padded example.
+    A chunk has the fewest sentences that reach sequence_length - 3 tokens, but at least two. Chunks are taken from the
+    front and the back of a document in turn until they meet; every other document begins at the back. The rest between
+    them becomes an example if it is long enough; otherwise it is extended into its neighbour, whose sentences are then
+    in two examples. A document shorter than the space is one padded example.
     """
     space, sentences = sequence_length - SPECIAL, text.sentences
     low, high = text.documents[:-1], text.documents[1:]  # first sentence of a document, and the one after its last
@@ -84,11 +84,11 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
 
 
 def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
-    """Divide every document into windows of `length` tokens that begin with a sentence; `word_start` [V].
+    """Divide every document into windows of `length` tokens, each beginning with a sentence; `word_start` as in `pack`.
 
-    A sentence that is cut by the end of a window begins the next one, so that it is read completely. If less than three
-    quarters of a window remain of a document, the last window begins earlier. A sentence longer than a window continues
-    in the next one from the beginning of a word.
+    A sentence that is cut by the end of a window begins the next window, so that it is also read whole. If less than
+    three quarters of a window remain at the end of a document, the last window begins earlier. A sentence longer than a
+    window continues in the next one at the start of a word.
     """
     sentences = text.sentences
     bounds = sentences[text.documents]
@@ -114,8 +114,8 @@ def batch_of(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return examples as ids, token_type_ids, attention_mask (int32 [B, L]) and pair (int32 [B], the label).
 
-    A ends at the end of a sentence, which is drawn uniformly from those inside the example. A segment that was cut
-    begins with a whole word, and may end inside one.
+    A ends with a sentence, drawn uniformly from those that end inside the example. A segment that was cut begins with
+    a whole word and may end inside one.
     """
     begin, end = packing.examples[np.asarray(indices)].T
     boundary = _boundaries(packing, begin, end, rng.random(len(begin)))
@@ -138,8 +138,8 @@ def batch_of(
 def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np.ndarray) -> np.ndarray:
     """Return the first token of segment B of each example, chosen by `chance` in [0, 1).
 
-    A document of one sentence has no such end: it is cut before a word near a random point of its middle half (or
-    inside its first word, if that is very long). Its full stop reveals the order.
+    B begins with a sentence. An example of one sentence is cut at the word around a random point of its middle half, or
+    at that point if no word starts near it; its full stop then reveals the order of the segments.
     """
     sentences = packing.text.sentences
     low = np.searchsorted(sentences, begin, side="right")
@@ -152,11 +152,11 @@ def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np
 def _truncated(
     packing: Packing, starts: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return starts and lengths [B, 2] of two segments that fit the space together.
+    """Return starts and lengths [B, 2] of the two segments, cut so that they fit the space together.
 
     This is the closed form of ALBERT's loop: while both are too long together, the longer one (the second in a tie)
-    loses a token, its first or its last with equal probability. A start inside a word then moves back to the word's
-    first token.
+    loses its first or its last token, with equal probability. A start inside a word then moves back to the first token
+    of the word.
     """
     space = packing.space
     half = np.array([space - space // 2, space // 2])
@@ -166,7 +166,7 @@ def _truncated(
 
 
 def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
-    """Return the nearest first token of a word from each position down to `lowest`, or the position without one."""
+    """Return the nearest word start from each position down to `lowest`, or the position itself if none is near."""
     candidates = position[..., None] - np.arange(LOOK_BACK)
     tokens = packing.text.tokens[np.maximum(candidates, 0)]
     good = packing.word_start[tokens] & (candidates >= lowest[..., None])
@@ -182,18 +182,18 @@ def in_order(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.ra
 
 
 def swapped(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
-    """Swap A and B half of the time (ALBERT's sentence-order prediction)."""
+    """Swap A and B with probability 1/2 (ALBERT's sentence-order prediction)."""
     other = rng.random(len(starts)) < 0.5
     starts[other], stops[other] = starts[other, ::-1], stops[other, ::-1]
     return starts, stops, other
 
 
 def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
-    """Take B from another document half of the time (BERT's next-sentence prediction).
+    """Take B from another document with probability 1/2 (BERT's next-sentence prediction).
 
-    It begins with a sentence that is drawn uniformly from those outside A's document, or with an earlier one if its
-    document would end too soon. It has as few whole sentences as fill the space that A leaves, or as reach the length
-    of the true B if that is shorter, so that the length hardly distinguishes the two.
+    The new B begins with a sentence drawn uniformly from the other documents, or with an earlier one if its document
+    would end too soon. It has the fewest whole sentences that reach the length of the true B, or that fill the space
+    left by A if this is shorter, so that lengths hardly reveal the label.
     """
     text = packing.text
     other = rng.random(len(starts)) < 0.5
@@ -232,9 +232,9 @@ SENTENCE_LOSSES = {  # the setting `sentence_loss`; "none" has no objective
 
 
 def order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
-    """Return indices [B] of the examples of this step (from 0): slices of a new permutation each epoch.
+    """Return the indices [B] of the examples of a step (from 0), in an order that is a new permutation each epoch.
 
-    It is a function of its arguments only, so that a resumed run has the same data as an uninterrupted one.
+    They depend on the arguments only, so that a resumed run has the same data as an uninterrupted one.
     """
     position = step * batch_size + np.arange(batch_size)
     epoch, offset = np.divmod(position, n_examples)

@@ -21,7 +21,7 @@ from pretrain.state import Progress
 
 
 class StoredTensor(NamedTuple):
-    """The variables of one tensor, concatenated along its last axis, and whether it is stored transposed."""
+    """The variables that form one stored tensor: concatenated along their last axis, and transposed if so marked."""
 
     variables: tuple[Any, ...]
     transposed: bool = False
@@ -46,7 +46,7 @@ class StoredTensor(NamedTuple):
 
 
 def stored_tensors(modules: dict[str, Any]) -> dict[str, StoredTensor]:
-    """Return the variables of layers and single weights (see `Family.modules`) by the names of their tensors."""
+    """Return the stored tensors of layers and single weights (see `Family.modules`), by name."""
     tensors: dict[str, StoredTensor] = {}
     for name, module in modules.items():
         if isinstance(module, keras.layers.Dense):
@@ -64,7 +64,10 @@ def stored_tensors(modules: dict[str, Any]) -> dict[str, StoredTensor]:
 
 
 def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) -> None:
-    """Set all variables of `modules` to the tensors of their names, or none. Raises BrokenCheckpoint with `source`."""
+    """Set all variables of `modules` to the arrays of the same names.
+
+    Raises BrokenCheckpoint, which names `source`, before any change if a name or a shape does not match.
+    """
     variables = stored_tensors(modules)
     missing, foreign = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
     if missing or foreign:
@@ -99,7 +102,7 @@ def write_grown(
 ) -> None:
     """Write a run's first checkpoint, grown from `start`. Raises MissingWeights, BrokenCheckpoint.
 
-    `grow` gets the arrays of `start` and the tensors of the run's settings, and returns the arrays of the latter.
+    `grow` maps the arrays of `start` to arrays for the stored tensors of the run's model, its second argument.
     """
     keras.config.set_dtype_policy("float32")
     model = FAMILIES[config.family].model(config)
@@ -112,7 +115,7 @@ def write_grown(
 def _parts(
     model: PretrainingModel, config: Config, checkpoint: Checkpoint
 ) -> Iterator[tuple[Checkpoint, dict[str, Any]]]:
-    """Yield each verified part of a checkpoint with its modules: the model, and those inside, such as a generator."""
+    """Verify and yield each part of a checkpoint with its modules: the model, and inner ones such as a generator."""
     family = FAMILIES[config.family]
     inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
     for name, modules in ({"": family.modules(model)} | inner).items():
@@ -135,10 +138,10 @@ def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, pr
 
 
 def _write(folder: Path, modules: dict[str, Any], architecture: dict[str, Any], dtype: str, progress: Progress) -> None:
-    """Write weights, config.json and manifest.json, which counts weights that layers share once."""
+    """Write weights, config.json and manifest.json, in which shared weights are counted once."""
     arrays = {name: np.ascontiguousarray(array.astype(dtype)) for name, array in tensors(modules).items()}
     parameters = sum(array.size for array in tensors({str(id(module)): module for module in modules.values()}).values())
     content = save(arrays, metadata={"format": "pt"})
-    (folder / "model.safetensors").write_bytes(content)  # not by safetensors, in which a full disk is not an OSError
+    (folder / "model.safetensors").write_bytes(content)  # save_file raises no OSError on a full disk
     runs.write_json(folder / "config.json", architecture)
     runs.write_manifest(folder, progress.step, progress.sequences, progress.tokens, parameters=parameters)

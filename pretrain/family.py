@@ -1,4 +1,4 @@
-"""The base classes of model families: presets, objectives, data of the sentence loss, model, names on disk."""
+"""The base classes of model families: presets, objectives, batches, the model and its names on disk."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ C = TypeVar("C", bound=Config)
 
 
 class Family(ABC, Generic[C]):
-    """One model family. `model` imports Keras only when it is called, so that presets are read quickly."""
+    """A model family. Keras is imported only when `model` is called, so that presets are read quickly."""
 
-    name: ClassVar[str]  # `family` of its configurations and of run.json
+    name: ClassVar[str]  # as in `Config.family` and run.json
     presets: ClassVar[Mapping[str, Config]]
-    original: ClassVar[Original | None] = None  # None: checkpoints of its original code are not imported
+    original: ClassVar[Original | None] = None  # None: checkpoints of its original code cannot be imported
     reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
     can_widen: ClassVar[bool] = False  # whether a checkpoint can be continued twice as wide (see grow.py)
 
@@ -35,26 +35,26 @@ class Family(ABC, Generic[C]):
 
     @abstractmethod
     def model(self, config: C) -> "PretrainingModel":
-        """Return the model of a configuration, with a head and an objective for each of `objectives`; not yet built."""
+        """Return the model of a configuration, not yet built, with a head for each of `objectives`."""
 
     @abstractmethod
     def modules(self, model: "PretrainingModel") -> dict[str, Any]:
-        """Return each layer, single weight, or tuple of weights that are one tensor, by its name in transformers."""
+        """Return layers, weights, and tuples of weights that form one tensor, by their names in transformers."""
 
     @abstractmethod
     def huggingface(self, config: C) -> dict[str, Any]:
-        """Return config.json of a checkpoint for transformers."""
+        """Return the config.json with which transformers loads a checkpoint."""
 
     def inner_checkpoints(self, config: C, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:
-        """Return further models of a checkpoint: name of an inner folder -> `modules` and config.json."""
+        """Return the further models in a checkpoint: name of an inner folder -> (`modules`, config.json)."""
         return {}
 
     def pairing(self, config: C) -> Pairing:
-        """Return the pairing of the two segments of an example."""
+        """Return the function that pairs the two segments of an example."""
         return in_order
 
     def collator(self, config: C, word_start: "np.ndarray") -> Collator:
-        """Return the collator, which makes batches of text; `word_start` [V] bool: pieces that begin a word."""
+        """Return the collator, which makes batches of text; `word_start` (bool [V]) marks pieces that begin a word."""
         return MaskedPairs.from_config(cast(MaskedConfig, config), self.pairing(config), word_start)
 
     def loss_weights(self, config: C, step: int) -> dict[str, float]:
@@ -90,12 +90,12 @@ class PairFamily(Family[P]):
     """
 
     def objectives(self, config: P) -> dict[str, str]:
-        """Return masked words and, if there is one, the sentence loss."""
+        """Return the objective of masked words and, unless `sentence_loss` is none, the one on segments."""
         sentence = SENTENCE_LOSSES[config.sentence_loss]
         return {"masked_lm": "masked language model"} | ({sentence.objective: sentence.title} if sentence else {})
 
     def pairing(self, config: P) -> Pairing:
-        """Return the pairing of the sentence loss."""
+        """Return the pairing that the sentence loss needs."""
         sentence = SENTENCE_LOSSES[config.sentence_loss]
         return sentence.pairing if sentence else in_order
 
@@ -123,9 +123,10 @@ class PairFamily(Family[P]):
 
 
 def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequence[str]) -> dict[str, Any]:
-    """Return embeddings and layers, shared ones once, by their names in transformers.
+    """Return the embeddings and layers of an encoder, shared layers once, by their names in transformers.
 
-    `layers` is the name of a layer, with {} for its number, and `parts` are the names of its parts, in order.
+    `layers` is the name of a layer, with {} for its number; `parts` are the names of its parts, from the query to the
+    last normalisation.
     """
     tables = encoder.embeddings
     by_name = {

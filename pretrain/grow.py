@@ -1,4 +1,4 @@
-"""Grow a model, with new pieces in its vocabulary or with every state twice, so that it computes the same function."""
+"""Grow a model, by new pieces of the vocabulary or to twice its width, so that it computes the same function."""
 
 from dataclasses import replace
 
@@ -9,13 +9,13 @@ from pretrain import tokenizer as tokenizers
 from pretrain.config import Config
 from pretrain.export import StoredTensor, write_grown
 
-# === More pieces: a new one begins as the mean of its word's old pieces ===
+# === More pieces: a new piece begins as the mean of the old pieces of its word ===
 
 
 def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
     """Write the first checkpoint of a run: the model of `start` with the new pieces of the run's tokenizer.
 
-    Old pieces keep their logits; a new one has the mean logit of its word's old pieces. Raises MissingWeights,
+    Old pieces keep their logits; a new piece has the mean logit of the old pieces of its word. Raises MissingWeights,
     BrokenCheckpoint.
     """
     old, new = (tokenizers.load(one.tokenizer) for one in (start.run, run))
@@ -27,7 +27,7 @@ def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
 def extended(
     arrays: dict[str, np.ndarray], stored: dict[str, StoredTensor], cuts: list[list[int]]
 ) -> dict[str, np.ndarray]:
-    """Return tensors with one more row for each of `cuts`, the mean of these rows, if `stored` has the larger size."""
+    """Return the arrays; those longer in `stored` get a new row for each of `cuts`, the mean of its rows."""
     grown = dict(arrays)
     for name, array in arrays.items():
         if name in stored and stored[name].shape[0] == len(array) + len(cuts):
@@ -38,16 +38,15 @@ def extended(
 
 # === Twice as wide ===
 
-# Net2Net (Chen et al., 2016, arXiv:1511.05641). The model has every state twice, and every head and every unit of the
-# feed-forward networks; a layer normalisation then has the same mean and variance. Layers that read states divide each
-# weight between the two copies, in shares drawn at random: with equal shares both copies would get the same gradients
-# and stay equal.
+# Net2Net (Chen et al., 2016, arXiv:1511.05641). Every state, every head and every unit of the feed-forward networks is
+# doubled, which keeps the mean and variance of layer normalisations. Layers that read states divide each weight between
+# the two copies in random shares: with equal shares, both copies would get the same gradients and stay equal.
 
 
 def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
-    """Write the first checkpoint of a run: the model of its settings, which computes the same function as `start`.
+    """Write the first checkpoint of a run: a model twice as wide as `start` that computes the same function.
 
-    It is written in float32, since halving a float16 is not exact. Raises MissingWeights, BrokenCheckpoint.
+    It is written in float32, since dividing a float16 is not exact. Raises MissingWeights, BrokenCheckpoint.
     """
     draw = np.random.default_rng(config.seed)
     exact = replace(config, checkpoint_dtype="float32")
@@ -57,9 +56,9 @@ def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
 def widened(
     narrow: dict[str, np.ndarray], wide: dict[str, StoredTensor], draw: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Return the tensors of a narrow model in the shapes of `wide`, each axis of which is as long or twice as long.
+    """Return the tensors of a narrow model, with every axis doubled that is twice as long in `wide`.
 
-    Tensors that `wide` lacks, or that do not fit, are unchanged.
+    Tensors that `wide` lacks are unchanged.
     """
     return {
         name: _widened(array.astype(np.float64), wide[name], draw) if name in wide else array

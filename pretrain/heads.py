@@ -1,6 +1,6 @@
 """The heads of pretraining: the last layer's hidden states in, float32 logits out.
 
-A head reads the states at the positions [B, R] that its `rows` returns; a head without `rows` reads all.
+A head with a method `rows` reads the states at the positions [B, R] that it returns; a head without reads all states.
 """
 
 from collections.abc import Callable
@@ -36,14 +36,14 @@ class MaskedWordHead(keras.layers.Layer):
 
 
 class NextTokenHead(keras.layers.Layer):
-    """Logits [B, L, V] in float32 of the token after each, from all states [B, L, H]; tied to the word embeddings."""
+    """Logits [B, L, V] in float32 of every next token, from all states [B, L, H]; tied to the word embeddings."""
 
     def __init__(self, embeddings: DecoderEmbeddings, **options):
         super().__init__(**options)
         self.embeddings = embeddings
 
     def build(self, *_):
-        """Create no weights: the output matrix is that of the embeddings."""
+        """Create no weights: the output matrix is the embedding table."""
 
     def call(self, states):
         table = ops.cast(self.embeddings.word.embeddings, self.compute_dtype)
@@ -51,7 +51,7 @@ class NextTokenHead(keras.layers.Layer):
 
 
 class PairHead(keras.layers.Layer):
-    """Logits [B, 2] in float32 of the relation of two segments, from the state of [CLS], [B, 1, H], with the pooler."""
+    """Logits [B, 2] in float32 of the relation of two segments, from the pooled state of [CLS], [B, 1, H]."""
 
     def __init__(self, hidden_size: int, *, stddev: float, **options):
         super().__init__(**options)
@@ -70,7 +70,7 @@ class PairHead(keras.layers.Layer):
 
 
 class TokenHead(keras.layers.Layer):
-    """One logit for each token [B, L], from all states [B, L, H]: a dense layer and one output."""
+    """One logit for each token, [B, L] in float32, from all states [B, L, H]: a dense layer and a single output."""
 
     def __init__(self, hidden_size: int, *, activation: Callable, stddev: float, **options):
         super().__init__(**options)

@@ -10,12 +10,12 @@ from keras import ops
 
 from pretrain.config import Config
 
-MAX_SEED = 1_000_000_000  # largest seed of a layer's first draw
+MAX_SEED = 1_000_000_000  # largest seed of a dropout layer
 SEED_STRIDE = 1_000_003  # difference between the seeds of two replicas
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
-    """Return a truncated normal, seeded by keras.utils.set_random_seed; use one per table to avoid equal values."""
+    """Return a truncated normal, seeded by keras.utils.set_random_seed; reusing it would repeat the same values."""
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
@@ -45,14 +45,14 @@ def activation(name: str) -> Callable:
 
 
 def rows_of(states, rows):
-    """Return the states [B, R, H] of x [B, L, H] at these positions [B, R]."""
+    """Return the states [B, R, H] of `states` [B, L, H] at the positions `rows` [B, R]."""
     return ops.take_along_axis(states, rows[:, :, None], axis=1)
 
 
 def build(shapes: dict[keras.layers.Layer, tuple | None]) -> None:
-    """Create the weights of layers for inputs of these shapes, those of shared layers only once.
+    """Create the weights of layers for inputs of these shapes, once for a shared layer.
 
-    Keras would create them too, but by tracing `call` once more at every level of nesting, many seconds for a model.
+    Keras would also create them, but by tracing `call` again at every level of nesting, which takes many seconds.
     """
     for layer, shape in shapes.items():
         if not layer.built:
@@ -63,17 +63,17 @@ def build(shapes: dict[keras.layers.Layer, tuple | None]) -> None:
 
 
 class Seeds(keras.random.SeedGenerator):
-    """Seeds of dropout, by (seed, step, replica): Keras's generator gives all replicas of TensorFlow the same ones.
+    """Seeds of dropout that differ between replicas of TensorFlow; Keras's own generator gives all replicas the same.
 
-    The saved state counts the draws, so it is the same on any number of replicas. An explicit seed is set, because
-    Keras on torch does not count the draws of a generator without one, which could not be resumed.
+    The saved state counts the draws, so it is the same for any number of replicas. The seed is explicit, because
+    without one Keras on torch does not count the draws, and a run could not resume.
     """
 
     def __init__(self):
         super().__init__(seed=random.randint(1, MAX_SEED))  # drawn as Keras draws a default seed
 
     def next(self, ordered: bool = True):
-        """Return the seed of the next draw: integers [2]."""
+        """Return the seed of the next draw, two integers."""
         seed = super().next(ordered)
         if keras.backend.backend() != "tensorflow":
             return seed
@@ -84,7 +84,7 @@ class Seeds(keras.random.SeedGenerator):
 
 
 class Dropout(keras.layers.Layer):
-    """Dropout: in training, sets a share `rate` of the numbers to 0 and divides the others by 1 - rate."""
+    """Dropout: in training, sets a share `rate` of the numbers to 0 and divides the rest by 1 - rate."""
 
     def __init__(self, rate: float, **options):
         super().__init__(**options)
@@ -93,10 +93,10 @@ class Dropout(keras.layers.Layer):
             self.seeds = Seeds()
 
     def call(self, x, training=False):
-        """Return x unchanged, without a draw, if the model is not being trained or the rate is 0.
+        """Apply dropout to x; return x unchanged, without a draw, outside training or if the rate is 0.
 
-        XLA on a CPU computes ThreeFry's numbers five times as fast as those of Philox, TensorFlow's default, which took
-        a fifth of an update of an ELECTRA. Only XLA has ThreeFry.
+        XLA on a CPU computes ThreeFry five times as fast as Philox, TensorFlow's default, which took a fifth of an
+        ELECTRA's update. Outside XLA there is no ThreeFry.
         """
         if not training or not self.rate:
             return x
@@ -113,7 +113,7 @@ class Dropout(keras.layers.Layer):
 
 
 def tables(config: Config, size: int) -> tuple[keras.layers.Embedding, keras.layers.Embedding]:
-    """Return the tables of words and of positions, `size` wide."""
+    """Return the embedding tables of words and of positions, with rows of `size` numbers."""
     stddev = config.initializer_range
     word = keras.layers.Embedding(config.vocab_size, size, initializer(stddev), name="word")
     drawn = initializer(config.position_initializer_range or stddev)
@@ -123,9 +123,9 @@ def tables(config: Config, size: int) -> tuple[keras.layers.Embedding, keras.lay
 class Embeddings(keras.layers.Layer):
     """Sum of word, position and segment embeddings, normalised: ids [B, L] -> [B, L, E].
 
-    Only the word table is looked up row by row. In TensorFlow the gradient of a lookup is a list of rows, one for each
-    use of a row, and Keras clips by the norm of this list, which is not the norm of their sum. The gradient of the word
-    table is their sum, because the masked-word head multiplies by the whole table.
+    Only words are looked up row by row. In TensorFlow, the gradient of a lookup is a list with a row for each use, and
+    Keras clips by the norm of this list, which is not the norm of the summed gradient. The word table has a dense
+    gradient nevertheless, because the masked-word head multiplies by the whole table.
     """
 
     def __init__(self, config: Config, size: int):
@@ -165,7 +165,7 @@ class DecoderEmbeddings(keras.layers.Layer):
 class SelfAttention(keras.layers.Layer):
     """Multi-head self-attention with its output projection, residual and normalisation: [B, L, H] -> [B, L, H].
 
-    With `rows` [B, R] it computes its states only at these positions: [B, R, H].
+    With `rows` [B, R], states are computed only at these positions: [B, R, H].
     """
 
     def __init__(self, config: Config, hidden_size: int, heads: int, output_stddev: float):
@@ -184,7 +184,7 @@ class SelfAttention(keras.layers.Layer):
     def attend(self, x, bias, to=None):
         """Return attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` is added to the scores.
 
-        With `to` [B, L, H], the states x [B, R, H] attend to these: [B, heads, R, L].
+        With `to` [B, L, H], the states x [B, R, H] attend to `to`: [B, heads, R, L].
         """
         query = self._split(self.query(x) * (self.head_size**-0.5))  # (B, heads, R, head_size)
         key = self._split(self.key(x if to is None else to))  # (B, heads, L, head_size)
@@ -209,7 +209,7 @@ class SelfAttention(keras.layers.Layer):
 
 
 class FeedForward(NamedTuple):
-    """The parts of a feed-forward network with residual and normalisation, which a TransformerLayer applies."""
+    """The parts of a feed-forward network, with the normalisation after it, for a TransformerLayer."""
 
     intermediate: keras.layers.Dense
     activation: Callable
@@ -220,7 +220,7 @@ class FeedForward(NamedTuple):
 class TransformerLayer(keras.layers.Layer):
     """Self-attention and feed-forward network, each with residual and normalisation after it; both may be shared.
 
-    It maps states [B, L, H] to states of the same shape, or with `rows` [B, R] to those at these positions, [B, R, H].
+    It maps states [B, L, H] to states of the same shape or, with `rows` [B, R], to states at these positions [B, R, H].
     """
 
     def __init__(self, attention: SelfAttention, feed_forward: FeedForward, *, dropout: float, **options):
@@ -259,11 +259,11 @@ def stack(
     output_stddev: float | None = None,
     **sizes: int,
 ) -> list[TransformerLayer]:
-    """Return the layers from the lowest: layer i has the attention and the feed-forward network of these numbers.
+    """Return the layers, the lowest first; layer i has attention `attentions[i]` and feed-forward `feed_forwards[i]`.
 
-    Equal numbers share weights: [0, 0, 0] is one attention for three layers, [0, 1, 2], the default, is one for each.
-    `output_stddev` is that of the two projections onto the residual, by default that of all weights. `sizes` override
-    the configuration: hidden_size, num_attention_heads, intermediate_size.
+    Equal numbers share weights: [0, 0, 0] is one attention for three layers; [0, 1, 2], the default, one for each.
+    `output_stddev` initialises the two projections onto the residual, by default like all weights. `sizes` override
+    hidden_size, num_attention_heads and intermediate_size of the configuration.
     """
     names = ("hidden_size", "num_attention_heads", "intermediate_size")
     hidden_size, heads, intermediate_size = (sizes.get(name, getattr(config, name)) for name in names)

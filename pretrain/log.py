@@ -1,4 +1,4 @@
-"""log.jsonl and TensorBoard: means since the last row, weighted by batch counts, one JSON object per line."""
+"""The log of a run: rows of log.jsonl and TensorBoard events, with means weighted by numbers of predictions."""
 
 import json
 from collections import Counter
@@ -11,14 +11,14 @@ from pretrain.state import Progress
 
 
 class Means:
-    """Loss and accuracy of each objective over several batches: sums over predictions, divided in `take`."""
+    """Mean loss and accuracy of each objective over several batches: sums over predictions, divided in `take`."""
 
     def __init__(self, objectives: Iterable[str]):
         self.objectives = tuple(objectives)
         self.sums: dict[int, Counter[str]] = {}  # length of the sequences -> sums
 
     def add(self, of_batch: dict[str, float], length: int) -> None:
-        """Add the means of one batch of sequences of this length, from `PretrainingModel.train`."""
+        """Add the means of a batch, from `PretrainingModel.train`, whose sequences have this length."""
         sums = self.sums.setdefault(length, Counter())
         for name in self.objectives:
             n = of_batch[f"{name}_n"]
@@ -28,7 +28,7 @@ class Means:
     def take(self) -> dict[str, Any]:
         """Return the means (with `loss`, the plain sum of the objectives' losses) and reset the sums.
 
-        If there are several lengths, "by_length" maps each, as text, to its means.
+        If there were several lengths, "by_length" maps each length, as text, to its means.
         """
         together: Counter[str] = Counter()
         for sums in self.sums.values():
@@ -49,9 +49,9 @@ class Means:
 
 
 class Log:
-    """log.jsonl of a run; lines that are not rows, and rows after the step `after`, are first removed.
+    """The log.jsonl of a run. Opening it removes lines that are not rows, and rows after the step `after`.
 
-    The held-out row of the run's `first` step is removed too if no update was made yet, since it is measured again.
+    If no update was made after the run's `first` step, its held-out row is removed too, since it is measured again.
     """
 
     def __init__(self, path: Path, after: int, writer: Any = None, first: int = 0):
@@ -63,7 +63,7 @@ class Log:
             temporary.write_bytes(b"".join(line + b"\n" for line in kept))
 
     def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
-        """Append one row, and write the numbers among its means to TensorBoard if there is a writer."""
+        """Append one row; with a writer, also write the numbers among its means to TensorBoard."""
         tokens = {} if progress.tokens is None else {"tokens": progress.tokens}
         row = {"split": split, "step": progress.step, **means, **tokens, **more}
         with self.path.open("a", encoding="utf-8") as file:

@@ -1,24 +1,24 @@
-"""Masking of n-grams of words (Joshi et al., 2020, as in ALBERT) or of single pieces, which the model predicts."""
+"""Masking of n-grams of words (Joshi et al., 2020, as in ALBERT) or of single pieces, for the model to predict."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-DRAWS = 1 << 24  # integers below it are exact in float32
+DRAWS = 1 << 24  # number of values of a draw; integers below it are exact in float32
 
 
 @dataclass(frozen=True)
 class MaskedBatch:
-    """One batch: B sequences of L tokens, with at most P positions to predict in each, masked ones or all."""
+    """One batch: B sequences of L tokens, each with at most P predictions, of masked tokens or of all next ones."""
 
-    ids: np.ndarray  # [B, L] int32, with [MASK], random and unchanged tokens in place
+    ids: np.ndarray  # [B, L] int32, masked: with [MASK], random and unchanged tokens in their places
     token_type_ids: np.ndarray  # [B, L] int32
     attention_mask: np.ndarray  # [B, L] int32
-    positions: np.ndarray  # [B, P] int32, columns of `ids` that predict; unused ones are 0
-    labels: np.ndarray  # [B, P] int32, the original tokens, or the next ones
-    weights: np.ndarray  # [B, P] float32, 1 for a position in use, 0 for an unused one
+    positions: np.ndarray  # [B, P] int32, columns of `ids` at which the model predicts; 0 if unused
+    labels: np.ndarray  # [B, P] int32, the original tokens of masked positions, or the next tokens
+    weights: np.ndarray  # [B, P] float32, 1 for a used position, 0 for an unused one
     pair: np.ndarray  # [B] int32, 0 if the segments follow each other in the text, else 1
-    draws: np.ndarray  # [B, P] int32, uniform below DRAWS: random numbers to sample a token at each masked position
+    draws: np.ndarray  # [B, P] int32, uniform below DRAWS, by which a generator samples a token at each position
 
     def inputs(self) -> dict[str, np.ndarray]:
         """Return the arrays that the model reads."""
@@ -32,13 +32,13 @@ class MaskedBatch:
 
 @dataclass(frozen=True)
 class Masking:
-    """The masking for a tokenizer: some chosen positions get [MASK], some a random piece, others are unchanged."""
+    """Masking for a tokenizer: of the chosen positions some get [MASK], some a random piece, some stay unchanged."""
 
     word_start: np.ndarray  # [V] bool: pieces that begin a word
     mask_id: int
     special_ids: tuple[int, ...]  # never masked; ordinary pieces have ids above them
-    masked_share: float  # of the tokens of a sequence
-    max_ngram: int
+    masked_share: float  # share of the tokens of a sequence that are chosen
+    max_ngram: int  # longest n-gram, in words
     widest_share: float = 0.0  # largest share of any batch of the run, which determines the width of the arrays
     mask_token_share: float = 0.8  # share of the chosen positions that get [MASK]
     random_token_share: float = 0.1  # share that get a random piece
@@ -87,9 +87,9 @@ class Masking:
         odds = 1 / np.arange(1, self.max_ngram + 1)
         order = rng.permutation(len(begins))
         sizes = rng.choice(np.arange(1, self.max_ngram + 1), size=len(begins), p=odds / odds.sum())
-        gaps = np.flatnonzero(begins[1:] != ends[:-1])  # words before a special token
+        gaps = np.flatnonzero(begins[1:] != ends[:-1])  # words after which a special token follows
         lasts = np.append(gaps, len(begins) - 1)[np.searchsorted(gaps, np.arange(len(begins)))]
-        # as lists, since single numbers are read
+        # as lists, since reading single numbers of an array is slow
         starts, stops, limits = begins.tolist(), ends.tolist(), lasts.tolist()
         taken = bytearray(len(ids))
         left = budget

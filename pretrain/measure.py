@@ -8,7 +8,7 @@ from pretrain.collators import HeldOut, MaskedPairs
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel, Scores
 
-BUCKET = 64  # positions per group
+BUCKET = 64  # positions whose accuracies are averaged together
 
 
 class Measurement:
@@ -19,7 +19,7 @@ class Measurement:
         self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
 
     def take(self) -> list[dict[str, Any]]:
-        """Measure at each length, in each way, with the model's current weights; see `measured`."""
+        """Return the measures (see `measured`) of the model's current weights at each length, for each masking."""
         return [
             {"length": part.length, "masking": part.masking, **self._measured(part.batches)} for part in self.heldout
         ]
@@ -32,11 +32,11 @@ class Measurement:
 def measured(
     objectives: tuple[str, ...], batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]
 ) -> dict[str, Any]:
-    """Return means over all predictions of these batches, as `Scores` gives them, and n, the number of predictions.
+    """Return loss, accuracy and n, the number of predictions, of every objective over batches scored by `Scores`.
 
-    "loss", "accuracy" and "n" are those of the main objective; if it predicts masked words, "positions" has accuracy
-    and n of each 64 positions. Those of other objectives have their names as a prefix, as in "sentence_order_accuracy".
-    "baseline" is the accuracy of the most frequent answer, for objectives that have one.
+    The main objective has the keys "loss", "accuracy", "n" and, if it predicts tokens, "positions": accuracy and n of
+    every 64 positions. Other objectives have a prefix, as in "sentence_order_accuracy". "baseline" is the accuracy of
+    always giving the most frequent answer, for objectives that have one.
     """
     main, *others = objectives
     used, losses, right, *usual = _used(scored, main)
@@ -63,7 +63,7 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
 
 
 def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
-    """Return a held-out row of the log for the current model: means, and counts with all measures."""
+    """Measure the current model; return two parts of a held-out row of the log: means, and counts with all measures."""
     measures = measurement.take()
     counts = {measurement.counted: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
@@ -81,7 +81,10 @@ def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> d
 
 
 def _used(scored: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
-    """Return which predictions of an objective count (bool [N, ...]), their loss, correctness and default answer."""
+    """Return which predictions of an objective are used (bool [N, ...]), and the loss and correctness of those used.
+
+    If the objective has a default answer, its correctness follows.
+    """
     losses, right, weights, *usual = np.concatenate([outputs[name] for outputs in scored], axis=1)
     used = weights > 0
     return [used, *(each[used] for each in (losses, right, *usual))]

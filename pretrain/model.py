@@ -35,13 +35,13 @@ class PretrainingModel(keras.Model):
         build({self.encoder: None} | dict.fromkeys(self.heads.values(), self.encoder.states_shape))
 
     def call(self, inputs, training=False):
-        """Return logits of every head by the name of its objective, float32."""
+        """Return the float32 logits of every head by the name of its objective."""
         return logits(self.encoder, self.heads, inputs, training)
 
     def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
-        """Make one update on this batch; return loss, accuracy and n of every objective before it.
+        """Update the weights on a batch; return loss, accuracy and n of every objective, computed before the update.
 
-        Keras recompiles its only function if the shape changes; here each shape of batch has its own function.
+        Keras would recompile its single function at every change of shape; here each shape of batch has a function.
         """
         shape = batch.ids.shape
         if shape not in self.by_shape:
@@ -51,7 +51,7 @@ class PretrainingModel(keras.Model):
         return self.train_on_batch(batch.inputs(), targets(batch, loss_weights), return_dict=True)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """Return the mean loss of each objective in nats, times its weight, summed."""
+        """Return the weighted sum of the objectives' mean losses (nats)."""
         total = 0.0
         for name, objective in self.objectives.items():
             outcome = objective(y_pred[name], y)
@@ -67,7 +67,7 @@ class PretrainingModel(keras.Model):
 
 
 def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> dict:
-    """Apply each head to the last states, or to those at its `rows`; then only these states are computed."""
+    """Return the logits of each head; if all heads have `rows`, the last states are computed only at those."""
     segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
     if not all(hasattr(head, "rows") for head in heads.values()):
         states = encoder(inputs["ids"], segments, mask, training=training)[-1]
@@ -82,15 +82,16 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
 
 
 def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
-    """Return the targets of the objectives in a batch, and the weight of each objective's loss for every sequence."""
+    """Return the targets of a batch, and each objective's loss weight, repeated for every sequence."""
     weights = {f"{name}_weight": np.full(len(batch.ids), weight, np.float32) for name, weight in loss_weights.items()}
     return batch.targets() | weights
 
 
 class GeneratorModel(PretrainingModel):
-    """The head "masked_lm" reads the generator; every other head reads all states of the encoder for a `Detection`.
+    """A model whose encoder reads text in which a generator filled the masks.
 
-    No gradient flows from the samples to the generator, which learns only from its own objective.
+    The head "masked_lm" reads the generator's states; every other head reads all states of the encoder and gives the
+    logits of a `Detection`. No gradient flows from the samples to the generator, which learns only from its objective.
     """
 
     def __init__(self, generator: Encoder, encoder: Encoder, heads: dict, objectives: dict):
@@ -103,7 +104,7 @@ class GeneratorModel(PretrainingModel):
         super().build()
 
     def call(self, inputs, training=False):
-        """Return logits of masked words and detections by the names of their objectives, float32."""
+        """Return float32 logits of masked words, and each `Detection`, by the name of the objective."""
         segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
         logits_of = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
         sampled = sample(ops.stop_gradient(logits_of["masked_lm"]), inputs["draws"])
@@ -118,8 +119,8 @@ class GeneratorModel(PretrainingModel):
 def sample(logits, draws):
     """Sample tokens [B, P] from the softmax of logits [B, P, V] at each position; draws [B, P] are uniform below DRAWS.
 
-    It is the token at which the cumulative probability exceeds draws / DRAWS, so that the same draws give the same
-    tokens in every backend of Keras, up to rounding.
+    A sample is the first token at which the cumulative probability exceeds draws / DRAWS, so the same draws give the
+    same tokens on every backend of Keras, up to rounding.
     """
     cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
     chance = ops.cast(draws, "float32") / DRAWS * cumulative[..., -1]
@@ -135,7 +136,7 @@ def filled_in(ids, sampled, positions):
 
 
 class Scores(keras.Model):
-    """Computes loss and correctness of every single prediction of a model, and of the default answer.
+    """The loss and correctness of every single prediction of a model, and the correctness of the default answer.
 
     Each shape of batch needs its own `Scores`, since Keras recompiles it at every change of shape.
     """
@@ -146,7 +147,7 @@ class Scores(keras.Model):
         self.compile(optimizer=None, jit_compile=model.jit_compile)
 
     def call(self, inputs):
-        """Return the existing parts of each objective's `Outcome`: float32 [3 or 4, B, ...]."""
+        """Return each objective's `Outcome` as one array, without `usual` if that is None: float32 [3 or 4, B, ...]."""
         logits = self.model(inputs)
         outcomes = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
         return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in outcomes.items()}

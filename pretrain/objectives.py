@@ -35,7 +35,7 @@ Objective = Callable[[Any, dict[str, Any]], Outcome]
 
 
 def predicted_tokens(logits, targets) -> Outcome:
-    """Compute the loss of masked tokens, or of next ones: logits [B, P, V]; labels and weights [B, P], 1 if in use."""
+    """Compute the loss of masked or next tokens: logits [B, P, V]; labels [B, P]; weights [B, P], 0 if unused."""
     labels = ops.convert_to_tensor(targets["labels"])  # NumPy arrays with the torch backend, like the weights
     by_token = ops.reshape(logits, (-1, ops.shape(logits)[-1]))  # (B P, V), the fast shape for torch
     losses = ops.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), by_token, from_logits=True)
@@ -57,7 +57,7 @@ def best(logits):
 
 
 def sentence_pair(logits, targets) -> Outcome:
-    """Compute the loss of the relation of two segments: logits [B, 2]; pair [B] (0 as in the text, 1 not)."""
+    """Compute the loss of the relation of two segments: logits [B, 2]; pair [B], 0 if they are as in the text, else 1."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
     right = ops.cast(margin < 0, "float32")
     return Outcome(ops.softplus(margin), right, ops.ones_like(right))
@@ -71,7 +71,7 @@ class Detection(NamedTuple):
 
 
 def replaced_tokens(detection: Detection, targets) -> Outcome:
-    """Compute the loss, over all tokens, of whether each was replaced; a sample that equals the original was not."""
+    """Compute the loss of detecting replaced tokens, over all tokens; a sample equal to the original is not one."""
     other = ops.cast(ops.not_equal(detection.sampled, targets["labels"]), "float32")
     replaced = at_positions(other, targets["positions"], ops.shape(detection.logits)[1])
     right = ops.cast(ops.equal(detection.logits > 0, replaced > 0), "float32")

@@ -54,20 +54,20 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, rate * update)
 
     def adapted(self, update, variable, momentum):
-        """Return the update of a variable as it is; other optimizers scale it."""
+        """Return the update of a variable unchanged; subclasses scale it."""
         return update
 
 
 class Lamb(AdamW):
     """Layer-wise adaptive moments (You et al., 2020), in the form with which ALBERT was pretrained.
 
-    The update u is that of AdamW above, scaled to the norm of the variable: w = w - rate * (|w| / |u|) * u. Biases and
-    layer normalisations have neither the decay nor the ratio. `keras.optimizers.Lamb` corrects the bias of m and v,
-    excludes the decay from the ratio and adapts every variable.
+    AdamW's update u, as above, is scaled to the norm of the variable: w = w - rate * (|w| / |u|) * u. Biases and layer
+    normalisations are neither decayed nor scaled. `keras.optimizers.Lamb` corrects the bias of m and v, excludes the
+    decay from the ratio and scales every variable.
     """
 
     def adapted(self, update, variable, momentum):
-        """Return the update times the ratio of the two norms."""
+        """Return the update scaled to the norm of the variable; 0 for a variable that never had a gradient."""
         weight_norm, update_norm = ops.norm(variable), ops.norm(update)
         usable = ops.logical_and(weight_norm > 0, update_norm > 0)
         ratio = ops.where(usable, weight_norm / ops.maximum(update_norm, 1e-30), 1.0)
@@ -77,14 +77,14 @@ class Lamb(AdamW):
 
 
 class Muon(keras.optimizers.Muon):
-    """Muon (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/), with torch in fewer operations.
+    """Muon (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/), in fewer operations on torch.
 
     Keras updates one variable after the other, in dozens of operations each. A network that shares no layers has
     hundreds of variables, and torch on a CPU then spends a third of an update there, mostly on overhead
-    (docs/benchmarks.md). Like Keras's own Adam on torch, this updates all variables together.
+    (docs/benchmarks.md). Like Keras's Adam on torch, this optimizer updates all variables together.
 
-    A matrix's update is orthogonalised in the model's compute dtype. The authors use bfloat16 too: the iteration only
-    brings singular values near 1, in any dtype.
+    Matrix updates are orthogonalised in the model's compute dtype. The authors use bfloat16 too: in any dtype, the
+    iteration brings singular values only near 1.
     """
 
     # One decay for all variables. Keras's Muon can have another one for matrices, and decays the variables one by one.
@@ -114,7 +114,7 @@ class Muon(keras.optimizers.Muon):
             self._muon_update(by_muon, learning_rate)
 
     def _adamw_update(self, rows: list, learning_rate) -> None:
-        """Perform `_adamw_update_step` for all pairs of a gradient and its variable, with torch."""
+        """Perform Keras's `_adamw_update_step` for all (gradient, variable) pairs together, with torch."""
         import torch
 
         gradients = [gradient for gradient, _ in rows]
@@ -129,7 +129,7 @@ class Muon(keras.optimizers.Muon):
         torch._foreach_sub_([variable.value for _, variable in rows], updates)
 
     def _muon_update(self, rows: list, learning_rate) -> None:
-        """Perform `_muon_update_step` for all pairs of a gradient and its variable, with torch."""
+        """Perform Keras's `_muon_update_step` for all (gradient, variable) pairs together, with torch."""
         import torch
 
         gradients = [gradient for gradient, _ in rows]
@@ -145,7 +145,7 @@ class Muon(keras.optimizers.Muon):
 def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "torch.Tensor":
     """Return a matrix with the singular vectors of x [m, n] and singular values near 1, by Newton-Schulz iteration.
 
-    A step makes a s + b s^3 + c s^5 of each singular value s: x = a x + (b x x' + c (x x')^2) x, in three products.
+    A step maps each singular value s to a s + b s^3 + c s^5: x = a x + (b x x' + c (x x')^2) x, in three products.
     """
     import torch
 
@@ -202,16 +202,16 @@ class ClockDecay:
 
     @property
     def seconds(self) -> float:
-        """The seconds for which the run has been trained."""
+        """The wall time (s) for which the run has been trained."""
         return perf_counter() - self._started
 
     @property
     def is_over(self) -> bool:
-        """Whether the run's time is over."""
+        """Whether the run has used up its minutes."""
         return self.seconds >= 60 * self.config.minutes
 
     def __call__(self, updates: int) -> float:
-        """Return the current rate, after a number of updates."""
+        """Return the learning rate at this moment, after this number of updates."""
         config = self.config
         left = max(0.0, config.minutes - self.seconds / 60) / (config.decay_minutes or config.minutes)
         warming = (updates + 1) / max(config.warmup_steps, 1)
@@ -222,7 +222,7 @@ class ClockDecay:
 
 
 def is_bias_or_norm(variable) -> bool:
-    """Return whether the variable is a bias or part of a layer normalisation, which are neither decayed nor adapted."""
+    """Return whether a variable is a bias or part of a layer normalisation, which are neither decayed nor scaled."""
     return "bias" in variable.path or "layer_norm" in variable.path
 
 
@@ -230,7 +230,7 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
     """Return the optimizer of a configuration, built for these trainable variables of the model."""
     positions = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
     undecayed = [*positions, *filter(is_bias_or_norm, variables)]
-    rate = config.learning_rate if config.minutes else schedule(config)  # the training loop sets a rate by the clock
+    rate = config.learning_rate if config.minutes else schedule(config)  # with `minutes`, the training loop sets it
     common = {"learning_rate": rate, "epsilon": config.epsilon}
     if config.optimizer == "muon":
         made = Muon(
@@ -239,7 +239,7 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
             adam_weight_decay=config.weight_decay,
             weight_decay=config.weight_decay,
             global_clipnorm=config.clip_norm,
-            exclude_layers=["classifier"],  # the last layer of a head; Keras excludes embeddings
+            exclude_layers=["classifier"],  # the last layer of a head; Keras itself excludes embeddings
             **common,
         )
     else:

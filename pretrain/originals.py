@@ -1,6 +1,6 @@
 """The names of variables and the vocabularies of google-research's code, for the import of its checkpoints.
 
-Every variable must be known. The names of a family are in its file in families/, as an `Original`.
+An unknown variable is an error. The names of each family are in its file in families/, as an `Original`.
 """
 
 import re
@@ -34,19 +34,19 @@ class Original:
     `scopes` maps patterns of a variable's scope to the name in transformers; PARTS maps the last part of the name.
     """
 
-    mark: str  # part of the name of a variable that no other family has
+    mark: str  # part of a variable's name that no other family has
     scopes: dict[str, str]
-    # a setting, and the pattern of names that it counts
+    # a setting, and the pattern of the tensors that it counts
     layers: tuple[str, str] = ("num_hidden_layers", r"encoder\.layer\.(\d+)\.")
     inner: str = "intermediate.dense"  # the first dense layer of the feed-forward network, in transformers
-    only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that do not follow from the variables
-    # projection of embeddings in transformers; the original has none if they have the width of states
+    only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that the variables do not determine
+    # projection of embeddings in transformers; the original has none if embeddings are as wide as states
     projection: str | None = None
-    head_size: int | None = None  # size of a head if there is no configuration file; None: there must be one
+    head_size: int | None = None  # assumed without a configuration file; None: the file is required
 
 
 class Tensor(NamedTuple):
-    """The tensor of our checkpoint for a variable of the original."""
+    """The tensor in our checkpoint that corresponds to a variable of the original."""
 
     folder: str  # folder inside the checkpoint: "generator", or "" for the checkpoint itself
     name: str
@@ -54,7 +54,7 @@ class Tensor(NamedTuple):
 
 
 def tensor_of(variable: str, original: Original, source: object) -> Tensor | None:
-    """Return the tensor of a family's variable, None for one of the optimizer. Raises ConfigError for others."""
+    """Return the tensor of a variable, None for an optimizer's variable. Raises ConfigError for an unknown one."""
     if SLOTS.search(variable):
         return None
     folder = "generator" if variable.startswith("generator") else ""
@@ -72,7 +72,7 @@ def tensor_of(variable: str, original: Original, source: object) -> Tensor | Non
 
 VOCABULARY_FILES = ("spiece.model", "30k-clean.model", "vocab.txt")
 MAX_WORD_LENGTH = 200  # characters; of the original WordPiece (tokenization.py, max_input_chars_per_word)
-USER_DEFINED = 0.1  # margin by which SentencePiece scores such a piece below the best of its length
+USER_DEFINED = 0.1  # SentencePiece scores a user-defined piece by its length times the best score, minus this
 
 
 def find_vocabulary(folder: Path, given: Path | None) -> Path:
@@ -100,7 +100,7 @@ def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
     """Read vocab.txt, one piece per line (tokenization.py of bert)."""
-    lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
+    lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # pieces may be other separators
     pieces = {line.strip(): i for i, line in enumerate(lines)}
     tokenizer = WordPiece().blank()
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)

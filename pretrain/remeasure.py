@@ -34,12 +34,12 @@ def measure_run(
     measured_sequences: int | None = None,
     progress: Callable[[str], None] = print,
 ) -> bool:
-    """Measure the checkpoints of a run, or those of some steps, on the text of these files, folders or data sets.
+    """Measure the checkpoints of a run, all or those at `steps`, on the text of these files, folders or data sets.
 
-    Sequences are counted as in `Config`, and by default there are as many as in training. For the run's own held-out
-    text, the measures are added to the rows of log.jsonl, one checkpoint at a time, and a missing row is written again;
-    rows that already have measures with these numbers of masked pieces stay. For other text the log is unchanged.
-    Returns whether rows were written. `progress` gets a line for each measure. Raises EmbryoError.
+    The numbers of sequences are the settings of `Config` by these names, by default those of training. On the run's own
+    held-out text, the measures are added to the rows of log.jsonl, one checkpoint at a time; a missing row is written
+    again, and a step that already has these measures is skipped. On other text the log is unchanged. Returns whether
+    the text is the run's own. `progress` gets a line for each measure. Raises EmbryoError.
     """
     config = _with_counts(settings_of(run), heldout_sequences, measured_sequences)
     checkpoints = runs.loadable(run, steps)
@@ -68,7 +68,7 @@ def measure_run(
 
 
 def _with_counts(config: Config, heldout_sequences: int | None, measured_sequences: int | None) -> Config:
-    """Return the settings with these numbers of sequences, unless None. Raises ConfigError."""
+    """Return the settings with these numbers of sequences; None keeps a number. Raises ConfigError."""
     counts: dict[str, Any] = {}
     for name, count, minimum in (
         ("heldout_sequences", heldout_sequences, 1),
@@ -102,7 +102,7 @@ def _parts(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
 
 
 def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
-    """Return whether the log has a row of this step with the same numbers of predictions by length and way."""
+    """Return whether the log has these measures at this step: the same lengths, maskings and numbers of predictions."""
     samples = {(part.length, part.masking, part.predictions) for part in parts}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
     return any(samples <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
@@ -117,9 +117,9 @@ def _measure(
 
 
 def _add_to_log(run: Run, row: dict[str, Any]) -> None:
-    """Add the measures of a row to those in the log at its step, and keep the means of training.
+    """Add the measures of a row to the log's row at the same step, which keeps its means.
 
-    Thus a curve of means is over the same sequences at every step, even if only some checkpoints are measured again.
+    So a curve of means covers the same sequences at every step, even if only some checkpoints are measured again.
     """
     path, kept, noted, place = run.path / "log.jsonl", [], row, None
     new = {_sample(measure) for measure in row["measures"]}
@@ -138,7 +138,7 @@ def _add_to_log(run: Run, row: dict[str, Any]) -> None:
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the properties that distinguish a measure's sequences from others of the same text."""
+    """Return the properties that identify the sequences of a measure among those of the same text."""
     return measure.get("length"), measure.get("masking"), measure.get("n")
 
 

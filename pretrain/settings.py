@@ -1,4 +1,4 @@
-"""Command-line options to a configuration: every setting is parsed once, by the type of its field."""
+"""Command-line options that change a configuration: every setting is parsed by the type of its field."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, fields, replace
@@ -12,7 +12,7 @@ from pretrain.families import FAMILIES
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag that is short for settings; with START:END the first setting gets START and the second END."""
+    """A flag that sets one or more settings; with `range`, START:END sets the first to START and the second to END."""
 
     name: str
     metavar: str
@@ -21,7 +21,7 @@ class Flag:
     range: bool = False
 
     def values(self, given: str) -> dict[str, str]:
-        """Return the text of each setting; END is none if it is not given."""
+        """Return the text of each setting; a missing END is "none"."""
         start, _, end = given.partition(":") if self.range else (given, "", given)
         return {name: value or "none" for name, value in zip(self.settings, (start, end), strict=False)}
 
@@ -68,7 +68,7 @@ def add_options(parser: ArgumentParser) -> None:
 def apply_options(config: Config, options: Namespace) -> Config:
     """Return the preset changed by the options of `add_options`; --set takes precedence. Raises ConfigError.
 
-    `vocab_size` is given without the pieces of `extend_vocabulary`, and returned with them.
+    The options give `vocab_size` without the pieces of `extend_vocabulary`; the returned one includes them.
     """
     given = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
     if options.steps is not None:
@@ -86,7 +86,7 @@ def apply_assignments(config: Config, assignments: list[str]) -> Config:
 
 
 def scale_counts(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
-    """Return the counts of updates that --steps changes in proportion: at least 1, except that 0 stays 0."""
+    """Return the counts of updates that change in proportion to `steps`: at least 1, except that 0 stays 0."""
     counts = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
     in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in counts.items()}
     return {name: n for name, n in in_proportion.items() if n != counts[name]}
@@ -106,7 +106,7 @@ def _save_grids(grids: list[str]) -> dict[str, int]:
 
 
 def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
-    """Parse the flags that were given. Raises ConfigError for a flag of another family."""
+    """Return the settings of the given flags. Raises ConfigError for a flag of another family."""
     settings: dict[str, Any] = {}
     for flag in FLAGS:
         value = options[flag.name.removeprefix("--").replace("-", "_")]
@@ -126,7 +126,7 @@ def _has(config: Config, flag: Flag) -> bool:
 
 
 def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
-    """Parse NAME=VALUE settings by the types of the configuration's fields."""
+    """Parse NAME=VALUE settings by the types of the configuration's fields. Raises ConfigError."""
     types = {field.name: field.type for field in fields(config)}
     settings = {}
     for assignment in assignments:
@@ -138,7 +138,7 @@ def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
 
 
 def _value(assignment: str, value: str, kind: Any) -> Any:
-    """Parse the value of a setting as its type; "none" if the type allows None."""
+    """Parse the value of a setting as its type; "none" is None if the type allows it. Raises ConfigError."""
     kinds = get_args(kind) or (kind,)
     if NoneType in kinds and value.lower() == "none":
         return None

@@ -42,7 +42,7 @@ class Progress:
 
 
 def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seconds: float = 0.0) -> None:
-    """Write state/step{N}.npz atomically, after `seconds` of training; keep the last two states."""
+    """Write state/step{N}.npz atomically and delete all but the last two; `seconds` is the training time so far."""
     arrays = {f"variable{i}": keras.ops.convert_to_numpy(variable) for i, variable in enumerate(_variables(model))}
     counts = np.array([progress.step, progress.sequences, progress.tokens], np.int64)
     path = runs.own_folder(run_path / "state", run_path, BrokenRun) / f"step{progress.step}.npz"
@@ -68,7 +68,7 @@ def latest_state(run_path: Path) -> Path | None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Return whether every member has its checksum, and the directory, which has no checksum, lists all members."""
+    """Return whether every member matches its checksum and the directory, which has none, lists all members."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
             file.seek(-END.size, os.SEEK_END)
@@ -84,13 +84,13 @@ def step_of(state: Path) -> int:
 
 
 def seconds_of(state: Path) -> float:
-    """Return the seconds of training before a state; 0 in states of versions that did not count them."""
+    """Return the training time (s) before a state; 0 for states of earlier versions, which did not record it."""
     with np.load(state) as archive:
         return float(archive["seconds"]) if "seconds" in archive else 0.0
 
 
 def restore(model: PretrainingModel, path: Path) -> Progress:
-    """Set every variable of the model and its optimizer to the saved value."""
+    """Set every variable of the model and its optimizer to the saved value; return the progress."""
     with np.load(path) as state:
         for i, variable in enumerate(_variables(model)):
             variable.assign(state[f"variable{i}"])

@@ -23,16 +23,16 @@ def square_root_rule(batch_size: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class AlbertConfig(PairConfig):
-    """Settings of an ALBERT: those of every model, and these."""
+    """Settings of an ALBERT: its embeddings, what layers share, and the weight of the sentence loss."""
 
     family: ClassVar[str] = "albert"
     counts_of_updates: ClassVar[tuple[str, ...]] = (*PairConfig.counts_of_updates, "sentence_order_from")
 
     embedding_size: int = 128  # size of the embeddings, before they are projected to hidden_size
     share: str = "all"  # what layers share: all, attention, ffn (the feed-forward network) or none
-    num_hidden_groups: int = 1  # number of groups of successive layers, within which they share it
-    sentence_order_weight: float = 1.0  # weight of the sentence loss; that of masked words is 1
-    sentence_order_from: int = 0  # first update with the sentence loss; examples of earlier ones are the same
+    num_hidden_groups: int = 1  # number of groups of successive layers; layers share weights within a group
+    sentence_order_weight: float = 1.0  # weight of the sentence loss; the weight of masked words is 1
+    sentence_order_from: int = 0  # first update with the sentence loss; the examples do not depend on it
 
     def problems(self) -> dict[str, bool]:
         """Add the rules of embeddings, sharing and the sentence loss."""
@@ -47,7 +47,7 @@ class AlbertConfig(PairConfig):
         }
 
     def weights_of(self, part: str) -> list[int]:
-        """Return the number of each layer's "attention" or "ffn"; layers with the same number share the weights."""
+        """Return the number of each layer's "attention" or "ffn" weights; layers with the same number share them."""
         layers = range(self.num_hidden_layers)
         if self.share in ("all", part):
             return [layer * self.num_hidden_groups // self.num_hidden_layers for layer in layers]
@@ -55,7 +55,7 @@ class AlbertConfig(PairConfig):
 
     @property
     def exported_groups(self) -> int:
-        """The number of distinct layers in a checkpoint: transformers can share only whole layers."""
+        """The number of distinct layers in a checkpoint, where transformers can share only whole layers."""
         return self.num_hidden_groups if self.share == "all" else self.num_hidden_layers
 
 
@@ -97,8 +97,8 @@ PRESETS = {
         state_every=1_000,  # ours, as every setting below and in the other presets
         save_per_doubling=0,
     ),
-    # The demo's size: 40 M tokens in little more than an hour on one core; 64 tokens for nine tenths, then 128. At
-    # 30 % masked, twice the recipe's share, a run this short has twice the targets for the tokens it reads.
+    # The size of the demo: 40 M tokens in little more than an hour on one core; sequences of 64 tokens for nine tenths
+    # of the updates, then of 128. 30 % masked, twice the paper's share, gives a short run twice the targets.
     "albert-small": AlbertConfig(
         hidden_size=192,
         num_hidden_layers=4,
@@ -166,15 +166,15 @@ class Albert(PairFamily[AlbertConfig]):
     name = "albert"
     presets: ClassVar = PRESETS
     original: ClassVar = ORIGINAL
-    can_widen: ClassVar = True  # its embeddings, which the masked-word head reads, keep their size
+    can_widen: ClassVar = True  # the embeddings, to which the masked-word head is tied, keep their size
 
     def loss_weights(self, config: AlbertConfig, step: int) -> dict[str, float]:
-        """Weight masked words by 1, and sentence pairs by the setting, from their first update on."""
+        """Return 1 for masked words and, for the sentence loss, its weight, or 0 before `sentence_order_from`."""
         pairs = config.sentence_order_weight if step >= config.sentence_order_from else 0.0
         return dict.fromkeys(self.objectives(config), pairs) | {"masked_lm": 1.0}
 
     def model(self, config: AlbertConfig):
-        """Build projected embeddings, layers that share weights by the configuration, and both heads."""
+        """Build projected embeddings, layers that share weights as configured, and the heads."""
         from pretrain import encoders, layers
 
         embeddings = layers.Embeddings(config, config.embedding_size)
@@ -184,7 +184,7 @@ class Albert(PairFamily[AlbertConfig]):
         return self.with_heads(config, encoders.Encoder(embeddings, transformer, projection, name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
-        """Return weights by their names in AlbertForPreTraining; a part that several layers share is repeated."""
+        """Return weights by their names in AlbertForPreTraining; a part that distinct layers share is repeated."""
         words, *pairs = model.heads.values()
         modules = encoder_modules("albert", model.encoder, LAYERS, PARTS) | {
             "albert.encoder.embedding_hidden_mapping_in": model.encoder.projection,

@@ -11,7 +11,7 @@ from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 @dataclass(frozen=True, kw_only=True)
 class BertConfig(PairConfig):
-    """Settings of a BERT: those of every model, some with other defaults, and its sentence loss."""
+    """Settings of a BERT: the defaults are those of the original code."""
 
     family: ClassVar[str] = "bert"
 
@@ -37,7 +37,7 @@ class BertConfig(PairConfig):
     epsilon: float = 1e-6
     clip_norm: float = 1.0
     seed: int = 12_345  # random_seed
-    sentence_loss: str = "nsp"  # whether the second segment follows the first; or sop (their order), or none
+    sentence_loss: str = "nsp"  # whether the second segment follows the first; sop (their order) or none
 
 
 # Section A.2 of Devlin et al.: 1,000,000 updates on 256 sequences, 128 tokens long in the first 90 % and then 512; the
@@ -108,7 +108,7 @@ class Bert(PairFamily[BertConfig]):
     original: ClassVar = ORIGINAL
 
     def model(self, config: BertConfig):
-        """Build embeddings of the layers' width, layers that share nothing, and both heads."""
+        """Build embeddings as wide as the layers, layers that share nothing, and the heads."""
         from pretrain import encoders, layers
 
         embeddings = layers.Embeddings(config, config.hidden_size)

@@ -1,4 +1,4 @@
-"""ELECTRA (Clark et al., 2020): a small generator fills masks with samples, and a discriminator finds them."""
+"""ELECTRA (Clark et al., 2020): a small generator fills masks with samples, which a discriminator detects."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from pretrain.originals import EMBEDDINGS, LAYER, Original
 
 @dataclass(frozen=True, kw_only=True)
 class ElectraConfig(MaskedConfig):
-    """Settings of an ELECTRA; those of every model are the discriminator's."""
+    """Settings of an ELECTRA; the sizes common to all families are the discriminator's."""
 
     family: ClassVar[str] = "electra"
 
@@ -59,7 +59,7 @@ class ElectraConfig(MaskedConfig):
 
     @property
     def generator(self) -> dict[str, int]:
-        """The sizes in which the generator differs (run_pretraining.py, get_generator_config)."""
+        """The generator's own sizes (run_pretraining.py, get_generator_config)."""
         hidden = round(self.hidden_size * self.generator_size)
         heads = max(1, hidden // 64)
         return {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}
@@ -121,7 +121,7 @@ ORIGINAL = Original(
 
 
 class Electra(Family[ElectraConfig]):
-    """ELECTRA as in google-research/electra; a checkpoint is an ElectraForPreTraining, its generator/ is inside."""
+    """ELECTRA as in google-research/electra; a checkpoint is an ElectraForPreTraining with generator/ inside it."""
 
     name = "electra"
     presets: ClassVar = PRESETS
@@ -142,7 +142,7 @@ class Electra(Family[ElectraConfig]):
 
         embeddings = layers.Embeddings(config, config.embedding_size)
         initial = {"stddev": config.initializer_range}
-        words = heads.MaskedWordHead(  # GELU by the error function whatever hidden_act is, as in transformers
+        words = heads.MaskedWordHead(  # GELU by the error function, whatever hidden_act is, as in transformers
             embeddings, activation=layers.gelu, epsilon=config.layer_norm_eps, name="predictions", **initial
         )
         tokens = heads.TokenHead(
@@ -167,7 +167,7 @@ class Electra(Family[ElectraConfig]):
         transformer = layers.stack(config, **sizes)
         hidden_size, projection = sizes.get("hidden_size", config.hidden_size), None
         if config.embedding_size != hidden_size:
-            projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's, as the original's
+            projection = keras.layers.Dense(hidden_size, name="projection")  # Glorot's weights, as in the original
         return encoders.Encoder(embeddings, transformer, projection, name=name)
 
     def modules(self, model) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Electra(Family[ElectraConfig]):
         }
 
     def inner_checkpoints(self, config: ElectraConfig, model) -> dict[str, tuple[dict, dict]]:
-        """Return generator/, with names as in transformers' ElectraForMaskedLM."""
+        """Return the generator, for the folder generator/, with names as in transformers' ElectraForMaskedLM."""
         head = model.heads["masked_lm"]
         modules = _encoder_modules(model.generator) | {
             "generator_predictions.dense": head.transform,

@@ -1,4 +1,4 @@
-"""GPT-2 (Radford et al., 2019): a decoder that normalises before each part and learns the next token."""
+"""GPT-2 (Radford et al., 2019): a decoder that normalises before each sublayer and learns to predict the next token."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -11,13 +11,13 @@ from pretrain.family import Family
 
 @dataclass(frozen=True, kw_only=True)
 class Gpt2Config(Config):
-    """Settings of a GPT-2: those of every model, some with other defaults."""
+    """Settings of a GPT-2: the defaults are those of the original code and papers."""
 
     family: ClassVar[str] = "gpt2"
 
-    # The defaults are those of every preset, from openai/gpt-2, src/model.py, which has no training code. The rest is
-    # from the papers: Radford et al., 2018 (GPT), which GPT-2 follows, and Brown et al., 2020 (GPT-3).
-    tokenizer: str = "bpe"  # of bytes (Section 2.2 of Radford et al., 2019); or wordpiece, or unigram
+    # The defaults hold for every preset. They are from openai/gpt-2, src/model.py, which has no training code; the rest
+    # is from the papers: Radford et al., 2018 (GPT), which GPT-2 follows, and Brown et al., 2020 (GPT-3).
+    tokenizer: str = "bpe"  # byte-level (Section 2.2 of Radford et al., 2019)
     vocab_size: int = 50_257  # n_vocab of the 124M model's hparams.json
     max_position_embeddings: int = 1024  # n_ctx
     initializer_range: float = 0.02  # w_init_stdev of conv1d, and wte
@@ -63,7 +63,7 @@ class Gpt2(Family[Gpt2Config]):
     reads_segments: ClassVar = False
 
     def objectives(self, config: Gpt2Config) -> dict[str, str]:
-        """Return its only objective."""
+        """Return the only objective, the next token."""
         return {"next_token": "next token"}
 
     def collator(self, config: Gpt2Config, word_start) -> NextTokens:
@@ -71,10 +71,10 @@ class Gpt2(Family[Gpt2Config]):
         return NextTokens(config, word_start)
 
     def model(self, config: Gpt2Config):
-        """Build the decoder, and a head on its word embeddings.
+        """Build the decoder, and a head tied to its word embeddings.
 
-        Each layer adds to the residual twice; the weights of these projections are divided by the square root of the
-        number of additions (Section 2.3).
+        Each layer adds to the residual stream twice; the initial weights of the projections that do so are divided by
+        the square root of the number of additions (Section 2.3).
         """
         from pretrain import encoders, heads, layers, objectives
         from pretrain.model import PretrainingModel
