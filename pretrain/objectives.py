@@ -57,7 +57,7 @@ def best(logits):
 
 
 def sentence_pair(logits, targets) -> Outcome:
-    """Compute the loss of the relation of two segments: logits [B, 2]; pair [B], 0 if they are as in the text, else 1."""
+    """Compute the loss of the relation of two segments: logits [B, 2]; pair [B], 0 if B follows A, else 1."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
     right = ops.cast(margin < 0, "float32")
     return Outcome(ops.softplus(margin), right, ops.ones_like(right))
