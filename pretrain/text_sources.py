@@ -1,4 +1,4 @@
-"""Sources of pretraining text: text files, folders of them, Hugging Face data sets; read as clean documents.
+"""Sources of pretraining text (text files, folders and Hugging Face data sets), read as clean documents.
 
 A text file has one paragraph per line and a blank line between documents.
 """
@@ -17,29 +17,29 @@ from typing import Any
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 
-# suffix of the name -> function to open a file
+# end of a file's name -> function that opens it
 OPENERS: dict[str, Callable[..., Any]] = {".txt": open, ".txt.xz": lzma.open, ".txt.gz": gzip.open}
-MIN_WORDS = 8  # shorter documents are dropped
+MIN_WORDS = 8  # words; shorter documents are dropped
 
 Document = list[str]  # the paragraphs of a document
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """One text file, or one Hugging Face data set ("hf:NAME[:CONFIG[:SPLIT]]", path None)."""
+    """One text file, or one Hugging Face data set, named "hf:NAME[:CONFIG[:SPLIT]]" and without a path."""
 
     name: str
     path: Path | None
 
     def identity(self) -> dict[str, Any]:
-        """Return the identity of the text, without paths: file name, bytes and sha256, or the data set's name."""
+        """Return what identifies the text, whatever its path: file name, bytes and sha256, or the data set's name."""
         if self.path is None:
             return {"name": self.name}
         return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
 def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
-    """Return the sources of these names, each once, except those in `without`; a folder means the text files below it.
+    """Return the sources with these names, each once, except `without`; a folder means the text files below it.
 
     Raises CorpusError for a path that does not exist or a folder without text files.
     """
@@ -101,7 +101,7 @@ def _split_documents(lines: Iterable[str]) -> Iterator[Document]:
 
 
 def _read_dataset(name: str) -> Iterator[Document]:
-    """Stream the rows of a Hugging Face data set: each "text" is a document, and its lines are paragraphs."""
+    """Stream a Hugging Face data set: the "text" of a row is a document, and its lines are paragraphs."""
     try:
         import datasets
     except ImportError:
@@ -128,7 +128,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffd]")
 
 @dataclass
 class Cleaner:
-    """Cleans documents and drops repeated paragraphs; `report` counts the dropped ones.
+    """A cleaner of documents, which drops repeated paragraphs; `report` counts what the last `clean` read and dropped.
 
     Using one cleaner for the held-out text and then for the training text removes held-out paragraphs from training.
     """
@@ -137,7 +137,7 @@ class Cleaner:
     report: dict[str, int] = field(default_factory=dict)
 
     def clean(self, documents: Iterable[Document]) -> Iterator[Document]:
-        """Yield documents with normal white space and no control characters, none of them empty or very short."""
+        """Yield documents with single spaces and without control characters, except those shorter than MIN_WORDS."""
         counts = dict.fromkeys(("documents_read", "short_documents", "paragraphs_read", "repeated_paragraphs"), 0)
         self.report = counts
         for document in documents:
@@ -207,7 +207,7 @@ def read_all(sources: list[TextSource], progress: Callable[[str], None] = lambda
 
 
 def sample_paragraphs(sources: list[TextSource], size: int) -> Iterator[str]:
-    """Yield the first paragraphs of every source, the same amount of each: about `size` bytes in all."""
+    """Yield the first paragraphs of every source, equal shares of each: about `size` characters in all."""
     share = size // len(sources)
     for source in sources:
         taken = 0

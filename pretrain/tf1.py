@@ -1,7 +1,7 @@
-"""Checkpoints of the families' original code (TensorFlow 1) as a run: python -m pretrain import PATH.
+"""Import checkpoints of the families' original code (TensorFlow 1) as a run: python -m pretrain import PATH.
 
-Sizes follow from the variables, and other settings from the configuration next to them (FAMILY_config.json). The
-numbers of sequences and tokens seen are unknown.
+Sizes are inferred from the variables; other settings are read from the configuration next to them
+(FAMILY_config.json). The numbers of sequences and tokens seen are unknown.
 """
 
 import json
@@ -30,13 +30,13 @@ from pretrain.originals import Original, find_vocabulary, tensor_of, write_token
 from pretrain.state import Progress
 
 Tensors = dict[str, dict[str, np.ndarray]]  # folder of the checkpoint -> name -> tensor
-GELU = "gelu"  # the activation of every published model; the presets of a family choose its formula
+GELU = "gelu"  # hidden_act of every published model; a family's presets choose the formula
 
 
 def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, cased: bool = False) -> Run:
     """Write the checkpoints at `path`, model.ckpt-N or a folder of them, as a run; existing steps are unchanged.
 
-    Raises ConfigError and BrokenCheckpoint; checkpoints written before stay.
+    Raises ConfigError, BrokenCheckpoint; checkpoints imported before the error are kept.
     """
     series = find_series(path)
     run: Run | None = None
@@ -60,7 +60,7 @@ def import_series(path: Path, folder: Path, *, vocabulary: Path | None = None, c
 
 
 def find_series(path: Path) -> dict[int, Path]:
-    """Return the prefix of each checkpoint by its step, for one or for all in a folder. Raises ConfigError."""
+    """Return the path prefixes of one checkpoint, or of all in a folder, by step. Raises ConfigError."""
     if path.is_dir():
         prefixes = [file.with_suffix("") for file in path.glob("*.index")]
         if not prefixes:
@@ -75,7 +75,7 @@ def find_series(path: Path) -> dict[int, Path]:
 
 
 def _step(prefix: Path) -> int:
-    """Return the step in a checkpoint's name, else in its variable global_step."""
+    """Return the step in a checkpoint's name, else in its variable global_step. Raises ConfigError."""
     if match := re.search(r"-(\d{1,18})$", prefix.name):
         return int(match[1])
     reader = open_checkpoint(prefix)
@@ -97,9 +97,9 @@ def open_checkpoint(prefix: Path) -> Any:
 
 
 def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
-    """Read a checkpoint's family, and its tensors by name in transformers. Raises BrokenCheckpoint, ConfigError."""
+    """Return a checkpoint's family, and its tensors by name in transformers. Raises BrokenCheckpoint, ConfigError."""
     reader = open_checkpoint(prefix)
-    variables = reader.get_variable_to_shape_map()  # already read on opening
+    variables = reader.get_variable_to_shape_map()  # in memory since opening, so it cannot fail
     family = _family_of(variables, prefix)
     known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, _originals()[family], prefix))}
     tensors: Tensors = {}
@@ -148,7 +148,7 @@ def _originals() -> dict[Family, Original]:
 
 
 def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
-    """Return the settings of the model with these tensors; those of its training are unknown. Raises ConfigError."""
+    """Return settings for a model with these tensors; settings of training are a preset's. Raises ConfigError."""
     original, main = _originals()[family], tensors[""]
     counted, pattern = original.layers
 
@@ -179,9 +179,10 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
 
 
 def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> dict[str, Any]:
-    """Read the settings that do not follow from the variables from the configuration next to a checkpoint, or above it.
+    """Read the settings that variables do not determine from a file next to the checkpoint, or in the folder above.
 
-    Raises ConfigError if its sizes differ from the variables', or for an unsupported activation.
+    Raises ConfigError if the file is missing and required, if its sizes differ from the variables', or for an
+    unsupported activation.
     """
     original = _originals()[family]
     shares = ["hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range"]
@@ -208,7 +209,7 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
 
 
 def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel:
-    """Return a model of that configuration with these weights. Raises BrokenCheckpoint if some are missing."""
+    """Return the model of a configuration with these weights. Raises BrokenCheckpoint if they do not fit it."""
     keras.config.set_dtype_policy("float32")
     family = FAMILIES[config.family]
     model = family.model(config)
@@ -223,7 +224,7 @@ def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel
 
 
 def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
-    """Return the identity as the projection of embeddings with the width of states, which the original lacks."""
+    """Return an identity projection if embeddings are as wide as states: the original then has no projection."""
     name, width = _originals()[family].projection, config.hidden_size
     if not name or getattr(config, "embedding_size", width) != width:
         return {}
@@ -234,7 +235,7 @@ def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
 
 
 def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary: Path, cased: bool) -> Run:
-    """Write the tokenizer and run.json of a new run; an existing run must have the same model and vocabulary."""
+    """Write run.json, and the tokenizer of a new run; an existing run must have the same model and vocabulary."""
     before = runs.read_run(folder) if (folder / "run.json").is_file() else None
     if not before and folder.exists() and any(path.name != "tokenizer" for path in folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not a run (it has no run.json); give another --run.")

@@ -1,4 +1,4 @@
-"""The tokenizer of a run: train, write and read it, and find where words begin."""
+"""The tokenizer of a run: train, write, read and extend it, and find where words begin."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
 
-WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that may become one piece
+WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that `extend` may make a piece
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:
@@ -62,10 +62,10 @@ def write(tokenizer: Tokenizer, special_tokens: tuple[str, ...], folder: Path) -
 def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None:
     """Write the tokenizer of a folder with `count` more pieces: the most frequent words of the texts that it splits.
 
-    Each is an added token of tokenizer.json that matches only whole words (`single_word`), so that every other word,
-    such as "walkers" beside "walker", is split as before. As a piece of the model, WordPiece (the longest piece first)
-    and Unigram (the most probable pieces) would use it inside longer words too. Left out are words with an unknown
-    piece, and words that are a piece inside others. Raises CorpusError if the texts have fewer.
+    Each is an added token of tokenizer.json that matches only whole words (`single_word`), so that every other word is
+    split as before, such as "walkers" after "walker" is added. If it were a piece of the model, WordPiece (the longest
+    piece first) and Unigram (the most probable pieces) would use it inside longer words too. Words with an unknown
+    piece, and words whose letters are already a piece, are left out. Raises CorpusError if fewer than `count` remain.
     """
     tokenizer = load(folder)
     counts = Counter(word for text in texts for word in cut(tokenizer, text))
@@ -84,7 +84,7 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
 
 
 def _is_cut(tokenizer: Tokenizer, word: str) -> bool:
-    """Return whether a word is split into several known pieces, and its letters are not a piece."""
+    """Return whether a word is split into several known pieces and its letters are not yet a piece."""
     if not WORD.fullmatch(word) or tokenizer.token_to_id(word) is not None:
         return False
     ids = tokenizer.encode(word, add_special_tokens=False).ids
@@ -92,7 +92,7 @@ def _is_cut(tokenizer: Tokenizer, word: str) -> bool:
 
 
 def leave_out_segments(folder: Path) -> None:
-    """Make transformers return no token_type_ids, since GPT-2 would add the word embeddings of these ids."""
+    """Make the tokenizer in transformers return no token_type_ids, since GPT-2 would add word embeddings for them."""
     path = folder / "tokenizer_config.json"
     configuration = json.loads(path.read_text(encoding="utf-8"))
     runs.write_json(path, configuration | {"model_input_names": ["input_ids", "attention_mask"]})
@@ -124,7 +124,7 @@ def cut(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def without_prefix(word: str) -> str:
-    """Return a word of `cut` without its prefix."""
+    """Return a word of `cut` without the "▁" that Unigram puts before it."""
     return word.removeprefix(Unigram.word_start)
 
 

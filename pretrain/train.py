@@ -28,9 +28,9 @@ from pretrain.state import Progress, latest_state, restore, save_state, seconds_
 def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
     """Pretrain a run (or resume it) up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
 
-    `writer` is a TensorBoard SummaryWriter or None. If it is killed at any time and called again, it ends with the same
-    weights: a state is saved every `state_every` updates, and everything after the last state is written again. A run
-    with `minutes` ends by the clock instead, and therefore with different weights each time.
+    `writer` is a TensorBoard SummaryWriter or None. A run that is killed at any time and resumed ends with the same
+    weights: a state is saved every `state_every` updates, and everything after the last state is computed again. A run
+    with `minutes` ends by the clock instead, and so with different weights each time.
     """
     grid, family = set(run.planned_steps), FAMILIES[config.family]
     state = latest_state(run.path)
@@ -91,7 +91,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
 
 
 def _start(model: PretrainingModel, run: Run, config: Config) -> Progress:
-    """Return the counts of a run without a state; load the checkpoint from which a continued run starts."""
+    """Return the progress of a run without a state; load the checkpoint from which a continued run starts."""
     if not run.origin:
         return Progress(0, 0, 0)
     read_checkpoint(model, config, runs.checkpoint(run, run.origin.step))
@@ -114,7 +114,7 @@ def _check_finite(row: dict[str, Any], step: int) -> None:
 
 
 def _counts(run: Run, progress: Progress) -> Progress:
-    """Return the counts for files, which are None if those of the continued run are unknown."""
+    """Return the progress to write to files, without counts if the run continues from one whose counts are unknown."""
     unknown = run.origin and run.origin.step and not run.origin.tokens
     return Progress(progress.step, None, None) if unknown else progress
 
@@ -150,7 +150,7 @@ def on_accelerator() -> bool:
 
 @cache
 def multiplies_in_bfloat16() -> bool:
-    """Return whether the backend trains faster in bfloat16 on this CPU: only torch, if products are clearly faster.
+    """Return whether to train in bfloat16 on this CPU: only on torch, if matrix products are clearly faster.
 
     TensorFlow and JAX were slower in bfloat16 in all measurements (docs/benchmarks.md).
     """
@@ -165,7 +165,7 @@ def multiplies_in_bfloat16() -> bool:
 
 
 def seconds_of_a_product(dtype: str) -> float:
-    """Return the shortest CPU time (s) of ten products of 512 x 384 matrices in the backend."""
+    """Return the CPU time (s) of multiplying matrices [512, 384] and [384, 512] in the backend, the shortest of ten."""
     numbers = keras.ops.ones((512, 384), dtype)
     transposed = keras.ops.transpose(numbers)
     return min(timeit.repeat(lambda: keras.ops.matmul(numbers, transposed), timer=process_time, number=1, repeat=10))

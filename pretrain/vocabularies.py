@@ -1,7 +1,7 @@
 """The kinds of vocabulary: how each splits text into words, and the pieces of words, trained by SentencePiece.
 
-The same words give the same pieces on every machine: the trainers of the tokenizers library take words in an order that
-changes from process to process.
+SentencePiece makes the same pieces of the same words on every machine; the trainers of the tokenizers library do not,
+since they take words in an order that changes from process to process.
 """
 
 import io
@@ -24,7 +24,7 @@ MAX_WORD = 64  # characters; longer words (URLs, tables) are useless for trainin
 
 
 class Vocabulary(ABC):
-    """A kind of vocabulary."""
+    """Base class of the kinds of vocabulary."""
 
     special_tokens: ClassVar[tuple[str, ...]]  # padding, unknown, [CLS], [SEP], [MASK]
 
@@ -42,11 +42,11 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def word(self, pieces: Sequence[str]) -> str:
-        """Return the word that these pieces make."""
+        """Return the word that these pieces spell."""
 
 
 class Unigram(Vocabulary):
-    """An uncased Unigram vocabulary, as ALBERT's, of words cut as in the Penn treebank.
+    """An uncased Unigram vocabulary, as in ALBERT, for words cut as in the Penn treebank.
 
     Running text and treebank words give the same pieces: "don't" is always split into "do" and "n't", and the pieces of
     a word depend only on this word. Only the first piece of a word starts with "▁".
@@ -55,11 +55,11 @@ class Unigram(Vocabulary):
     special_tokens = ("<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]")
     word_start = "▁"
     max_piece = 16  # characters, including the "▁", as in ALBERT's SentencePiece
-    min_seed_count = 3  # occurrences of a word whose substrings are tried as pieces
-    max_seeds = 200_000
+    min_seed_count = 3  # words with fewer occurrences give no seed pieces
+    max_seeds = 200_000  # seed pieces, from which the trainer selects
 
-    # Contractions are words, "can not" and "gon na" are two, punctuation marks are words, and so are "..." and "--";
-    # letters and digits stay together ("19th", "1980s").
+    # Contractions such as "n't" are words, "cannot" and "gonna" are two words each, and punctuation marks, "..." and
+    # "--" are words; letters and digits stay together ("19th", "1980s").
     _end = r"(?![\p{L}\p{N}])"
     _start = r"(?<![\p{L}\p{N}])"
     _word = "|".join(
@@ -115,14 +115,14 @@ class Unigram(Vocabulary):
         return piece.startswith(self.word_start)
 
     def word(self, pieces: Sequence[str]) -> str:
-        """Return the word without "▁"."""
+        """Return the word without the "▁" at its start."""
         return "".join(pieces).removeprefix(self.word_start)
 
     def _seed_pieces(self, counts: Counter[str]) -> list[tuple[str, int]]:
         """Return substrings of words to start from, each scored by its count in the running text times its length.
 
-        SentencePiece's own seeds count a substring once for each word that contains it; a word that is not a part of
-        others, such as "," or "n't", would then never become a piece, however frequent.
+        SentencePiece's own seeds count a substring once for each word that contains it; a word that is no part of other
+        words, such as "," or "n't", would then never become a piece, however frequent it is.
         """
         seeds: Counter[str] = Counter()
         for word, n in counts.items():
@@ -136,7 +136,7 @@ class Unigram(Vocabulary):
 
 
 class WordPiece(Vocabulary):
-    """An uncased WordPiece vocabulary, as BERT's and ELECTRA's, of words cut at white space and punctuation marks.
+    """An uncased WordPiece vocabulary, as in BERT and ELECTRA, for words cut at white space and punctuation marks.
 
     A piece inside a word begins with "##", and a word is split greedily, the longest piece first. The pieces are those
     of byte-pair encoding, which repeatedly merges the most frequent pair.
@@ -170,17 +170,17 @@ class WordPiece(Vocabulary):
         return models.WordPiece({piece: i for i, piece in enumerate(marked)}, unk_token=self.special_tokens[UNK])
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether a piece has no "##"; [UNK] begins a word, since it is a whole word."""
+        """Return whether a piece has no "##"; of the special tokens, only [UNK] begins a word, being a whole word."""
         unknown = piece == self.special_tokens[UNK]
         return not piece.startswith(self.inside) and (unknown or piece not in self.special_tokens)
 
     def word(self, pieces: Sequence[str]) -> str:
-        """Return the word without "##"."""
+        """Return the word, with the "##" of its pieces removed."""
         return "".join(piece.removeprefix(self.inside) for piece in pieces)
 
 
 class ByteBPE(Vocabulary):
-    """A cased byte-level BPE vocabulary, as GPT-2's: any text as bytes, so that no character is unknown.
+    """A cased byte-level BPE vocabulary, as in GPT-2, which reads text as bytes, so that no character is unknown.
 
     A byte is written as a printable character, and a space as "Ġ" at the beginning of the word that follows it.
     """
@@ -200,7 +200,7 @@ class ByteBPE(Vocabulary):
         """Return the pieces of these words, including every byte.
 
         SentencePiece returns pieces in the order of merging, without the merged pairs. Every split of a piece into two
-        others becomes a merge with the piece's rank, so that words are split as by SentencePiece.
+        pieces becomes a merge with the rank of the whole piece, so that words are split as SentencePiece splits them.
         """
         alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "split_by_number": False}
@@ -234,10 +234,11 @@ VOCABULARIES: dict[str, Vocabulary] = {  # name of the model in tokenizer.json, 
 def train_pieces(
     counts: Mapping[str, int], size: int, special_tokens: tuple[str, ...], alphabet: Sequence[str] = (), **options: Any
 ) -> list[tuple[str, float]]:
-    """Return pieces with their scores, special tokens first. `options` are further settings of SentencePiece's trainer.
+    """Train SentencePiece on words and return the pieces with their scores, special tokens first.
 
-    The characters of `alphabet` are pieces even if no word has them; with it, no character is left out. Raises
-    CorpusError if there are too few words for a vocabulary of that size, or too many characters.
+    The characters of `alphabet` are pieces even if no word has them; with it, no character is left out. `options` are
+    further settings of the trainer. Raises CorpusError if there are too few words for a vocabulary of that size, or too
+    many characters.
     """
     import sentencepiece  # a requirement only of pretraining
 
@@ -274,7 +275,7 @@ def train_pieces(
 
 
 def _wrong_size(words: int, size: int, reason: str) -> CorpusError:
-    """Return the error for a vocabulary that is too small or too large for a text, by SentencePiece's reason."""
+    """Return the error for a vocabulary too small (by SentencePiece's `reason`) or too large for the text."""
     text = f"A text of {words:,} different words"
     if required := REQUIRED.search(reason):
         return CorpusError(
