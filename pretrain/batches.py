@@ -111,8 +111,8 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
 def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
     """Yield the batches of the steps first..last-1 in order, making at least AHEAD of them in advance.
 
-    Two threads make them or, if it is not 0, this number of processes, which reopen the corpus: two threads cannot keep
-    up with a GPU.
+    Two threads make the batches. If `processes` is above 0, that number of processes does, each with the corpus
+    reopened, since two threads cannot keep up with a GPU.
     """
     ahead = max(AHEAD, 2 * processes)
     with _pool(data, processes) as pool:

@@ -45,7 +45,7 @@ class Collator(ABC):
 
     @abstractmethod
     def measured(self) -> list[MeasurePlan]:
-        """Return the ways of measuring on held-out text, first the one whose means head a row of the log."""
+        """Return the ways of measuring on held-out text; the first one gives the means of a row of the log."""
 
     def check(self, name: str, text: Text) -> None:  # noqa: B027  # most collators accept every text
         """Raise ConfigError if no batches can be made of a text; the error calls it the `name` text."""
@@ -87,10 +87,11 @@ class MaskedPairs(Collator):
         return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
 
     def measured(self) -> list[MeasurePlan]:
-        """Return training's masking, and three at 15 %, equal for runs of one corpus, vocabulary and sentence loss.
+        """Return the masking of training and three maskings at 15 %.
 
-        Of the masked pieces, a tenth is unchanged and a tenth is random, as in BERT's pretraining; the last way masks
-        the same pieces as the second, all with [MASK].
+        Those at 15 % are the same for all runs with the same corpus, vocabulary and sentence loss. A tenth of their
+        pieces is unchanged and a tenth is random, as in BERT's pretraining; the last one masks the same pieces as the
+        one of single pieces, all with [MASK].
         """
         masking, count = self.masking, self.config.measured_sequences
         words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)

@@ -15,7 +15,7 @@ CHOICES = {  # allowed values of settings that are names
     "checkpoint_dtype": ("float32", "float16"),
 }
 MAX_SEED = 2**32 - 1  # largest seed that Keras accepts
-SMOKE: dict[str, Any] = {  # shared by the families' tiny presets, our own: runs of seconds on two cores
+SMOKE: dict[str, Any] = {  # sizes of our own for the families' tiny presets: runs of seconds on two cores
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -72,7 +72,7 @@ class Config:
     constant_steps: int = 0  # the rate stays at its peak until this update, then decays to zero at `steps`
     learning_rate: float  # peak learning rate
     decay_power: float = 1.0  # exponent of the decay; 1: linear
-    minutes: float = 0.0  # wall time after which the run ends, at any step, the rate then zero; 0: it ends at `steps`
+    minutes: float = 0.0  # wall time after which the run ends, whatever its step; 0: it ends at `steps`
     decay_minutes: float = 0.0  # the last of these minutes, during which the rate decays; 0: it decays over all of them
     weight_decay: float = 0.01  # not applied to biases and layer norms
     decay_positions: bool = True  # whether weight decay applies to position embeddings
@@ -80,7 +80,7 @@ class Config:
     beta_2: float = 0.999
     epsilon: float = 1e-6
     clip_norm: float = 1.0  # global norm to which the gradients are clipped
-    compute_dtype: str = "auto"  # in which layers compute: float32, bfloat16; auto: bfloat16 where that is faster
+    compute_dtype: str = "auto"  # dtype in which layers compute: float32, bfloat16 or auto (bfloat16 if it is faster)
     seed: int = 12345
 
     # === Batches: an optional first phase on short sequences, as in the original BERT recipe ===

@@ -4,8 +4,8 @@ As in the data creation of BERT and ALBERT, an example is [CLS] A [SEP] B [SEP],
 of a chunk and B the rest. A pairing may swap or replace them; then the longer one is cut at either end until both fit.
 The boundary, the pairing and the cuts are drawn again each time an example is used.
 
-The lengths of the segments must not reveal their order. A chunk grows until it is long enough, so its last sentence is
-longer than the others: B would be longer than A, and cut more often. Therefore half of the chunks grow towards the
+The lengths of the segments must not reveal their order. A chunk grows until it is long enough, so its last sentence
+tends to be a long one: B would be longer than A, and cut more often. Therefore half of the chunks grow towards the
 front.
 """
 

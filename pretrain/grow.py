@@ -27,7 +27,7 @@ def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
 def extended(
     arrays: dict[str, np.ndarray], stored: dict[str, StoredTensor], cuts: list[list[int]]
 ) -> dict[str, np.ndarray]:
-    """Return the arrays; those longer in `stored` get a new row for each of `cuts`, the mean of its rows."""
+    """Return the arrays, with new rows where `stored` has them: for each of `cuts`, the mean of the rows of its ids."""
     grown = dict(arrays)
     for name, array in arrays.items():
         if name in stored and stored[name].shape[0] == len(array) + len(cuts):

@@ -1,6 +1,6 @@
 """The heads of pretraining: the last layer's hidden states in, float32 logits out.
 
-A head with a method `rows` reads the states at the positions [B, R] that it returns; a head without reads all states.
+A head with a method `rows` reads only the states at the positions [B, R] that the method returns.
 """
 
 from collections.abc import Callable

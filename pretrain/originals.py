@@ -42,7 +42,7 @@ class Original:
     only_configured: tuple[str, ...] = ("num_attention_heads",)  # settings that the variables do not determine
     # projection of embeddings in transformers; the original has none if embeddings are as wide as states
     projection: str | None = None
-    head_size: int | None = None  # assumed without a configuration file; None: the file is required
+    head_size: int | None = None  # size of a head if there is no configuration file; None: one is required
 
 
 class Tensor(NamedTuple):
@@ -100,7 +100,7 @@ def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
     """Read vocab.txt, one piece per line (tokenization.py of bert)."""
-    lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # pieces may be other separators
+    lines = vocabulary.read_bytes().decode("utf-8").removesuffix("\n").split("\n")  # other separators may be pieces
     pieces = {line.strip(): i for i, line in enumerate(lines)}
     tokenizer = WordPiece().blank()
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
