@@ -15,7 +15,7 @@ CHOICES = {  # allowed values of settings that are names
     "checkpoint_dtype": ("float32", "float16"),
 }
 MAX_SEED = 2**32 - 1  # largest seed that Keras accepts
-SMOKE: dict[str, Any] = {  # sizes of our own for the families' tiny presets: runs of seconds on two cores
+SMOKE: dict[str, Any] = {  # numbers of our own for the tiny presets, with which a run takes seconds on two cores
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,

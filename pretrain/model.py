@@ -1,4 +1,4 @@
-"""A network and its objectives as one Keras model, which is trained on batches and scores every prediction."""
+"""An encoder, its heads and its objectives as one Keras model, which trains on batches and scores predictions."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ class PretrainingModel(keras.Model):
 
 
 def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> dict:
-    """Return the logits of each head; if all heads have `rows`, the last states are computed only at those."""
+    """Return the logits of each head; if all heads have `rows`, last states are computed only at these positions."""
     segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
     if not all(hasattr(head, "rows") for head in heads.values()):
         states = encoder(inputs["ids"], segments, mask, training=training)[-1]

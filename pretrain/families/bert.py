@@ -15,8 +15,8 @@ class BertConfig(PairConfig):
 
     family: ClassVar[str] = "bert"
 
-    # The defaults are those of every preset, from google-research/bert: create_pretraining_data.py and tokenization.py
-    # (data), modeling.py (initial weights, dropout), optimization.py (the optimizer).
+    # The defaults hold for every preset. They are from google-research/bert: create_pretraining_data.py and
+    # tokenization.py (data), modeling.py (initial weights, dropout), optimization.py (the optimizer).
     tokenizer: str = "wordpiece"
     vocab_size: int = 30_522  # uncased_L-12_H-768_A-12/bert_config.json
     max_position_embeddings: int = 512
@@ -37,7 +37,7 @@ class BertConfig(PairConfig):
     epsilon: float = 1e-6
     clip_norm: float = 1.0
     seed: int = 12_345  # random_seed
-    sentence_loss: str = "nsp"  # whether the second segment follows the first; sop (their order) or none
+    sentence_loss: str = "nsp"  # nsp (whether the second segment follows the first), sop (their order) or none
 
 
 # Section A.2 of Devlin et al.: 1,000,000 updates on 256 sequences, 128 tokens long in the first 90 % and then 512; the

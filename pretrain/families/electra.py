@@ -15,8 +15,8 @@ class ElectraConfig(MaskedConfig):
 
     family: ClassVar[str] = "electra"
 
-    # The defaults are those of every preset, from google-research/electra: configure_pretraining.py unless another file
-    # is named.
+    # The defaults hold for every preset. They are from google-research/electra: configure_pretraining.py, unless
+    # another file is named.
     tokenizer: str = "wordpiece"
     vocab_size: int = 30_522
     max_position_embeddings: int = 512  # model/modeling.py, BertConfig, as the next four
@@ -40,8 +40,8 @@ class ElectraConfig(MaskedConfig):
     save_every: int = 1_000  # save_checkpoints_steps
     embedding_size: int  # size of the embeddings, which generator and discriminator share
     generator_size: float  # hidden size of the generator, as a share of the discriminator's (generator_hidden_size)
-    generator_weight: float = 1.0  # weight of its loss (gen_weight)
-    discriminator_weight: float = 50.0  # weight of its loss (disc_weight)
+    generator_weight: float = 1.0  # weight of the generator's loss (gen_weight)
+    discriminator_weight: float = 50.0  # weight of the discriminator's loss (disc_weight)
 
     def problems(self) -> dict[str, bool]:
         """Add the rules of embeddings, generator and weights."""
@@ -59,7 +59,7 @@ class ElectraConfig(MaskedConfig):
 
     @property
     def generator(self) -> dict[str, int]:
-        """The generator's own sizes (run_pretraining.py, get_generator_config)."""
+        """The generator's sizes that differ from the discriminator's (run_pretraining.py, get_generator_config)."""
         hidden = round(self.hidden_size * self.generator_size)
         heads = max(1, hidden // 64)
         return {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}

@@ -67,7 +67,7 @@ class Gpt2(Family[Gpt2Config]):
         return {"next_token": "next token"}
 
     def collator(self, config: Gpt2Config, word_start) -> NextTokens:
-        """Return the collator of sequences in which every token is predicted."""
+        """Return the collator of sequences in which every next token is predicted."""
         return NextTokens(config, word_start)
 
     def model(self, config: Gpt2Config):
