@@ -132,7 +132,10 @@ def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
 
 
 def inherit(run: Run, config: Config, start: Checkpoint) -> None:
-    """Copy log, word frequencies and checkpoints up to `start` to a new run; a repeated call completes them."""
+    """Copy log, word frequencies and checkpoints up to `start` to a new run; a repeated call completes them.
+
+    A run with a larger model gets its first checkpoint, grown from `start`, in place of earlier checkpoints.
+    """
     if start.run.path == run.path:
         return
     lines = runs.read_lines(start.run.path / "log.jsonl")
