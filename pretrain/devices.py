@@ -56,7 +56,7 @@ class Devices:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """Run the block on the first host before the others, which then find its output."""
+        """Run the block on the first host, then on the other hosts, which find its output."""
         if not self.is_first_host:
             self.meet()
         yield
