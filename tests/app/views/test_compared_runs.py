@@ -322,7 +322,8 @@ def test_differing_weights_distinguish_copies(open_page, two: Run, monkeypatch) 
     shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
     runs.write_manifest(last.path, last.step, last.sequences, last.tokens)
     for step, differs in ((8, False), (16, True)):
-        page = open_page("query", two, text="the [MASK] sat .", compare="run", other="twin", step=str(step), open="lens")
+        texts = {"text": "the [MASK] sat .", "compare": "run", "other": "twin"}
+        page = open_page("query", two, **texts, step=str(step), open="lens")
         assert not page.exception and not page.error
         answers, layers = (
             [frame.value for frame in page.dataframe if "token" in frame.value][i : i + 2] for i in (0, 2)
