@@ -34,7 +34,7 @@ from pretrain.text_sources import (
 from pretrain.vocabularies import VOCABULARIES
 
 FORMAT = 2  # version of the files; incremented when the same sources would give other ones
-SAMPLE_BYTES = 40_000_000  # text to train the tokenizer, in characters (bytes, if the text is ASCII)
+SAMPLE_CHARACTERS = 40_000_000  # length of the text to train the tokenizer on
 BATCH = 20_000  # sentences encoded together
 TOP_WORDS = 50_000  # words in the table of frequencies
 CHECKSUMS = "checksums.sha256"  # lists the SHA-256 of every other file of a prepared corpus
@@ -131,7 +131,8 @@ def extended_vocabulary(
     with _preparing(cache, settings, progress) as folder:
         if not (folder / "tokenizer").is_dir():
             progress(f"finding {count:,} words for new pieces")
-            tokenizers.extend(vocabulary, sample_paragraphs(train_sources, SAMPLE_BYTES), count, folder / "tokenizer")
+            sample = sample_paragraphs(train_sources, SAMPLE_CHARACTERS)
+            tokenizers.extend(vocabulary, sample, count, folder / "tokenizer")
         return folder / "tokenizer"
 
 
@@ -228,7 +229,7 @@ def _build(
     if not (folder / "tokenizer").is_dir():
         of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
         progress(f"training the tokenizer on {of}")
-        sample = list(sample_paragraphs(train, SAMPLE_BYTES))
+        sample = list(sample_paragraphs(train, SAMPLE_CHARACTERS))
         if not sample:
             raise empty
         kind = settings.get("tokenizer", "unigram")

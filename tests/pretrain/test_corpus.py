@@ -204,7 +204,7 @@ def test_frequencies_equal_word_counts_of_text(corpus: Corpus, texts: Path, tmp_
 
 def test_real_text_has_few_unknown_tokens(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 1,000 pieces, less than 0.2 % of the tokens in 600,000 characters of Wikipedia are unknown."""
-    monkeypatch.setattr(corpora, "SAMPLE_BYTES", 500_000)
+    monkeypatch.setattr(corpora, "SAMPLE_CHARACTERS", 500_000)
     with lzma.open(shared_data / "corpus" / "wikipedia" / "wikipedia-013.txt.xz", "rt", encoding="utf-8") as shard:
         (tmp_path / "part.txt").write_text(shard.read(600_000), encoding="utf-8")
     corpus = prepare([str(tmp_path / "part.txt")], [], 1000, tmp_path)
