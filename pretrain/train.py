@@ -50,7 +50,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             write_checkpoint(model, config, run.path, _counts(run, progress))
         _measure(config, _counts(run, progress), measurement, log, devices)
 
-    if not state:
+    if progress.step == first:
         save_and_measure()
     means = Means(family.objectives(config))
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
