@@ -119,6 +119,7 @@ def test_arrow_key_chooses_word_without_asking(visit, app):
     for _ in range(2):
         visitor.page.keyboard.press("ArrowDown")
     expect(ask).not_to_have_text(first)
+    visitor.rest()  # each key draws the page again
     expect(visitor.heading("Tokens")).to_be_visible()
     word = ask.inner_text()[len("Ask “") : -1]
     ask.press("Enter")
