@@ -163,10 +163,12 @@ def fold(name: str, title: str, draw: Callable[[], object], choice: str = "") ->
     """Draw a section that is folded, and not computed, until the reader opens it; the URL names the open sections.
 
     `choice` is the name in the URL of a choice made in the section: a link with it opens the section, and folding the
-    section clears it. Figures in the section lose their zoom if the title changes.
+    section clears it. A frame of a figure that is named after the section opens it too. Figures in the section lose
+    their zoom if the title changes.
     """
     opened = set(permalink.split(permalink.get(OPEN) or "")) - {""}
-    if choice and permalink.get(choice) and name not in opened:
+    linked = (choice and permalink.get(choice)) or f"-{name}" in (permalink.get("figure") or "")
+    if linked and name not in opened:
         opened.add(name)
         permalink.choose(OPEN, permalink.join(sorted(opened)))
     key = f"fold_{name}"

@@ -342,6 +342,12 @@ def test_pinned_cell_lists_its_best_words(app: AppTest, tiny_run: Run) -> None:
     assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])
 
 
+def test_frame_of_the_lens_unfolds_it(app: AppTest, shown: list[Figure]) -> None:
+    """Frames that were copied before the lens was folded do not name the open section."""
+    ask(app, figure="tiny-query-lens")
+    assert "tiny-query-lens" in [figure.name for figure in shown] and not app.info
+
+
 def test_lens_is_computed_only_when_unfolded(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the lens is folded, a question costs no passes for its layers."""
     asked: list[str] = []
