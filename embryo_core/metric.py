@@ -53,7 +53,7 @@ class Option:
 
 
 class MetricData(Protocol):
-    """The data of a metric, read and encoded once for all checkpoints; each metric has a class of its own."""
+    """The data of a metric, read and encoded once for all checkpoints; each metric defines its own class."""
 
     @property
     def summary(self) -> dict[str, Any]:

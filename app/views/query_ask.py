@@ -28,7 +28,7 @@ class Form:
     help: str
     other: str  # the label of a second text
     wanted: str  # description of the expected text, for the message about an empty one
-    examples: tuple[str, ...]  # offered if the run has no examples of its own
+    examples: tuple[str, ...]  # offered if the run has no stored examples
     always: str = ""  # one more example, offered next to the run's
 
 

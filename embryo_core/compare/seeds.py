@@ -79,7 +79,7 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
     """Aggregate `compare.acquisitions` by design: average onsets, slopes and last accuracies over seeds.
 
     `designs` maps the name of a design, which replaces the names of its runs, to these names. `earliest` and `latest`
-    are means over seeds, but at least one standard error from the mean onset; slopes are treated alike. n is the sum,
+    are means over seeds, but at least one standard error from the mean onset; slopes likewise. n is the sum,
     and places are ranks of the mean place. A category that has no onset in one of the seeds has none in the design.
     """
     parts = []

@@ -23,7 +23,7 @@ RATE = 7e10  # floating-point operations per second
 LOGIT = 1e-8  # seconds per logit: exponentials in float64, top_k, sorting
 PASS = 2e-4  # seconds per pass
 CHECKPOINT = 3e-4  # seconds per checkpoint
-CONTINUING = 4  # passes of a greedy continuation: fewer if steps continue alike, at most one per piece
+CONTINUING = 4  # passes of a greedy continuation: fewer if steps have the same continuation, at most one per piece
 RIVALS = 0.4  # joint answers per checkpoint that lead at some step and are outside the beam at another
 
 
