@@ -25,7 +25,7 @@ from app.question_queue import QUEUE
 from app.view import View
 from app.widgets import note, show_caption
 from embryo_core.errors import FigureError
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.markdown import literal
@@ -90,12 +90,12 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {  # type -> how Streamlit hash
     FunctionType: _hash_function,
     pd.DataFrame: _hash_table,
     # by `repr`, since their fields are plain values and Streamlit would copy a dataclass to hash it
-    **dict.fromkeys((Axis, Lead, Shared, Subject), repr),
+    **dict.fromkeys((AxisChoice, Lead, Shared, Subject), repr),
 }
 
 
 @st.cache_resource(max_entries=MAX_FIGURES, show_spinner=False, hash_funcs=HASHES)
-def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: Axis, **options: Any) -> Figure:
+def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: AxisChoice, **options: Any) -> Figure:
     """Make a figure, cached by its function, the state of its runs, axis and options."""
     figure = make(runs, axis, **options)
     _freeze(figure.drawn)

@@ -30,7 +30,7 @@ MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in t
     "word_search": 100,
 }
 ANY = "any"  # in a picker of histories: every history
-UNITS = {"raw": "As measured", "rescaled": "Relative to last step"}  # value in the URL -> label
+SCALINGS = {"raw": "As measured", "rescaled": "Relative to last step"}  # value in the URL -> label
 
 
 def pick_one(
@@ -233,7 +233,7 @@ def choose_head(layer: int, head: int) -> None:
 
 def pick_rescaled(label: str) -> bool:
     """Pick whether curves are divided by their last values, and return it."""
-    return pick_one("unit", label, UNITS, segmented=True) == "rescaled"
+    return pick_one("unit", label, SCALINGS, segmented=True) == "rescaled"
 
 
 def pick_history(name: str) -> str:

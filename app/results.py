@@ -25,7 +25,7 @@ from embryo_core.figures import (
 from embryo_core.figures import geometry as geometry_figures
 from embryo_core.figures import growth as tiles
 from embryo_core.figures import phases as phase_tables
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.findings import Judgement, judge
 from embryo_core.types import Run
 
@@ -55,8 +55,8 @@ def _progress_state(run: Run) -> str:
     return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
-step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(Axis.for_run)
-supports_axis = cached(_progress_state, 64)(Axis.supports)
+step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(AxisChoice.for_run)
+supports_axis = cached(_progress_state, 64)(AxisChoice.supports)
 
 
 def _compared_state(run: Run) -> str:
@@ -98,18 +98,18 @@ steps_done = cached_resource(results_state, 64)(store.steps_done)
 
 
 def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
-    """Return the answers of one step to the facts of a relation (see `results.read_relation`). Raises ResultsError."""
+    """Return the answers of one step to a relation (`results.read_relation_answers`). Raises ResultsError."""
     answers = _answers(run, relation)
     return answers[answers["step"] == step].astype({"fact": "str", "prediction": "str"})
 
 
 def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
-    """Return the answers of every step to one fact (see `results.read_relation`). Raises ResultsError."""
+    """Return the answers of every step to one fact (`results.read_relation_answers`). Raises ResultsError."""
     answers = _answers(run, relation)
     return answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
 
 
-_answers = cached_resource(results_state, 2)(store.read_relation)
+_answers = cached_resource(results_state, 2)(store.read_relation_answers)
 
 
 def templates(run: Run) -> dict[str, str]:

@@ -8,7 +8,7 @@ from app import results
 from embryo_core import runs
 from embryo_core.compare import Unit
 from embryo_core.curves.step_scales import Scale
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import name_step
 
@@ -36,9 +36,9 @@ class View:
         return tuple(checkpoint.step for checkpoint in self.checkpoints if checkpoint.has_weights)
 
     @property
-    def axis_choice(self) -> Axis:
+    def axis_choice(self) -> AxisChoice:
         """Return the reader's choice of how curves over the steps are drawn."""
-        return Axis(self.scale, self.unit, self.smoothing)
+        return AxisChoice(self.scale, self.unit, self.smoothing)
 
     @cached_property
     def axis(self) -> StepAxis:

@@ -119,7 +119,7 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
     """Return the checkpoints of a run; if it has none, show the reason and end the page."""
     checkpoints = tuple(runs.checkpoints(run))
     if not checkpoints:
-        for _, reason in runs.broken(run):
+        for _, reason in runs.broken_checkpoints(run):
             stop(reason, "python -m embryo_core runs")
         stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     return checkpoints

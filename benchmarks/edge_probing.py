@@ -28,7 +28,7 @@ def main() -> int:
     """Print a line per task and layer, the total seconds of both procedures, and their ratio; return 0."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
+    checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
     model, metric = load(checkpoint), EdgeProbing()
     tasks = [task for task in TASKS if task in options.tasks and (options.probing / task).is_dir()]
     layers = options.layers or [model.num_layers]

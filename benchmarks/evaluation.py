@@ -32,7 +32,7 @@ def main() -> int:
     """Print a table of the three parts and their sum; return 1 if a count differs."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
+    checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
     paper, model = PaperEvaluation(checkpoint.path, run.tokenizer), load(checkpoint)
     examples = corpora.read_treebank(options.treebank)
     every = options.every or max(1, len(examples) // 300)

@@ -47,7 +47,7 @@ def main() -> int:
     """Print scores per task, seconds, and the ratios of elapsed and core seconds; return 0."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
+    checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
     print(f"{run.name}, step {checkpoint.step}, {parallel_passes()} cores, torch {torch.__version__}", flush=True)
     start = time.perf_counter()
     tokenizer = load_tokenizer(run)

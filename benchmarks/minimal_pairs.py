@@ -71,7 +71,7 @@ def main() -> int:
     """Print seconds, their ratio and the differences of scores; return 1 if a decision differs."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
+    checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
     model = load(checkpoint)
     loop, metric = Loop(model), MinimalPairs()
     start = time.process_time()

@@ -61,7 +61,7 @@ def main() -> None:
 
 def measure(run: Run, repeats: int) -> None:
     """Time the first question in new processes, then warm questions, each next to the pipelines."""
-    checkpoints = runs.loadable(run)
+    checkpoints = runs.loadable_checkpoints(run)
     print(f"{len(checkpoints)} checkpoints, {parallel_passes()} cores, text of {len(TEXT.split())} words", flush=True)
     command = _fresh("-m", "embryo_core", "query", str(run.path), TEXT, "--step", "all")
     print(f"first trace, a new process as a whole   {command:8.0f} ms (python -m embryo_core query ... --step all)")
@@ -82,7 +82,7 @@ def measure(run: Run, repeats: int) -> None:
 def measure_size(run: Run, repeats: int) -> None:
     """Time texts of one and two masks with every checkpoint in memory, then the pipelines one after the other."""
     os.environ["EMBRYO_MODEL_MEMORY"] = "12 GB"
-    models = [MODELS.get(checkpoint) for checkpoint in runs.loadable(run)]
+    models = [MODELS.get(checkpoint) for checkpoint in runs.loadable_checkpoints(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
     print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {parallel_passes()} cores", flush=True)
     own: dict[tuple[str, str], Callable[[], object]] = {
@@ -94,7 +94,7 @@ def measure_size(run: Run, repeats: int) -> None:
     torch.set_num_threads(parallel_passes())
     sums = {dtype: dict.fromkeys((TEXT, TWO), 0.0) for dtype in ("auto", "float32")}
     for dtype, by_text in sums.items():
-        for checkpoint in runs.loadable(run):
+        for checkpoint in runs.loadable_checkpoints(run):
             ask = _pipeline(checkpoint, dtype)
             for text in by_text:
                 by_text[text] += _median(partial(ask, text), repeats)
@@ -145,7 +145,7 @@ def _answer(model: Model, text: str) -> list[str]:
 
 def _answer_jointly(run: Run, text: str) -> None:
     """Answer a text with several masks at every step, without histories of leaders."""
-    checkpoints = runs.loadable(run)
+    checkpoints = runs.loadable_checkpoints(run)
     question = query.read_question(text, load_tokenizer(run))
     sweep(checkpoints, lambda models: search(models, question))
 

@@ -40,7 +40,7 @@ def build(root: Path, steps: int) -> str:
     from embryo_core import results, runs
 
     demo = runs.read_run(min((DEMO / "runs").iterdir()))
-    sources = runs.loadable(demo)
+    sources = runs.loadable_checkpoints(demo)
     last = sources[-1].step
     grid = np.unique(np.linspace(0, last, steps).round().astype(int)).tolist()
     of_step = {step: sources[i * len(sources) // len(grid)] for i, step in enumerate(grid)}

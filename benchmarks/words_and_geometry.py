@@ -32,7 +32,7 @@ def main() -> int:
     """Print seconds, ratios and differences; return 1 if a difference exceeds ROUNDING."""
     options = _options()
     run = runs.open_run(options.run)
-    checkpoint = runs.loadable(run, None if options.step is None else [options.step])[-1]
+    checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
     model = load(checkpoint)
     loop = Loop(model)
     torch.set_num_threads(parallel_passes())

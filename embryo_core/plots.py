@@ -27,7 +27,7 @@ from embryo_core.figures import (
     words,
 )
 from embryo_core.figures import query as asked
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.patterns import PATTERNS
 from embryo_core.findings.words import measured_as
@@ -47,11 +47,11 @@ class Plots:
     """
 
     runs: tuple[Run, ...]
-    axis: Axis = field(default_factory=Axis)
+    axis: AxisChoice = field(default_factory=AxisChoice)
 
     def __call__(self, scale: Scale = "log", unit: Unit = "step", smoothing: int = 1) -> "Plots":
         """Return the same figures on another axis: "log" or "linear", in steps, tokens, FLOPs, ..., and smoothed."""
-        return replace(self, axis=Axis(scale, unit, smoothing))
+        return replace(self, axis=AxisChoice(scale, unit, smoothing))
 
     # === Training ===
 

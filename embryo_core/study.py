@@ -137,7 +137,7 @@ class Study:
         """
         from embryo_core import query  # loads torch
 
-        last = max((checkpoint.step for checkpoint in runs.loadable(self.run)), default=0)
+        last = max((checkpoint.step for checkpoint in runs.loadable_checkpoints(self.run)), default=0)
         chosen = last if step is None else step
         table = query.ask(self.run, text, [chosen], k).table
         rows = table[table["listed"] & (table["mask"] != query.TOGETHER)]

@@ -26,7 +26,7 @@ class MeasurePlan(NamedTuple):
 
     name: str  # name in the log
     sequences: int  # number of sequences of the shortest length
-    drawn: int  # seed of the choice of sequences and of masks
+    seed: int  # of the choice of sequences and of masks
     make: MakeBatch
 
 
@@ -185,7 +185,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
     for length in config.lengths:
         packing = collator.pack(text, length)
         for way in collator.measured():
-            rng = np.random.default_rng([SEED, length, way.drawn])
+            rng = np.random.default_rng([SEED, length, way.seed])
             if batches := _each_once(packing, way, way.sequences * shortest // length, rng):
                 yield HeldOut(length, way.name, batches)
 

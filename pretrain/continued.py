@@ -37,7 +37,7 @@ def find(name_or_path: str, folder: Path) -> Checkpoint:
             return begun[0]
         step = run.origin.step
     run = runs.open_run(name)
-    checkpoints = runs.loadable(run, None if step is None else [step])
+    checkpoints = runs.loadable_checkpoints(run, None if step is None else [step])
     if not (checkpoints[-1].path / "model.safetensors").is_file():
         raise ConfigError(
             f"Run '{run.name}' points to its weights, and a pretraining continues from a model.safetensors in the "

@@ -45,7 +45,7 @@ class Original:
     head_size: int | None = None  # size of a head if there is no configuration file; None: one is required
 
 
-class Tensor(NamedTuple):
+class TargetTensor(NamedTuple):
     """The tensor in our checkpoint that corresponds to a variable of the original."""
 
     folder: str  # folder inside the checkpoint: "generator", or "" for the checkpoint itself
@@ -53,7 +53,7 @@ class Tensor(NamedTuple):
     transposed: bool  # kernels have [inputs, outputs], weights [outputs, inputs]
 
 
-def tensor_of(variable: str, original: Original, source: object) -> Tensor | None:
+def tensor_of(variable: str, original: Original, source: object) -> TargetTensor | None:
     """Return the tensor of a variable, None for an optimizer's variable. Raises ConfigError for an unknown one."""
     if SLOTS.search(variable):
         return None
@@ -64,7 +64,7 @@ def tensor_of(variable: str, original: Original, source: object) -> Tensor | Non
         scope, part = variable, "weight"
     for pattern, name in original.scopes.items():
         if part and (match := re.fullmatch(pattern, scope)):
-            return Tensor(folder, f"{match.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
+            return TargetTensor(folder, f"{match.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
     raise ConfigError(f"{source} has the variable {variable}, which its original code does not write.")
 
 

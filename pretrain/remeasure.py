@@ -42,7 +42,7 @@ def measure_run(
     the text is the run's own. `progress` gets a line for each measure. Raises EmbryoError.
     """
     config = _with_counts(settings_of(run), heldout_sequences, measured_sequences)
-    checkpoints = runs.loadable(run, steps)
+    checkpoints = runs.loadable_checkpoints(run, steps)
     check_tokenizer(run.tokenizer / "tokenizer.json", run.path, BrokenRun)
     busy = BusyRun(f"{run.path} is being pretrained or measured by another process; wait for its end or stop it.")
     runs.own_folder(run.path, run.path, BrokenRun)

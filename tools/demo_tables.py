@@ -115,7 +115,7 @@ def all_words(study: Study, metric: str) -> tuple[float, int]:
 
 def sizes(study: Study) -> Iterator[str]:
     """Yield the numbers of checkpoints, tokens and bytes of a run."""
-    with_weights, last = runs.loadable(study.run), runs.checkpoints(study.run)[-1]
+    with_weights, last = runs.loadable_checkpoints(study.run), runs.checkpoints(study.run)[-1]
     weights, results = (size(DEMO / kind / study.run.name) for kind in ("runs", "results"))
     steps = ", ".join(f"{found.step:,}" for found in with_weights)
     yield (

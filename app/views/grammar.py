@@ -178,5 +178,5 @@ def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
 )
 def _words(run: Run, pair: MinimalPair, step: int) -> pd.DataFrame:
     """Return the scores of the words of both sentences at one step, computed in turn (see `in_turn`)."""
-    seconds = 20 * cost.attend(run, pair.good)  # about 20 passes: one for each piece of both sentences
+    seconds = 20 * cost.attend_seconds(run, pair.good)  # about 20 passes: one for each piece of both sentences
     return in_turn(seconds, "make app", lambda: pair_sentences.score_words(run, pair.good, pair.bad, [step]))

@@ -103,7 +103,7 @@ def _suggest_mask(request: Request) -> bool:
 
 def askable_steps(run: Run) -> list[int]:
     """Return the steps of a run that can answer questions: those with weights."""
-    return [checkpoint.step for checkpoint in runs.loadable(run)]
+    return [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
 
 
 def _pick_mask(masks: int) -> int:
@@ -210,7 +210,7 @@ def load_ahead(run: Run) -> Thread:
 def _load(run: Run) -> None:
     """Load the models of the first round's checkpoints, in turn with questions."""
     try:
-        checkpoints = runs.loadable(run, asking.first_steps(run))
+        checkpoints = runs.loadable_checkpoints(run, asking.first_steps(run))
         with QUEUE.turn(LOADING * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:

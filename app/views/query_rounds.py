@@ -84,13 +84,13 @@ class Rounds:
     def check(self) -> None:
         """Raise TooCostly if the question would exceed the budget with the next round."""
         if isfinite(budget()) and (steps := self._refinement.next_round()):
-            check_budget(cost.ask(self._run, self.question, self.asked + len(steps)), self._command)
+            check_budget(cost.ask_seconds(self._run, self.question, self.asked + len(steps)), self._command)
 
     def _ask(self, steps: Collection[int]) -> None:
         """Ask these checkpoints when the turn of the question comes."""
         before, asked = self.asked, self.asked + len(steps)
-        spent = cost.ask(self._run, self.question, before) if before else 0.0
-        seconds = cost.ask(self._run, self.question, asked) - spent
+        spent = cost.ask_seconds(self._run, self.question, before) if before else 0.0
+        seconds = cost.ask_seconds(self._run, self.question, asked) - spent
         in_turn(seconds, self._command, partial(self._refinement.ask, steps), spent)
 
     @property
@@ -275,7 +275,7 @@ def _show_progress(questions: AskedQuestions) -> None:
 def _at_step(run: Run, step: int, text: str) -> Answers:
     """Return the answers at one step. Raises as `query.ask` does, and TooCostly."""
     command = query.command(run.name, text, "--step", str(step))
-    return in_turn(cost.ask(run, text, 1), command, partial(query.ask, run, text, [step]))
+    return in_turn(cost.ask_seconds(run, text, 1), command, partial(query.ask, run, text, [step]))
 
 
 @cached_resource(checkpoints_state, 64, "Reading every layer …")
@@ -284,5 +284,5 @@ def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers
     at = "all" if step is None else str(step)
     command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
     steps = asking.first_steps(run) if step is None else [step]
-    seconds = cost.ask_layers(run, text, len(steps) if steps else None)
+    seconds = cost.ask_layers_seconds(run, text, len(steps) if steps else None)
     return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))

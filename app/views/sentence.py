@@ -71,7 +71,7 @@ def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
 
 @cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
-    return in_turn(cost.attend(run, text), COMMAND, lambda: sentence.attend(run, text, step))
+    return in_turn(cost.attend_seconds(run, text), COMMAND, lambda: sentence.attend(run, text, step))
 
 
 # === Over the steps ===
@@ -99,10 +99,10 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
 @cached(checkpoints_state, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """Return the attention of one head at every step with weights, or at log-spaced ones of a long series."""
-    steps_with_weights = [checkpoint.step for checkpoint in runs.loadable(run)]
+    steps_with_weights = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
     # None asks all steps, so that a message names those without weights
     steps = log_spaced(steps_with_weights, MAPS) if len(steps_with_weights) > MAPS else None
-    seconds = cost.attend(run, text, len(steps) if steps else None)
+    seconds = cost.attend_seconds(run, text, len(steps) if steps else None)
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 

@@ -32,7 +32,7 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     """
     series = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _is_local(one))]
     every = runs.checkpoints(run)
-    faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken(run)]
+    faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken_checkpoints(run)]
     faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(series)]
     faults += files.same_weights(every, series, is_frozen := _frozen_steps(run))

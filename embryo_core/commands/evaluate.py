@@ -84,7 +84,7 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
         without = metrics.get_metrics(report.left_out)
         named = [f"{metric.name} (--{' and --'.join(metric.sources)})" for metric in without]
         print(f"Left out, because no data were given: {', '.join(named)}.")
-    for sentence in report.thinned:
+    for sentence in report.lost:
         print(sentence)
     return print_report(run, report, f"{quantity(report.computed, 'result')} computed")
 

@@ -48,7 +48,7 @@ def ask(options: argparse.Namespace) -> int:
     run, step = runs.open_run(options.run), None if options.step == "all" else options.step
     steps = options.steps
     if options.step is None and steps is None and (steps := first_steps(run)):
-        loadable = len(runs.loadable(run))
+        loadable = len(runs.loadable_checkpoints(run))
         print(f"{len(steps)} of {loadable:,} checkpoints, log-spaced; --step all asks at every one.\n")
     if options.track is not None:
         print(report.report_word(run, options.text, options.track, mask, steps if step is None else [step]))

@@ -54,7 +54,7 @@ def _list() -> int:
         if thinned := sum(not checkpoint.has_weights for checkpoint in checkpoints):
             span += f", {thinned} without weights"
         print(f"{run.name}  {run.family}, {span}  ({run.path})")
-        troubles += [reason for _, reason in runs.broken(run)] + _print_contents(run)
+        troubles += [reason for _, reason in runs.broken_checkpoints(run)] + _print_contents(run)
     for trouble in troubles:
         print(f"Broken: {trouble}", file=sys.stderr)
     return 1 if troubles else 0

@@ -9,7 +9,7 @@ import pandas as pd
 from embryo_core import results, runs
 from embryo_core.corpora.groups import ALL
 from embryo_core.curves import difference_interval
-from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_counts
+from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_shares
 from embryo_core.findings.layers import NAMES as PROBED
 from embryo_core.types import Run
 
@@ -92,7 +92,7 @@ def _subtract(
     if len(order) == 2:
         low, high = map(float, difference_interval(b, a, n[1], n_second=n[0]))
     else:
-        draws = draw_counts(shares, n) if right is None else draw_cases(right)
+        draws = draw_shares(shares, n) if right is None else draw_cases(right)
         low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
     last = [min(steps[run] for run in seeds) for seeds in compared]
     return (*last, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, compared))

@@ -23,10 +23,10 @@ def draw_cases(right: ArrayLike) -> Floats:
     """
     right = np.asarray(right, float)
     n = right.shape[1]
-    return np.concatenate([counts @ right.T / n for counts in count_drawn(n, DRAWS, CHUNK, seed=0)])
+    return np.concatenate([counts @ right.T / n for counts in resampled_counts(n, DRAWS, CHUNK, seed=0)])
 
 
-def count_drawn(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]:
+def resampled_counts(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]:
     """Yield how often each of n cases is in each of B draws, [B, n]; B * n is at most `at_once`, or B is 1.
 
     A draw has n cases, with replacement; B is the number of draws in a batch.
@@ -38,7 +38,7 @@ def count_drawn(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]
         yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)
 
 
-def draw_counts(shares: ArrayLike, n: ArrayLike) -> Floats:
+def draw_shares(shares: ArrayLike, n: ArrayLike) -> Floats:
     """Return shares [DRAWS, S] from binomial draws with `shares` [S] of `n` [S] cases, where cases are not stored."""
     shares, n = np.asarray(shares, float), np.asarray(n, int)
     return np.random.default_rng(0).binomial(n, np.clip(shares, 0, 1), size=(DRAWS, len(n))) / n

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 
-from embryo_core.curves.multibootstrap import count_drawn
+from embryo_core.curves.multibootstrap import resampled_counts
 from embryo_core.errors import ResultsError
 
 DRAWS = 400  # bootstrap samples of the development examples
@@ -20,7 +20,7 @@ SURE = 0.975  # the last score is significantly above 0 if it is above 0 in this
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
 LABELLED = ("matthews", "accuracy", "f1")  # metrics of answers that are labels
 # a step's answers [n] and the samples' weights [B, n] -> scores [B]
-Score = Callable[[np.ndarray, np.ndarray], np.ndarray]
+ScoreFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
     by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
     n = len(table.columns)
-    samples = chain([np.ones((1, n))], count_drawn(n, DRAWS, AT_ONCE, SEED))  # all examples once, then the draws
+    samples = chain([np.ones((1, n))], resampled_counts(n, DRAWS, AT_ONCE, SEED))  # all examples once, then the draws
     parts = [_first_steps(by_step, score, shares, weights) for weights in samples]
     whole, *firsts = np.concatenate(parts)
     return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
@@ -69,7 +69,7 @@ def _with_interval(step: int, drawn: list[int]) -> Reached | None:
 
 
 def _first_steps(
-    answers: dict[int, np.ndarray], score: Score, shares: Sequence[float], weights: np.ndarray
+    answers: dict[int, np.ndarray], score: ScoreFunction, shares: Sequence[float], weights: np.ndarray
 ) -> np.ndarray:
     """Return the first step at which each sample reached each share of its last score, [B, shares]; -1 if none.
 

@@ -23,7 +23,7 @@ RETRY_AFTER = 30  # seconds after a failure during which the Hub is not asked ag
 BUSY = 429  # HTTP status: too many requests
 MAX_WAIT_SECONDS = 15 * 60  # a request fails if the Hub asks to wait longer
 MAX_WAITS = 20  # waits of one request
-Answer = TypeVar("Answer")
+Response = TypeVar("Response")
 
 _unreached = -inf, ""  # time and reason of the last failure to reach the Hub
 
@@ -79,7 +79,7 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
         return []
     inner = generator(checkpoint)
     pointers = [file for one in (checkpoint, inner) if one and one.pointer for file in one.pointer.files]
-    return [pointer for pointer in pointers if pointer.repository and not cached(pointer)]
+    return [pointer for pointer in pointers if pointer.repository and not is_cached(pointer)]
 
 
 def discard(pointer: Pointer) -> None:
@@ -99,7 +99,7 @@ def discard(pointer: Pointer) -> None:
             sweep_shared_blob(stored, cache_dir=home.parent)
 
 
-def cached(pointer: Pointer) -> bool:
+def is_cached(pointer: Pointer) -> bool:
     """Return whether the file that a pointer names is in the cache."""
     return _in_cache(pointer).exists()
 
@@ -114,7 +114,7 @@ def blob_of(path: Path) -> Path:
     return Path(os.path.abspath(path.parent / os.readlink(path))) if path.is_symlink() else path
 
 
-def offline() -> bool:
+def is_offline() -> bool:
     """Return whether huggingface_hub is in offline mode."""
     from huggingface_hub import is_offline_mode
 
@@ -155,20 +155,20 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
     )
 
 
-def retry_while_busy(question: Callable[[], Answer]) -> Answer:
-    """Return the Hub's answer; on status 429, wait as long as it asks and retry. Raises the errors of `question`."""
+def retry_while_busy(request: Callable[[], Response]) -> Response:
+    """Return the Hub's answer; on status 429, wait as long as it asks and retry. Raises the errors of `request`."""
     from huggingface_hub.errors import HfHubHTTPError
 
     for _ in range(MAX_WAITS):
         try:
-            return question()
+            return request()
         except HfHubHTTPError as reason:
             wait = _wait(reason)
             if wait is None or wait > MAX_WAIT_SECONDS:
                 raise
             print(f"The Hub is busy and asks to wait {wait:,} s.", file=sys.stderr)
             sleep(wait)
-    return question()
+    return request()
 
 
 def _wait(reason: "HfHubHTTPError") -> int | None:

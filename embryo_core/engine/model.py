@@ -101,7 +101,7 @@ class Model:
         self.max_batch_tokens = min(one.max_batch_tokens for one in engines)
 
     @property
-    def words(self) -> "Model":
+    def masked_word_model(self) -> "Model":
         """Return the model that predicts masked words: this one, or an ELECTRA's generator."""
         return self._generator or self
 
@@ -144,7 +144,7 @@ class Model:
         The last row equals `mlm_logits`.
         """
         self._need("masked_words")
-        return self._finite("logits", self.words._engine.layer_logits(torch.as_tensor(ids)[None], position))
+        return self._finite("logits", self.masked_word_model._engine.layer_logits(torch.as_tensor(ids)[None], position))
 
     @torch.inference_mode()
     def next_head(self, states: np.ndarray) -> np.ndarray:
@@ -212,7 +212,11 @@ def _logits(
     for model in models:
         model._need(capability)
     positions = (torch.as_tensor(rows), torch.as_tensor(columns))
-    engines, all_ids, mask = [model.words._engine for model in models], torch.as_tensor(ids), _mask(attention_mask)
+    engines, all_ids, mask = (
+        [model.masked_word_model._engine for model in models],
+        torch.as_tensor(ids),
+        _mask(attention_mask),
+    )
     logits: list[Tensor] = []
     for kind, group in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
         chosen = [*group]

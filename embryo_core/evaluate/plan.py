@@ -21,7 +21,7 @@ class Report:
     failures: list[str] = field(default_factory=list)  # a sentence for each broken checkpoint or failed metric
     left_out: list[str] = field(default_factory=list)  # metrics without data that were not requested by name
     remarks: list[str] = field(default_factory=list)  # notes on data that are easily misunderstood
-    thinned: list[str] = field(default_factory=list)  # notes on checkpoints with neither results nor weights
+    lost: list[str] = field(default_factory=list)  # notes on checkpoints with neither results nor weights
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def plan_evaluation(
     overwrite: bool,
 ) -> tuple[list[MetricPlan], Report]:
     """Return plans for the metrics to compute, and a report on the rest; arguments and errors as for `evaluate`."""
-    if not runs.checkpoints(run) and not runs.broken(run):
+    if not runs.checkpoints(run) and not runs.broken_checkpoints(run):
         runs.checkpoint(run, 0)  # raises UnknownStep with the command that makes checkpoints
-    chosen = None if steps is None else runs.loadable(run, steps)
+    chosen = None if steps is None else runs.loadable_checkpoints(run, steps)
     done, named = results.steps_by_metric(run), metric_names is not None
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
     for path in data.values():  # checked even if all results exist and nothing is read, since a path may be mistyped
@@ -83,8 +83,8 @@ def plan_evaluation(
         raise _missing_data(without_data[0], data)
     report = Report(done_before=sum(plan.done_before for plan in plans), left_out=[m.name for m in without_data])
     if steps is None:
-        report.failures += [reason for _, reason in runs.broken(run)]
-        report.thinned += runs.left_out({checkpoint for plan in plans for checkpoint in plan.lost})
+        report.failures += [reason for _, reason in runs.broken_checkpoints(run)]
+        report.lost += runs.left_out({checkpoint for plan in plans for checkpoint in plan.lost})
     plans = [plan for plan in plans if plan.pending and plan.metric not in without_data]
     _open_sources(plans, data, limit, options)
     for plan in plans:

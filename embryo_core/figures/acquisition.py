@@ -11,7 +11,7 @@ from embryo_core import compare, results
 from embryo_core.compare import Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import style, tags
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, make_figure, name_measures, sentences
 from embryo_core.figures.rows import set_rows, shift
@@ -40,7 +40,7 @@ ONE_SEED = "A design of a single seed does not show how another seed would order
 
 def acquisition(
     runs: Sequence[Run],
-    axis: Axis,
+    axis: AxisChoice,
     metric: str,
     groups: Sequence[str],
     rule: Rule = "half",
@@ -86,7 +86,9 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
     return before
 
 
-def agreement(runs: Sequence[Run], axis: Axis, metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
+def agreement(
+    runs: Sequence[Run], axis: AxisChoice, metric: str, groups: Sequence[str], rule: Rule = "half"
+) -> pd.DataFrame:
     """Return the rank agreement of designs with each other and with the paper, and of the seeds of each design.
 
     Columns are those of `compare.agreements`.

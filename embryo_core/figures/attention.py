@@ -11,7 +11,7 @@ from embryo_core import results
 from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import head_groups
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_networks, sentences
 from embryo_core.share import HeadHistory, bertviz, map_style
@@ -41,7 +41,7 @@ def normalised_suffix(normalised: bool) -> str:
 # === Weight on fixed positions ===
 
 
-def positions(runs: Sequence[Run], axis: Axis, layer: int, head: int, normalised: bool = False) -> Figure:
+def positions(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, normalised: bool = False) -> Figure:
     """Return the figure of a head's mean weight on four positions over the steps; rows sum to 1 if `normalised`."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
     return curves_figure(

@@ -12,7 +12,7 @@ from embryo_core.curves import normalise_rows
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.attention import METRIC, describe_sharing, normalised_note, normalised_suffix
-from embryo_core.figures.axis import STEP_COLUMN, Axis
+from embryo_core.figures.axis import STEP_COLUMN, AxisChoice
 from embryo_core.figures.cells import add_points, outline
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.share.all_heads import shrink
@@ -26,15 +26,15 @@ GAP = 0.06  # gap between two maps, as a share of a map's side with its gap
 SIDE = 130  # pixels: side of a map with its gap
 
 
-def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, normalised: bool = False) -> Figure:
+def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: int, normalised: bool = False) -> Figure:
     """Return the figure of a head's averaged maps in every layer of the first run, at evaluated steps around `step`."""
     run = runs[0]
     steps = steps_around(sorted(results.steps_done(run, METRIC)), step)
     heads = results.read_attention_step(run, step)[0].shape[1]
     if not 1 <= head <= heads:
         raise FigureError(f"Run '{run.name}' has no head {head}; its heads are 1 to {heads}.")
-    _, stored_steps, count = results.read_attention_steps(run, steps, head)
-    maps = np.moveaxis(stored_steps[:, :, 0], 0, 1)  # [layers, S, L, L]
+    _, weights, sentence_count = results.read_attention_steps(run, steps, head)
+    maps = np.moveaxis(weights[:, :, 0], 0, 1)  # [layers, S, L, L]
     maps = normalise_rows(maps) if normalised else maps
     small = shrink(maps, MAX_CELLS)
     block = maps.shape[-1] // small.shape[-1]
@@ -49,7 +49,7 @@ def layers_over_steps(runs: Sequence[Run], axis: Axis, head: int, step: int, nor
         plot_layers(small, steps, step, run.step_unit),
         table,
         Caption(
-            f"Averaged maps of head {head} of '{run.name}', n = {quantity(count, 'sentence')}"
+            f"Averaged maps of head {head} of '{run.name}', n = {quantity(sentence_count, 'sentence')}"
             f"{normalised_suffix(normalised)}{blocks}.",
             sentences(
                 f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each about "

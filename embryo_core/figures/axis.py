@@ -38,7 +38,7 @@ LAST = 2000  # rank of training changes in a legend, after curves (Plotly's defa
 
 
 @dataclass(frozen=True)
-class Axis:
+class AxisChoice:
     """The axis of steps that a reader chose: scale, unit, and smoothing of curves."""
 
     scale: Scale = "log"

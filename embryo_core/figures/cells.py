@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from embryo_core.figures import style
-from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis, follow_step
+from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis, follow_step
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.types import Run
 from embryo_core.words import layer_name
@@ -129,7 +129,7 @@ class CellFormat:
 
 def layer_map(
     runs: Sequence[Run],
-    axis: Axis,
+    axis: AxisChoice,
     rows: pd.DataFrame,
     layer: int,
     how: CellFormat,

@@ -10,7 +10,7 @@ from embryo_core import compare
 from embryo_core.compare import KNOWLEDGE, MASKED, MASKED_PIECES, PAIRS, PAPER
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.rows import plot_rows
@@ -125,7 +125,7 @@ def title_of(choices: Sequence[str]) -> str:
     return f"What the {choices[0]} changed" if len(choices) == 1 else f"What changed: {', '.join(choices)}"
 
 
-def differences(runs: Sequence[Run], axis: Axis, choices: Sequence[str]) -> Figure:
+def differences(runs: Sequence[Run], axis: AxisChoice, choices: Sequence[str]) -> Figure:
     """Return the figure of the accuracies of designs that differ in these choices, minus those of the first run.
 
     Accuracies of a design are means over its seeds. Raises FigureError if no measure has a common step.

@@ -9,7 +9,7 @@ from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.metrics import METRICS, get_metrics
 from embryo_core.types import Run
@@ -18,7 +18,7 @@ from embryo_core.words import quantity
 ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and around the rows
 
 
-def coverage(runs: Sequence[Run], axis: Axis, capabilities: frozenset[str]) -> Figure:
+def coverage(runs: Sequence[Run], axis: AxisChoice, capabilities: frozenset[str]) -> Figure:
     """Return the figure of which metrics have been computed at which checkpoints of the first run.
 
     It has the metrics that the run's `capabilities` allow. Raises FigureError if all of them have been computed.

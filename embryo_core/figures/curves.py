@@ -14,7 +14,7 @@ from embryo_core import compare
 from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curve_plot import plot_curves
 from embryo_core.figures.figure import Caption, Figure, join_names, make_figure, sentences
 from embryo_core.figures.lines import Curves, Line, any_baseline, in_panels, same_changes
@@ -25,7 +25,7 @@ from embryo_core.words import count_range, layer_name
 
 def curves_figure(
     runs: Sequence[Run],
-    axis: Axis,
+    axis: AxisChoice,
     read: Callable[[Run], pd.DataFrame],
     curves: Curves,
     name: str,
@@ -63,7 +63,7 @@ def curves_figure(
 
 
 def read_lines(
-    runs: Sequence[Run], axis: Axis, read: Callable[[Run], pd.DataFrame], curves: Curves
+    runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], curves: Curves
 ) -> tuple[list[Line], list[str]]:
     """Return a line for each design in the order of the runs, and the names of runs with an empty table."""
     lines: list[Line] = []
@@ -126,7 +126,7 @@ def design_name(seeds: Sequence[Run]) -> str:
     return seeds[0].name if len(seeds) == 1 else f"{seeds[0].name} (mean of {len(seeds)} seeds)"
 
 
-def _exported(lines: Sequence[Line], axis: Axis) -> pd.DataFrame:
+def _exported(lines: Sequence[Line], axis: AxisChoice) -> pd.DataFrame:
     """Return the tables of all lines with the column run and, for an axis in another unit, a column of that unit."""
     parts = []
     for line in lines:

@@ -9,7 +9,7 @@ from embryo_core.compare import MIN_RUNS
 from embryo_core.curves import held_from
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curve_plot import plot_curves
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.finetuning_tables import read_scores, task_label
@@ -36,7 +36,7 @@ def common_measures(runs: Sequence[Run]) -> list[str]:
     return [name for name in dict.fromkeys(names) if names.count(name) >= MIN_RUNS]
 
 
-def early_signals(runs: Sequence[Run], axis: Axis, measure: str) -> Figure:
+def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure:
     """Return the figure of how far the order of `runs` by a measure at each step agrees with their final order by task.
 
     Seeds of a design are separate runs. Raises FigureError for fewer than three runs with common steps, and

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import error_bar
 from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
@@ -172,7 +172,7 @@ def _pixel(x: float, y: float) -> str:
 # === Comparisons of one finding ===
 
 
-def comparisons(runs: Sequence[Run], axis: Axis, name: str) -> Figure:
+def comparisons(runs: Sequence[Run], axis: AxisChoice, name: str) -> Figure:
     """Return the figure of a finding's comparisons in the first run, each with its 95 % interval."""
     run = runs[0]
     judgement = next(iter(judge(run, [name])), None)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, read_scores, task_label
@@ -32,7 +32,7 @@ PUBLISHED_SQUAD = {  # F1 of versions 1.1 and 2.0
 
 
 def scores(
-    runs: Sequence[Run], axis: Axis, tasks: Sequence[str], panels: bool = False, published: bool = False
+    runs: Sequence[Run], axis: AxisChoice, tasks: Sequence[str], panels: bool = False, published: bool = False
 ) -> Figure:
     """Return the figure of tasks' scores over pretraining, with the range of their seeds, and their controls.
 
@@ -208,7 +208,7 @@ def _describe_random_weights(first: int, unit: StepUnit) -> str:
 # === One fine-tuning ===
 
 
-def tuning_curve(runs: Sequence[Run], axis: Axis, task: str, step: int, metric: str) -> Figure:
+def tuning_curve(runs: Sequence[Run], axis: AxisChoice, task: str, step: int, metric: str) -> Figure:
     """Return the figure of loss and development score during the first run's fine-tunings on a task at a step."""
     run = runs[0]
     curve = results.read_tuning(run, task, step)

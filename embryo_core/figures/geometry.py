@@ -9,7 +9,7 @@ from embryo_core import results
 from embryo_core.curves.turns import Stretch, stretches
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, similarity, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.types import Run
@@ -84,7 +84,9 @@ def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame
     return rows.sort_values(["layer", "step"], ignore_index=True)
 
 
-def layers(runs: Sequence[Run], axis: Axis, measure: str, bold: int | None = None, to: int | None = None) -> Figure:
+def layers(
+    runs: Sequence[Run], axis: AxisChoice, measure: str, bold: int | None = None, to: int | None = None
+) -> Figure:
     """Return the figure of a measure over the steps, a curve for each layer; the layer `bold` is thick."""
     run, drawn = runs[0], MEASURES[measure]
 
@@ -144,7 +146,7 @@ def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
     return f"{start}, {', '.join(moves[:-1])}{' and ' if len(moves) > 1 else ''}{moves[-1]}."
 
 
-def heat_map(runs: Sequence[Run], axis: Axis, measure: str, layer: int, to: int | None = None) -> Figure:
+def heat_map(runs: Sequence[Run], axis: AxisChoice, measure: str, layer: int, to: int | None = None) -> Figure:
     """Return the heat map of a measure of the first run, layer by step; `layer` at the chosen step is outlined."""
     run, drawn = runs[0], MEASURES[measure]
     rows = measure_table(run, measure, to)

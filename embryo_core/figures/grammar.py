@@ -16,7 +16,7 @@ from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.acquisition import acquisition
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.metrics.minimal_pairs import PLAIN, WORD_L2R
@@ -146,7 +146,7 @@ CURVES = Curves(
 )
 
 
-def accuracy(runs: Sequence[Run], axis: Axis, pairs: str, level: str = "paradigms") -> Figure:
+def accuracy(runs: Sequence[Run], axis: AxisChoice, pairs: str, level: str = "paradigms") -> Figure:
     """Return the figure of a set and its paradigms or phenomena, a panel each, in the order of their rise."""
     run = runs[0]
     shapes = paradigm_shapes(run, pairs)
@@ -216,7 +216,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
     )
 
 
-def order_of_rise(runs: Sequence[Run], axis: Axis, pairs: str) -> Figure:
+def order_of_rise(runs: Sequence[Run], axis: AxisChoice, pairs: str) -> Figure:
     """Return the figure of when each paradigm of a set rises from chance, in each run."""
     groups = [one for one in accuracy_table(runs[0], pairs)["group"].unique() if one != pairs]
     name = f"{runs[0].name}-grammar-{pairs}"

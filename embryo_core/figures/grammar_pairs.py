@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from embryo_core import curves, results
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.grammar import METRIC, group_label
@@ -66,7 +66,7 @@ def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> C
 # === Over the steps ===
 
 
-def pair(runs: Sequence[Run], axis: Axis, paradigm: str, number: int) -> Figure:
+def pair(runs: Sequence[Run], axis: AxisChoice, paradigm: str, number: int) -> Figure:
     """Return the figure of how much the good sentence of a pair is preferred at every step."""
 
     def read(run: Run) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, smoothing, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.patterns import (
     PATTERNS,
@@ -33,7 +33,7 @@ BASELINE_RULE = "baseline"  # rule: a head has to reach the best fixed offset
 Head = tuple[int, int]  # layer and head, both from 1
 
 
-def at_step(runs: Sequence[Run], axis: Axis, pattern: str, step: int, chosen: Head) -> Figure:
+def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, chosen: Head) -> Figure:
     """Return the figure of a pattern by layer and head in the first run at a step, on the colour scale of all steps."""
     run, spec = runs[0], PATTERNS[pattern]
     rows = _rows(run, pattern)
@@ -57,7 +57,7 @@ def at_step(runs: Sequence[Run], axis: Axis, pattern: str, step: int, chosen: He
     )
 
 
-def presence(runs: Sequence[Run], axis: Axis, pattern: str, change: float | None, chosen: Head) -> Figure:
+def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, chosen: Head) -> Figure:
     """Return the figure of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, along = runs[0], axis.for_run(runs[0], runs)
     frame = read_behaviour(run, pattern)
@@ -73,7 +73,7 @@ def presence(runs: Sequence[Run], axis: Axis, pattern: str, change: float | None
     )
 
 
-def over_steps(runs: Sequence[Run], axis: Axis, pattern: str, change: float | None, chosen: Head) -> Figure:
+def over_steps(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, chosen: Head) -> Figure:
     """Return the figure of a pattern in every head of the first run over the steps; the chosen head is bold."""
     run = runs[0]
     rows = smoothing.with_smoothed(_rows(run, pattern), "value", axis.smoothing, ["layer", "head"])

@@ -14,7 +14,7 @@ from embryo_core.corpora import baselines
 from embryo_core.corpora.groups import ALL, KINDS, RELATION_NAMES, TYPES
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
@@ -113,7 +113,7 @@ CURVES = Curves(
 )
 
 
-def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed: bool = False) -> Figure:
+def precision(runs: Sequence[Run], axis: AxisChoice, relations: Sequence[str], unnamed: bool = False) -> Figure:
     """Return the figure of relations' precision at 1; `unnamed` as in `precision_table`."""
 
     def read(run: Run) -> pd.DataFrame:
@@ -133,7 +133,7 @@ def precision(runs: Sequence[Run], axis: Axis, relations: Sequence[str], unnamed
     return _precision(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), unnamed)
 
 
-def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> Figure:
+def precision_panels(runs: Sequence[Run], axis: AxisChoice, unnamed: bool = False) -> Figure:
     """Return the figure with a panel for all facts, each type and each relation with its template (Figure 14)."""
     templates = results.read_sources(runs[0]).get(METRIC, {}).get("templates", {})
 
@@ -156,7 +156,7 @@ def precision_panels(runs: Sequence[Run], axis: Axis, unnamed: bool = False) -> 
 
 
 def _precision(
-    runs: Sequence[Run], axis: Axis, read: Callable[[Run], pd.DataFrame], drawn: Curves, unnamed: bool
+    runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], drawn: Curves, unnamed: bool
 ) -> Figure:
     run = runs[0]
     panels = "-panels" if drawn.width else ""
@@ -240,10 +240,10 @@ def _compare(row: pd.Series) -> str:
 # === One fact ===
 
 
-def fact(runs: Sequence[Run], axis: Axis, relation: str, fact: str) -> Figure:
+def fact(runs: Sequence[Run], axis: AxisChoice, relation: str, fact: str) -> Figure:
     """Return the figure of the first run's answers to one fact over the steps (Table 9)."""
     run = runs[0]
-    answers = results.read_relation(run, relation)
+    answers = results.read_relation_answers(run, relation)
     answers = answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
     if answers.empty:
         raise FigureError(f"Run '{run.name}' was not asked the fact '{fact}' of relation {relation}.")

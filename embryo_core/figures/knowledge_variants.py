@@ -8,7 +8,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.corpora.groups import ALL
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.figures.knowledge import relation_label
@@ -52,7 +52,7 @@ def variant_table(run: Run, relation: str = ALL) -> pd.DataFrame:
     return with_intervals(rows.sort_values(["kind", "step"], ignore_index=True).astype({"kind": "str"}))
 
 
-def variants(runs: Sequence[Run], axis: Axis, relation: str = ALL) -> Figure:
+def variants(runs: Sequence[Run], axis: AxisChoice, relation: str = ALL) -> Figure:
     """Return the figure of the shares of right facts, of a relation or of all, that survive other wordings."""
 
     def caption(rows: pd.DataFrame) -> Caption:

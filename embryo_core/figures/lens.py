@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from embryo_core.figures import cells, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure, describe_networks, make_figure, sentences
 from embryo_core.figures.file_words import WORDS
@@ -41,7 +41,7 @@ OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked 
 
 def lens(
     runs: Sequence[Run],
-    axis: Axis,
+    axis: AxisChoice,
     subject: Subject,
     table: pd.DataFrame,
     pin: tuple[int, int] | None,

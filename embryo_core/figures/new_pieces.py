@@ -7,7 +7,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import EmbryoError, FigureError
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import plot_rows
@@ -51,7 +51,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
     return with_intervals(pd.DataFrame(rows_of_group, columns=["group", "words", "step", "value", "n"]))
 
 
-def accuracy(runs: Sequence[Run], axis: Axis, metric: str, groups: tuple[str, ...]) -> Figure:
+def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[str, ...]) -> Figure:
     """Return the figure of the accuracy on words with new pieces, and on other words, at each run's last step.
 
     Raises FigureError if no run added pieces, or no words with new pieces were measured.

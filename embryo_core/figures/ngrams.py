@@ -7,7 +7,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.curves import Z
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.types import Run, StepUnit
@@ -24,7 +24,7 @@ CURVES = Curves(
 )
 
 
-def divergence(runs: Sequence[Run], axis: Axis) -> Figure:
+def divergence(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the divergence of predictions from unigrams and from bigrams."""
     run = runs[0]
     return curves_figure(

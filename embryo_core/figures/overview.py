@@ -15,7 +15,7 @@ from embryo_core.curves.phases import Phase, loss_of_words, phases_of_log
 from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, sentences
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -183,7 +183,7 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     return None
 
 
-def training_curve(runs: Sequence[Run], axis: Axis, quantity: str) -> Figure:
+def training_curve(runs: Sequence[Run], axis: AxisChoice, quantity: str) -> Figure:
     """Return the figure of a quantity of the log: training averages as a thin line, held-out text as a thick line."""
     run, drawn = runs[0], QUANTITIES[quantity]
     of_words = quantity == loss_of_words(training_log(run))

@@ -11,7 +11,7 @@ from embryo_core import runs as run_files
 from embryo_core.curves import difference_interval, interval
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.overview import baseline_name, most_frequent_piece
@@ -80,7 +80,7 @@ def position_table(table: pd.DataFrame, masking: str, sample: int | None = None)
     return pd.DataFrame(named).reset_index(drop=True)
 
 
-def accuracy_by_position(runs: Sequence[Run], axis: Axis, masking: str, sample: int | None = None) -> Figure:
+def accuracy_by_position(runs: Sequence[Run], axis: AxisChoice, masking: str, sample: int | None = None) -> Figure:
     """Return the figure of held-out accuracy by length and position; `sample` applies to the first run."""
     run = runs[0]
 
@@ -145,7 +145,7 @@ def _compare_ends(last: pd.DataFrame) -> str:
 # === Embeddings and states ===
 
 
-def positions(runs: Sequence[Run], axis: Axis, metric: str) -> Figure:
+def positions(runs: Sequence[Run], axis: AxisChoice, metric: str) -> Figure:
     """Return the figure of the deviation of embeddings (a curve per table) or the cosine of states (one per layer)."""
     run = runs[0]
     describe = describe_deviation if metric == DEVIATION else describe_cosine

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from embryo_core import results
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis, follow_step
+from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis, follow_step
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.probing_scores import (
@@ -57,7 +57,9 @@ def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
 # === All tasks ===
 
 
-def tasks(runs: Sequence[Run], axis: Axis, layer: str | int, rescaled: bool = False, bands: bool = True) -> Figure:
+def tasks(
+    runs: Sequence[Run], axis: AxisChoice, layer: str | int, rescaled: bool = False, bands: bool = True
+) -> Figure:
     """Return the figure of all tasks' F1 in a layer (BEST, LAST or a number), with intervals and majority baselines."""
     run = runs[0]
     curves = Curves(
@@ -146,7 +148,7 @@ EXPECTED = Curves(
 )
 
 
-def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
+def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figure:
     """Return the figure of each task's expected layer; for one run with a dashed line at half of its layers."""
     run = runs[0]
     frame = read_probe_scores(run)
@@ -181,7 +183,7 @@ def expected(runs: Sequence[Run], axis: Axis, bands: bool = True) -> Figure:
 # === Two tasks ===
 
 
-def two_tasks(runs: Sequence[Run], axis: Axis, layer: str | int, x_task: str, y_task: str) -> Figure:
+def two_tasks(runs: Sequence[Run], axis: AxisChoice, layer: str | int, x_task: str, y_task: str) -> Figure:
     """Return the figure of the first run's path through the scores of two tasks, in one layer (see `tasks`).
 
     Raises FigureError if the tasks have no step in common.

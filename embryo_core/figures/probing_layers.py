@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from embryo_core import curves, results
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.probing import plain, task_styles
@@ -81,7 +81,7 @@ def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def layers(
-    runs: Sequence[Run], axis: Axis, task: str, quantity: str, bold: int | None = None, bands: bool = True
+    runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, bold: int | None = None, bands: bool = True
 ) -> Figure:
     """Return the figure of a task's score, a curve for each layer; the layer `bold` is thick."""
     drawn = QUANTITIES[quantity]
@@ -118,7 +118,7 @@ def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
     return layer_curves(read_probe_scores(run), task, quantity).assign(task=task, score=quantity)
 
 
-def heat_map(runs: Sequence[Run], axis: Axis, task: str, quantity: str, layer: int) -> Figure:
+def heat_map(runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, layer: int) -> Figure:
     """Return the heat map of a task's score in the first run, layer by step; `layer` at the chosen step is outlined."""
     run, drawn = runs[0], QUANTITIES[quantity]
     table = layer_table(run, task, quantity)
@@ -137,7 +137,7 @@ def cell_format(quantity: str) -> cells.CellFormat:
 # === Peak and decay ===
 
 
-def peaks(runs: Sequence[Run], axis: Axis) -> Figure:
+def peaks(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of each layer's peak on each task in the first run, and its decay since."""
     run = runs[0]
     frame = read_probe_scores(run)
@@ -229,7 +229,7 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[floa
 # === The training of a probe ===
 
 
-def training(runs: Sequence[Run], axis: Axis, task: str, layer: int, step: int) -> Figure:
+def training(runs: Sequence[Run], axis: AxisChoice, task: str, layer: int, step: int) -> Figure:
     """Return the figure of the training of one probe of the first run and of its control.
 
     Raises FigureError if the probe's training curve was not stored.

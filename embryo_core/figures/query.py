@@ -10,7 +10,7 @@ import pandas as pd
 
 from embryo_core import query
 from embryo_core.figures import smoothing, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure, describe_networks, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
@@ -152,7 +152,13 @@ def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:
 
 
 def answer_curves(
-    runs: Sequence[Run], axis: Axis, subject: Subject, table: pd.DataFrame, lead: Lead, shared: Shared, column: str
+    runs: Sequence[Run],
+    axis: AxisChoice,
+    subject: Subject,
+    table: pd.DataFrame,
+    lead: Lead,
+    shared: Shared,
+    column: str,
 ) -> Figure:
     """Return the figure of the "probability" or "rank" (1 at the top) of each answer; `table` is a `curve_table`.
 

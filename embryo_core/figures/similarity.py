@@ -9,7 +9,7 @@ from embryo_core import results
 from embryo_core.curves import geometry
 from embryo_core.curves.scores import Floats
 from embryo_core.errors import FigureError
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.types import Run
@@ -30,7 +30,7 @@ Compare = Callable[[pd.DataFrame, Floats], tuple[np.ndarray, Floats, Floats]]
 
 def steps(run: Run) -> list[int]:
     """Return the steps whose states can be compared. Raises ResultsError."""
-    return sorted(int(step) for step in results.read_grams(run, 0)["step"])
+    return sorted(int(step) for step in results.read_gram_matrices(run, 0)["step"])
 
 
 def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
     nearest = nearest_steps(steps(run), steps(other))
 
     def compare(rows: pd.DataFrame, grams: Floats) -> tuple[np.ndarray, Floats, Floats]:
-        theirs = results.read_grams(other, int(rows["layer"].iloc[0]))
+        theirs = results.read_gram_matrices(other, int(rows["layer"].iloc[0]))
         place = {step: i for i, step in enumerate(theirs["step"])}
         pairs = [(i, place[nearest[step]]) for i, step in enumerate(rows["step"]) if nearest.get(step) in place]
         if not pairs:
@@ -88,7 +88,7 @@ def _table(run: Run, compare: Compare) -> pd.DataFrame:
     `compare` returns which rows of a layer are compared, and the Gram matrices of both sides.
     """
     parts = []
-    for _, rows in results.read_grams(run).groupby("layer"):
+    for _, rows in results.read_gram_matrices(run).groupby("layer"):
         grams = geometry.unpack(rows["products"].tolist(), int(rows["n"].iloc[0]))
         kept, first, second = compare(rows, grams)
         value, low, high = geometry.cka_interval(first, second)
@@ -127,7 +127,7 @@ def _grams_of_words(grams: Floats, places: list[int]) -> Floats:
     return np.stack([geometry.u_centre(each) for each in chosen]) if len(places) < grams.shape[-1] else chosen
 
 
-def between(runs: Sequence[Run], axis: Axis, other: str) -> Figure:
+def between(runs: Sequence[Run], axis: AxisChoice, other: str) -> Figure:
     """Return the figure of the similarity of the first run's layers to those of run `other`, at the nearest steps."""
     run, second = runs[0], next(one for one in runs if one.name == other)
 

@@ -11,7 +11,7 @@ from embryo_core.corpora import baselines
 from embryo_core.corpora.groups import SINGLE_TAGS, UNIVERSAL_TAGS
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, join_names, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, measured_as
@@ -145,7 +145,7 @@ def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
 
 def accuracy(
     runs: Sequence[Run],
-    axis: Axis,
+    axis: AxisChoice,
     metric: str,
     groups: Sequence[str],
     rescaled: bool = False,

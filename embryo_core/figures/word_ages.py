@@ -15,7 +15,7 @@ from embryo_core.curves.regression import regress
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.acquisition import ONE_SEED
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import design_name
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.rows import error_bar, places, plot_rows
@@ -29,7 +29,7 @@ FREQUENCY, PIECES, CONCRETENESS = "log frequency", "pieces", "concreteness"
 AGES = "Age: the step at which a word's surprisal is half-way from chance to its lowest."
 
 
-def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
+def _tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFrame]:
     """Return the words with an age, in whole steps, of each run that the axis supports and that has such words.
 
     Raises FigureError if no run has any.
@@ -48,7 +48,7 @@ def _tables(runs: Sequence[Run], axis: Axis) -> dict[str, pd.DataFrame]:
 # === In the order of acquisition ===
 
 
-def ages(runs: Sequence[Run], axis: Axis) -> Figure:
+def ages(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of every word's age with its interval, in the first run's order; other runs share its rows."""
     tables = _tables(runs, axis)
     drawn = [run for run in runs if run.name in tables]
@@ -165,7 +165,7 @@ def children_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["group", "rho", "low", "high", "n"])
 
 
-def children(runs: Sequence[Run], axis: Axis) -> Figure:
+def children(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the rank correlation of the ages of words with children's, by category and run."""
 
     def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
@@ -219,7 +219,7 @@ def predictor_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["predictor", "value", "low", "high", "n", "r2"])
 
 
-def predictors(runs: Sequence[Run], axis: Axis) -> Figure:
+def predictors(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of what predicts the ages of words, for each run."""
     tables = _tables_by_design(runs, predictor_table, "predictor", "value")
     if not tables:

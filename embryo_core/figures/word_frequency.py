@@ -12,7 +12,7 @@ from embryo_core import curves, results
 from embryo_core.corpora.groups import ALL
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.word_tables import METRIC, age_table, counted_text, half_intervals
@@ -50,7 +50,7 @@ def distance_table(run: Run) -> pd.DataFrame:
     return rows.assign(low=rows["value"] - reach, high=rows["value"] + reach).drop(columns="spread")
 
 
-def distance(runs: Sequence[Run], axis: Axis) -> Figure:
+def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the distance of words' surprisal from their surprisal by frequency.
 
     Raises FigureError if no frequency is known for the first run.
@@ -100,7 +100,7 @@ def phase_table(run: Run) -> pd.DataFrame:
     return with_intervals(rows)
 
 
-def phases(runs: Sequence[Run], axis: Axis) -> Figure:
+def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the shares of words nearest to chance, unigram and bigram, or below all three."""
     run, along = runs[0], axis.for_run(runs[0], runs)
     if phase_table(run).empty:

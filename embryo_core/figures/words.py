@@ -12,7 +12,7 @@ from embryo_core.corpora.groups import ALL
 from embryo_core.curves.ages import Sigmoids
 from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.word_tables import (
@@ -87,7 +87,7 @@ def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
     )
 
 
-def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
+def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the share of words acquired by each step, by category."""
     run = runs[0]
     shares = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
@@ -112,7 +112,7 @@ def acquired(runs: Sequence[Run], axis: Axis) -> Figure:
 # === One word ===
 
 
-def curve(runs: Sequence[Run], axis: Axis, word: str) -> Figure:
+def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
     """Return the figure of a word's mean surprisal, with the first run's sigmoid, age and frequency."""
     run = runs[0]
 
@@ -165,7 +165,7 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
     return f"{axis.number(round(high))} or earlier" if np.isfinite(high) else "any step"
 
 
-def _with_fit(figure: Figure, run: Run, axis: Axis, word: str) -> Figure:
+def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
     """Add the sigmoid, the age and the expected surprisals (see EXPECTED) to a word's curve, in plot and table."""
     row, step_axis = _row(run, word), axis.for_run(run)
     line_name = figure.table["run"].iloc[0]

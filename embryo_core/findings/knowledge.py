@@ -32,7 +32,7 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     )
 
 
-def four_fates(evidence: Evidence) -> Tested:
+def four_histories(evidence: Evidence) -> Tested:
     """Compare the share of facts with each kind of history with MIN_SHARE."""
     steps = evidence.scores(PRECISION)["step"].nunique()
     if steps < MIN_STEPS:
@@ -71,7 +71,7 @@ FINDINGS = (
         claim="Facts are learned, forgotten, oscillating, or never learned.",
         place="Section 6, Table 9",
         predicts="Each of the four kinds has more than one fact in a hundred.",
-        test=four_fates,
+        test=four_histories,
         **KNOWLEDGE,
     ),
 )

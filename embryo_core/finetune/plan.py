@@ -156,7 +156,9 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
 
 def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpoint]:
     """List the trainable checkpoints of `steps`, or of all. Raises UnknownStep, MissingWeights, MissingCapability."""
-    trainable = [checkpoint for checkpoint in runs.loadable(run, steps) if may_support(checkpoint, {"trainable"})]
+    trainable = [
+        checkpoint for checkpoint in runs.loadable_checkpoints(run, steps) if may_support(checkpoint, {"trainable"})
+    ]
     if not trainable:
         raise MissingCapability(
             f"None of the chosen checkpoints of run '{run.name}' has an encoder that can be trained; choose a run of "

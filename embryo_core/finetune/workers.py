@@ -32,7 +32,7 @@ from embryo_core.types import Checkpoint, Findings, Run
 log = logging.getLogger(__name__)
 
 EncodedTasks = Mapping[str, EncodedTask]
-Work = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
+JobFunction = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
 MNLI_WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
 _given: dict[str, Any] = {}  # in a worker process: the encoded tasks and the device, set by `_start_worker`
 
@@ -66,7 +66,7 @@ class TuningJob:
 
 
 # a task with its findings, a sentence if it failed, or None if only its weights were needed
-Outcome = tuple[JobTask, Findings | str | None]
+TaskOutcome = tuple[JobTask, Findings | str | None]
 
 
 def tune_and_write(job: TuningJob, encoded: EncodedTasks, device: str) -> tuple[int, list[str]]:
@@ -74,12 +74,12 @@ def tune_and_write(job: TuningJob, encoded: EncodedTasks, device: str) -> tuple[
     return write_outcomes(job, _outcomes(job, encoded, device))
 
 
-def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[Outcome]:
+def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[TaskOutcome]:
     """Fine-tune on every task of a job; the caller writes the results."""
     return [*_outcomes(job, encoded, device)]
 
 
-def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, list[str]]:
+def write_outcomes(job: TuningJob, outcomes: Iterable[TaskOutcome]) -> tuple[int, list[str]]:
     """Write findings; return the number written, and a sentence for each failed task. Raises OtherData and OSError."""
     written, failures = 0, []
     for task, outcome in outcomes:
@@ -98,7 +98,7 @@ def write_outcomes(job: TuningJob, outcomes: Iterable[Outcome]) -> tuple[int, li
     return written, failures
 
 
-def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Outcome]:
+def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[TaskOutcome]:
     """Fine-tune on the tasks of a job and yield each outcome. Raises OSError, such as for a full disk."""
     outcome: Findings | str | None
     for task in job.tasks:
@@ -178,7 +178,7 @@ class Workers:
     def __init__(self, encoded: EncodedTasks, device: str, pool: ProcessPoolExecutor | None):
         self._encoded, self._device, self._pool = encoded, device, pool
 
-    def do(self, work: Work, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if a process died."""
         if self._pool is None:
             yield from ((job, work(job, self._encoded, self._device)) for job in jobs)
@@ -248,7 +248,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(work: Work, job: Any) -> Any:
+def _work(work: JobFunction, job: Any) -> Any:
     return work(job, _given["encoded"], _given["device"])
 
 
@@ -263,7 +263,7 @@ class ClusterWorkers:
     def __init__(self, ray: ModuleType, encoded: EncodedTasks, device: str | None):
         self._ray, self._device, self._encoded = ray, device, ray.put(encoded)
 
-    def do(self, work: Work, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
         workers = RayWorkers(self._ray, _work_on_cluster, self._device or "auto")
         for (_, job, _), answer in workers.map(((work, job, self._encoded) for job in jobs), self._device):
@@ -282,7 +282,7 @@ def cluster_workers(address: str, encoded: EncodedTasks, device: str | None) -> 
         yield ClusterWorkers(ray, encoded, device)
 
 
-def _work_on_cluster(work: Work, job: Any, encoded: EncodedTasks, device: str | None) -> Any:
+def _work_on_cluster(work: JobFunction, job: Any, encoded: EncodedTasks, device: str | None) -> Any:
     """Run one job in a worker of the cluster, with one CPU thread."""
     torch.set_num_threads(1)
     return work(job, encoded, choose_device(device))

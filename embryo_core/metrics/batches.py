@@ -14,7 +14,7 @@ T = TypeVar("T")
 TEXTS_AT_ONCE = 5000  # texts tokenized per chunk: character offsets take several times the memory of ids
 
 
-def compute(
+def map_batches(
     model: "Model",
     sequences: Sequence[np.ndarray],
     work: Callable[[np.ndarray, np.ndarray], None],

@@ -112,7 +112,7 @@ def word_states(model: "Model", data: WordSample) -> np.ndarray:
             for word in np.flatnonzero(data.sentence == sentence):
                 at_words[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)
 
-    batches.compute(model, data.sentences, read)
+    batches.map_batches(model, data.sentences, read)
     return at_words
 
 

@@ -28,5 +28,5 @@ class MaskPrediction(WordMetric):
             wrong = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
             correct[batch] = wrong == 0
 
-        batches.compute(model, data.sentences, judge_batch, data.sentence)
+        batches.map_batches(model, data.sentences, judge_batch, data.sentence)
         return correct

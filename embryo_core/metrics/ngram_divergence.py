@@ -111,7 +111,7 @@ class NgramDivergence(Metric):
             for i, logits_of_line, piece in zip(of, logits, before.tolist(), strict=True):
                 divergences_of[i] = divergences(logits_of_line, data.bigrams, piece)
 
-        batches.compute(model, data.lines, measure)
+        batches.map_batches(model, data.lines, measure)
         return Findings(scores=_scores(self.name, divergences_of))
 
 

@@ -67,7 +67,7 @@ def _score_masked(
         logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
         scores[batch] = _log_probabilities(logits, ids[rows, columns])
 
-    batches.compute(model, sentences, score, sentence)
+    batches.map_batches(model, sentences, score, sentence)
     return scores
 
 
@@ -85,7 +85,9 @@ def _score_from_left(
         logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
         scores[of] = _log_probabilities(logits, ids[rows, columns[of]])
 
-    batches.compute(model, sentences, score, tokens=min(model.max_batch_tokens, MAX_LOGITS // model.vocabulary_size))
+    batches.map_batches(
+        model, sentences, score, tokens=min(model.max_batch_tokens, MAX_LOGITS // model.vocabulary_size)
+    )
     return scores
 
 

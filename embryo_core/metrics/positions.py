@@ -76,7 +76,7 @@ def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Scor
         inside = data.sentences[batch[0]].inside
         means[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
 
-    batches.compute(model, [sentence.ids for sentence in data.sentences], measure)
+    batches.map_batches(model, [sentence.ids for sentence in data.sentences], measure)
     return [
         Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(means)
     ]

@@ -35,7 +35,7 @@ class ReplacedTokenAccuracy(WordMetric):
             for i, row in zip(batch, model.replaced_logits(ids, np.ones_like(ids)) > 0, strict=True):
                 called[i] = row
 
-        batches.compute(model, data.sentences, read_batch)
+        batches.map_batches(model, data.sentences, read_batch)
         spans = list(zip(data.sentence, data.start, data.end, strict=True))
         original = np.array([not called[sentence][start:end].any() for sentence, start, end in spans])
         return original & self._replaced(model, data)
@@ -60,7 +60,7 @@ class ReplacedTokenAccuracy(WordMetric):
             original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
             replaced[batch] = np.bincount(rows[original], minlength=len(batch)) == 0
 
-        batches.compute(model, data.sentences, judge_batch, data.sentence)
+        batches.map_batches(model, data.sentences, judge_batch, data.sentence)
         return replaced
 
 

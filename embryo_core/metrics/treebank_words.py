@@ -165,7 +165,7 @@ class PieceMetric(WordMetric):
         def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             right[offsets[batch][:, None] + np.arange(ids.shape[1])] = self.best_pieces(model, ids) == ids
 
-        batches.compute(model, data.sentences, judge_batch)
+        batches.map_batches(model, data.sentences, judge_batch)
         right_before = np.cumsum([0, *right])
         first = offsets[data.sentence]
         return right_before[first + data.end] - right_before[first + data.start] == data.end - data.start

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 
-Reply = tuple[int, float, int, float]  # rank and probability of the object, best piece and its probability
+FactReply = tuple[int, float, int, float]  # rank and probability of the object, best piece and its probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,17 +114,17 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
     return Questions(asked, questions, np.array(at), np.array(objects), places, going_on, too_long)
 
 
-def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[Reply]:
+def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[FactReply]:
     """Return the replies to the `chosen` [c] questions, in their order."""
     predict = model.next_logits if "next_words" in model.capabilities else model.mlm_logits
-    replies: dict[int, Reply] = {}
+    replies: dict[int, FactReply] = {}
 
     def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:
         numbers = chosen[batch]
         logits = predict(ids, np.ones_like(ids), np.arange(len(numbers)), questions.at[numbers])  # [b, V]
         replies.update(zip(batch.tolist(), _replies(logits, questions.objects[numbers]), strict=True))
 
-    batches.compute(model, questions.ids, ask_batch, chosen)
+    batches.map_batches(model, questions.ids, ask_batch, chosen)
     return [replies[i] for i in range(len(chosen))]
 
 
@@ -136,7 +136,7 @@ def first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
     return [fact for group in kept.values() for fact in group[:limit]]
 
 
-def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[Reply]:
+def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[FactReply]:
     """Yield a reply for each row of logits [b, V], given the piece of each object [b].
 
     Rank 1 is the best piece; ties go to the piece that comes first in the vocabulary.

@@ -36,8 +36,8 @@ NO_LAYER = -1  # layer of the model's own answer; NA in the table
 COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
 
 Ids = tuple[int, ...]  # a joint answer, a piece for each mask
-Score = tuple[float, int, bool]  # probability or log probability, rank, and whether the rank is exact
-Scores = dict[int, dict[Ids, Score]]  # scores of joint answers by step
+WordScore = tuple[float, int, bool]  # probability or log probability, rank, and whether the rank is exact
+Scores = dict[int, dict[Ids, WordScore]]  # scores of joint answers by step
 Columns = dict[str, np.ndarray]  # the columns of COLUMNS, of equal length
 
 
@@ -131,7 +131,7 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
 # === The table ===
 
 
-def tabulate_word(question: Question, scores: dict[int, Score]) -> Columns:
+def tabulate_word(question: Question, scores: dict[int, WordScore]) -> Columns:
     """Return the columns of a tracked word; `scores` has its probability and rank at each step."""
     steps = sorted(scores)
     probabilities, ranks, exact = zip(*(scores[step] for step in steps), strict=True)

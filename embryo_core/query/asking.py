@@ -28,8 +28,8 @@ from embryo_core.query.answers import (
     TOGETHER,
     Answers,
     Columns,
-    Score,
     Scores,
+    WordScore,
     joint_followed,
     tabulate,
     tabulate_layers,
@@ -76,7 +76,7 @@ def ask_layers(
 
 def first_steps(run: Run) -> list[int] | None:
     """Return the log-spaced steps to ask first in a long series; None to ask all, and report missing weights."""
-    known = [checkpoint.step for checkpoint in runs.loadable(run)]
+    known = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
     return log_spaced(known, FIRST) if len(known) > FIRST else None
 
 
@@ -91,10 +91,10 @@ class Refinement:
         """Prepare the rounds without asking; arguments and errors as for `ask`."""
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
-            self._checkpoints = {found.step: found for found in runs.loadable(run, steps)}
+            self._checkpoints = {found.step: found for found in runs.loadable_checkpoints(run, steps)}
             self._thinned = left_out(run, steps)
         self._drafts: list[np.ndarray] = []  # continuations so far, from which other steps start
-        self._answered: dict[int, Reply | Score] = {}
+        self._answered: dict[int, Reply | WordScore] = {}
         self._broken: dict[int, str] = {}
         self._scores: Scores = {}
         self._answers: Answers | None = None
@@ -210,7 +210,7 @@ def _answer(question: Question, drafts: list[np.ndarray], models: Sequence["Mode
     return [(float(np.exp(reply.conditionals[0, ids[0]])), reply.ranks(0, ids)[0], True) for reply in replies]
 
 
-def score_word(reply: Reply, ids: np.ndarray) -> Score:
+def score_word(reply: Reply, ids: np.ndarray) -> WordScore:
     """Return the probability and rank of the pieces `ids`, and whether the rank is exact."""
     # a word in the beam has the log probability of the beam, so that a difference of rounding does not lower its rank
     itself = np.flatnonzero((reply.answers == ids).all(axis=1))
@@ -237,7 +237,7 @@ def _add_scores(
         asked = [(model, question, replies[step], np.array(lacking[step])) for model, step in zip(models, steps)]
         return [joint_log_probability(*one).tolist() for one in asked]
 
-    found, broken = sweep(runs.loadable(run, lacking), score, transient) if lacking else ({}, {})
+    found, broken = sweep(runs.loadable_checkpoints(run, lacking), score, transient) if lacking else ({}, {})
     for reason in broken.values():
         raise BrokenCheckpoint(reason)
     for step, totals in found.items():

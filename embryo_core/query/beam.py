@@ -96,7 +96,7 @@ def search(
     pasts: Pasts = {}
     found = []  # per mask: logits [C, answers, V], logsumexps, best pieces, and the prefix row of each new answer
     for _ in question.masks:
-        logits, logsumexps, best, joint = _continued(models, question, answers, totals, beam, least, pasts)
+        logits, logsumexps, best, joint = _extend(models, question, answers, totals, beam, least, pasts)
         if sought is not None and least is None:
             least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
@@ -166,7 +166,7 @@ def end_tokens(checkpoint: Checkpoint) -> set[int]:
     return {one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)}
 
 
-def _continued(
+def _extend(
     models: Sequence["Model"],
     question: Question,
     answers: np.ndarray,

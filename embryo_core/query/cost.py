@@ -27,7 +27,7 @@ CONTINUING = 4  # passes of a greedy continuation: fewer if steps have the same 
 RIVALS = 0.4  # joint answers per checkpoint that lead at some step and are outside the beam at another
 
 
-def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
+def ask_seconds(run: Run, question: Question | str, steps: int | None = None) -> float:
     """Estimate the seconds of `query.ask` at this number of steps, or at all steps (None)."""
     sizes, checkpoints = _sizes(run, steps)
     question = _parsed(run, question, sizes)
@@ -50,7 +50,7 @@ def ask(run: Run, question: Question | str, steps: int | None = None) -> float:
     return checkpoints * (2 * CHECKPOINT + filled + rivals)
 
 
-def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> float:
+def ask_layers_seconds(run: Run, question: Question | str, steps: int | None = None) -> float:
     """Estimate the seconds of `query.ask_layers` at this number of steps, or at all steps (None)."""
     sizes, checkpoints = _sizes(run, steps)
     length = len(_parsed(run, question, sizes).ids)
@@ -58,7 +58,7 @@ def ask_layers(run: Run, question: Question | str, steps: int | None = None) -> 
     return checkpoints * (CHECKPOINT + passes * _pass(sizes, 1, length) + _head(sizes, sizes.num_hidden_layers))
 
 
-def attend(run: Run, text: str, steps: int | None = 1) -> float:
+def attend_seconds(run: Run, text: str, steps: int | None = 1) -> float:
     """Estimate the seconds of `query.attend`, or of `query.attend_over_steps` at this number of steps or all (None)."""
     sizes, checkpoints = _sizes(run, steps)
     length = len(read_sentence(text, load_tokenizer(run), sizes.max_position_embeddings))
@@ -126,7 +126,7 @@ def _parsed(run: Run, question: Question | str, sizes: Architecture) -> Question
 
 def _sizes(run: Run, steps: int | None) -> tuple[Architecture, int]:
     """Return the sizes of a run's models, and the number of models to ask (None: all). Raises CheckpointError."""
-    loadable = runs.loadable(run)
+    loadable = runs.loadable_checkpoints(run)
     for checkpoint in reversed(loadable):
         try:
             return runs.read_config(checkpoint, Architecture), len(loadable) if steps is None else steps

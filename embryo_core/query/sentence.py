@@ -39,7 +39,7 @@ class SentenceHistory:
 
 def attend(run: Run, text: str, step: int) -> SentenceAttention:
     """Compute the attention in a text at one step. Raises QueryError for an unreadable text, CheckpointError."""
-    (checkpoint,) = runs.loadable(run, [step])
+    (checkpoint,) = runs.loadable_checkpoints(run, [step])
     model = MODELS.get(checkpoint)
     ids = read_sentence(text, model.tokenizer, model.max_positions)
     return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))

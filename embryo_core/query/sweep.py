@@ -52,7 +52,7 @@ def sweep_run(
 
     Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
-    answered, broken = sweep(runs.loadable(run, steps), ask)
+    answered, broken = sweep(runs.loadable_checkpoints(run, steps), ask)
     skipped = (*left_out(run, steps), *(broken[step] for step in sorted(broken)))
     if not answered:
         raise nothing_read(run, skipped)

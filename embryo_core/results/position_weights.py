@@ -17,8 +17,8 @@ from embryo_core.types import Run
 
 NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
 MEANS = (*POSITIONS, *NORMALISED)
-OWN = Table("positions", " ".join([*ATTENTION.key, *MEANS]), key=ATTENTION.key, is_summary=True)
-SCHEMA = OWN.schema
+POSITION_WEIGHTS = Table("positions", " ".join([*ATTENTION.key, *MEANS]), key=ATTENTION.key, is_summary=True)
+SCHEMA = POSITION_WEIGHTS.schema
 
 
 @memoized
@@ -27,7 +27,7 @@ def read_position_weights(run: Run, layer: int, head: int, normalised: bool = Fa
 
     See `scores.position_weights`; with `normalised`, each row of a map is divided by its sum first.
     """
-    rows = read_summary(run, WEIGHTS)
+    rows = read_summary(run, POSITION_WEIGHTS_SUMMARY)
     of_head = rows.filter((pc.field("layer") == layer) & (pc.field("head") == head))
     steps, columns = of_head["step"].to_numpy(), NORMALISED if normalised else POSITIONS
     if steps.tolist() == sorted(steps_done(run, ATTENTION.name)):
@@ -63,4 +63,4 @@ def _summarize_step(maps: pa.Table) -> pa.Table:
 
 
 COLUMNS = (*ATTENTION.key, "length", COLUMN)
-WEIGHTS = Summary(OWN, ATTENTION, _compute, COLUMNS, _add)
+POSITION_WEIGHTS_SUMMARY = Summary(POSITION_WEIGHTS, ATTENTION, _compute, COLUMNS, _add)

@@ -119,7 +119,7 @@ def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, s
     return rows.select(["step", *tables.CLOZE.columns]).to_pandas()
 
 
-def read_relation(run: Run, relation: str) -> pd.DataFrame:
+def read_relation_answers(run: Run, relation: str) -> pd.DataFrame:
     """Return a relation's answers at all steps (see `read_cloze`) in little memory: texts are categories."""
     names = [name for name in tables.CLOZE.columns if name not in ("relation", "subject", "object")]
     rows = read_table(run, tables.CLOZE, _equals("relation", relation), columns=["step", *names])
@@ -150,9 +150,9 @@ def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
 # === Products of states ===
 
 
-def read_grams(run: Run, layer: int | None = None) -> pd.DataFrame:
+def read_gram_matrices(run: Run, layer: int | None = None) -> pd.DataFrame:
     """Return the products of states for similarities (`types.StateProducts`): layer, step, n, products; sorted."""
-    rows = read_table(run, tables.GRAMS, _equals("layer", layer))
+    rows = read_table(run, tables.GRAM_MATRICES, _equals("layer", layer))
     if len(pc.unique(rows["n"])) > 1:
         raise ResultsError(
             f"Products of states of run '{run.name}' are of different numbers of words; run: "

@@ -114,7 +114,7 @@ SURPRISALS = Table(
     key=("word", "step"),
     optional=("category", "age", "concreteness"),
 )
-GRAMS = Table("grams", "layer n products", key=("layer", "step"), group=("layer",))
+GRAM_MATRICES = Table("grams", "layer n products", key=("layer", "step"), group=("layer",))
 ATTENTION = Table(  # `length` is L; `weights` holds the L x L matrix row by row
     "attention", "layer head sentences length weights", key=("step", "layer", "head"), group=("step",)
 )

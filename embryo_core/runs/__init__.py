@@ -30,13 +30,13 @@ from embryo_core.runs.log import (
 )
 from embryo_core.runs.manifests import (
     GENERATOR,
-    broken,
+    broken_checkpoints,
     checkpoint,
     checkpoints,
     checkpoints_digest,
     generator,
     left_out,
-    loadable,
+    loadable_checkpoints,
     steps_without_weights,
     write_manifest,
 )

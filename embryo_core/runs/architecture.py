@@ -110,7 +110,7 @@ class Architecture(Others, frozen=True, kw_only=True):
         return self.num_hidden_groups if self.layout.shares_layers else self.num_hidden_layers
 
     @property
-    def in_layers(self) -> int:
+    def layer_parameters(self) -> int:
         """Return the number of parameters in all layers, counting shared ones once."""
         hidden, inner = self.hidden_size, self.intermediate_size or 0
         layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
@@ -126,7 +126,7 @@ class Architecture(Others, frozen=True, kw_only=True):
         """Count the parameters of the largest model of these sizes: with untied decoder, pooler and a second head."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
-        return self.in_layers + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
+        return self.layer_parameters + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
 
     @property
     def layout(self) -> Layout:

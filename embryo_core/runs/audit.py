@@ -9,7 +9,7 @@ from msgspec.json import Decoder
 from embryo_core.errors import BrokenRun
 from embryo_core.runs.atomic_files import write_json
 from embryo_core.runs.log import last_logged
-from embryo_core.runs.manifests import broken, checkpoints
+from embryo_core.runs.manifests import broken_checkpoints, checkpoints
 from embryo_core.runs.schema import MAX_STEPS
 from embryo_core.runs.trust import own_folder, read_json, refusal
 from embryo_core.runs.value_types import Count, Label, Text
@@ -53,7 +53,7 @@ def read_audit(run: Run) -> Audit | None:
 def missing_steps(run: Run) -> list[int]:
     """Return planned steps that lack a checkpoint although a later one exists, or the log shows that it was saved."""
     existing = {checkpoint.step for checkpoint in checkpoints(run)}
-    damaged = {path.name for path, _ in broken(run)}
+    damaged = {path.name for path, _ in broken_checkpoints(run)}
     lacking = [step for step in run.planned_steps if step not in existing and f"step{step}" not in damaged]
     last = max(existing, default=-1)
     if max(lacking, default=last) > last:  # the log is only needed in this case

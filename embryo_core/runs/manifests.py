@@ -31,7 +31,7 @@ _scanned: dict[tuple[Run, tuple, State], list[Found]] = {}
 
 
 def checkpoints(run: Run) -> list[Checkpoint]:
-    """Return the readable checkpoints of a run in the order of steps; `broken` returns the rest."""
+    """Return the readable checkpoints of a run in the order of steps; `broken_checkpoints` returns the rest."""
     readable = (checkpoint for _, checkpoint in _scan(run) if isinstance(checkpoint, Checkpoint))
     return sorted(readable, key=lambda checkpoint: checkpoint.step)
 
@@ -43,7 +43,7 @@ def checkpoints_digest(run: Run) -> str:
     return blake2b(repr(written).encode()).hexdigest()
 
 
-def broken(run: Run) -> list[tuple[Path, str]]:
+def broken_checkpoints(run: Run) -> list[tuple[Path, str]]:
     """Return the checkpoint folders whose manifest cannot be read, with reasons; after `MAX_LISTED`, a count."""
     reasons = [(path, str(reason)) for path, reason in _scan(run) if isinstance(reason, BrokenCheckpoint)]
     if (more := len(reasons) - MAX_LISTED) > 0:
@@ -65,7 +65,7 @@ def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
     for candidate in checkpoints:
         if candidate.step == step:
             return candidate
-    unread = {path.name: reason for path, reason in broken(run)}
+    unread = {path.name: reason for path, reason in broken_checkpoints(run)}
     if reason := unread.get(f"step{step}"):
         raise BrokenCheckpoint(reason)
     if unread and not checkpoints:
@@ -77,7 +77,7 @@ def _pick(run: Run, checkpoints: list[Checkpoint], step: int) -> Checkpoint:
     raise UnknownStep(f"Run '{run.name}' has no checkpoint at step {step}; the nearest is {nearest}. Known: {steps}.")
 
 
-def loadable(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
+def loadable_checkpoints(run: Run, steps: Iterable[int] | None = None) -> list[Checkpoint]:
     """Return the checkpoints of a run that have their weights, at these steps or at all, in the order of steps.
 
     Raises as `checkpoint` does, UnknownStep also for a run without checkpoints, and MissingWeights if a given step, or

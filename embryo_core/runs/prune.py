@@ -8,7 +8,7 @@ from typing import Any
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.atomic_files import write_json
 from embryo_core.runs.checkpoint_files import WEIGHTS
-from embryo_core.runs.manifests import checkpoints, loadable
+from embryo_core.runs.manifests import checkpoints, loadable_checkpoints
 from embryo_core.runs.trust import own_folder, read_json
 from embryo_core.types import Checkpoint, Run
 
@@ -34,7 +34,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     (those nearest to K steps per doubling). The last checkpoint with weights is always kept: without it the run could
     be neither queried nor continued. Raises UnknownStep, MissingWeights.
     """
-    with_weights = [checkpoint.step for checkpoint in loadable(run)]
+    with_weights = [checkpoint.step for checkpoint in loadable_checkpoints(run)]
     kept = kept_steps(run, keep, with_weights) | {with_weights[-1]}
     going = [checkpoint for checkpoint in checkpoints(run) if checkpoint.step not in kept]
     sizes = [sum(path.stat().st_size for path in _weights(checkpoint)) for checkpoint in going]
@@ -47,7 +47,7 @@ def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")
         if not kind:
-            kept.update(checkpoint.step for checkpoint in loadable(run, [int(count)]))
+            kept.update(checkpoint.step for checkpoint in loadable_checkpoints(run, [int(count)]))
             continue
         grid = range(0, max(steps) + 1, int(count)) if kind == "every" else log_grid(max(steps), int(count))
         kept |= {_nearest(steps, wanted, kind) for wanted in grid}

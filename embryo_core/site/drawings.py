@@ -14,7 +14,7 @@ from embryo_core.browser.growth import growth_payload, make_tiles, sentence_tile
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, query
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Caption, Figure, citation, data_note, sentences, small_print
 from embryo_core.figures.file_layout import map_sizes
 from embryo_core.share import averaged
@@ -43,7 +43,7 @@ class Drawing:
 # === Tiles and answers ===
 
 
-def tiles(runs: Sequence[Run], axis: Axis) -> Drawing:
+def tiles(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
     """Return the Overview's tiles: a sentence, a head and curves. Raises FigureError if the run has none of these."""
     payload, places = make_tiles(runs[0], axis.scale)
     if not places:
@@ -52,7 +52,7 @@ def tiles(runs: Sequence[Run], axis: Axis) -> Drawing:
     return Drawing(GROWTH, payload, f"{runs[0].name}-growth", "Watch it grow", caption, runs[0])
 
 
-def answers(runs: Sequence[Run], axis: Axis, number: int) -> Drawing:
+def answers(runs: Sequence[Run], axis: AxisChoice, number: int) -> Drawing:
     """Return the stored best answers to one of a run's examples at each step. Raises FigureError if none are stored."""
     example = results.read_examples(runs[0])[number]
     rows = [
@@ -76,7 +76,7 @@ def describe_answers(run: Run) -> str:
     """Return the Query page's sentence on when the run learned its examples; "" without examples."""
     examples = results.read_examples(run)
     asked = max((len(one.answers) for one in examples), default=0)
-    return query.describe_examples(examples, asked, Axis().for_run(run)) if examples else ""
+    return query.describe_examples(examples, asked, AxisChoice().for_run(run)) if examples else ""
 
 
 # === Attention ===
@@ -88,7 +88,7 @@ def heads(run: Run) -> tuple[int, int]:
     return results.read_attention_step(run, min(steps))[0].shape[:2] if steps else (0, 0)
 
 
-def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
+def all_heads(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
     """Return the small attention maps of all heads over the steps. Raises ResultsError."""
     run = runs[0]
     steps, total = _steps(run, GRID_STEPS)
@@ -101,7 +101,7 @@ def all_heads(runs: Sequence[Run], axis: Axis) -> Drawing:
     return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
 
 
-def one_head(runs: Sequence[Run], axis: Axis, layer: int, head: int) -> Drawing:
+def one_head(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int) -> Drawing:
     """Return one head's maps, averaged over the sentences, with one byte per weight. Raises ResultsError."""
     run = runs[0]
     steps, total = _steps(run, HEAD_STEPS)

@@ -16,7 +16,7 @@ from embryo_core.curves.step_scales import SCALES, log_spaced
 from embryo_core.engine.capabilities import heads
 from embryo_core.errors import EmbryoError, MissingCapability, SiteError
 from embryo_core.figures import style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.query import COLOURS
 from embryo_core.query import CONTINUED, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
 from embryo_core.site.packages import LIVE, add_packages
@@ -50,7 +50,7 @@ def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[
 
 def _write_run(run: Run, folder: Path, count: int) -> None:
     """Write the graph, weights, tokenizer and description of a run. Raises EmbryoError."""
-    loadable = {checkpoint.step: checkpoint for checkpoint in run_files.loadable(run)}
+    loadable = {checkpoint.step: checkpoint for checkpoint in run_files.loadable_checkpoints(run)}
     steps = log_spaced([*loadable], count) if count > 1 else [*loadable][-1:]
     tokenizer = load_tokenizer(run)
     graphs, omissions = {}, []
@@ -134,7 +134,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
 
 def _layout(run: Run, scale: Any, steps: Sequence[int]) -> dict[str, Any]:
     """Return the layout of a figure of probabilities over these steps, without plotly's template."""
-    figure = Axis(scale).for_run(run).draw(go.Figure(), steps)
+    figure = AxisChoice(scale).for_run(run).draw(go.Figure(), steps)
     style.set_axes(figure, "y", rangemode="tozero", tickformat="~%")
     layout = style.finish(figure, "probability", height=400).to_plotly_json()["layout"]
     return {name: part for name, part in layout.items() if name != "template"}

@@ -41,7 +41,7 @@ from embryo_core.figures import (
     word_tables,
     words,
 )
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Figure, name_measures
 from embryo_core.figures.probing_scores import BEST, read_probe_scores, select_layer, task_label
@@ -156,7 +156,7 @@ def _words(runs: Runs) -> SitePage:
     acquired = ages.dropna(subset="age").sort_values("age")["word"].tolist()
     chosen = [first, *(word for word in acquired[:: -(-len(acquired) // MAX_WORDS) or 1] if word != first)]
     return SitePage(
-        words.headline(ages, Axis().for_run(run)),
+        words.headline(ages, AxisChoice().for_run(run)),
         [
             Panel("word", words.curve, {word: {"word": word} for word in chosen}, "Word"),
             Panel("acquired", words.acquired),
@@ -177,11 +177,13 @@ def _grammar(runs: Runs) -> SitePage:
     shapes, accuracies = grammar.paradigm_shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
     drawn = product(sets, grammar.levels(shapes))
     levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in drawn}
-    listed = shapes.drop(columns=["group", "fallen"]).assign(turns=grammar.name_turns(shapes, Axis().for_run(run)))
+    listed = shapes.drop(columns=["group", "fallen"]).assign(
+        turns=grammar.name_turns(shapes, AxisChoice().for_run(run))
+    )
     paradigms = FixedTable(f"Every paradigm of {sets[0]}", listed, grammar.SHAPES)
     order = {pairs: {"pairs": pairs} for pairs in sets}
     return SitePage(
-        grammar.headline(sets[0], shapes, accuracies, Axis().for_run(run)),
+        grammar.headline(sets[0], shapes, accuracies, AxisChoice().for_run(run)),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
             Panel("order", grammar.order_of_rise, order, "Pairs"),
@@ -205,7 +207,7 @@ def _probing(runs: Runs) -> SitePage:
     maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
     return SitePage(
-        probing.headline(select_layer(frame, BEST), Axis().for_run(runs[0])),
+        probing.headline(select_layer(frame, BEST), AxisChoice().for_run(runs[0])),
         [
             Panel("layers", probing_layers.layers, tasks, "Task"),
             Panel("heat", probing_layers.heat_map, maps, "Task"),
@@ -230,7 +232,7 @@ def _geometry(runs: Runs) -> SitePage:
     parts = [Panel("layers", geometry.layers, choices, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
     if others := {other.name: {"other": other.name} for other in runs[1:]}:
         parts.append(Panel("similarity", similarity.between, others, "Beside"))
-    return SitePage(geometry.headline(ranks, Axis().for_run(run)), parts)
+    return SitePage(geometry.headline(ranks, AxisChoice().for_run(run)), parts)
 
 
 def _attention(runs: Runs) -> SitePage:
@@ -257,7 +259,7 @@ def _attention(runs: Runs) -> SitePage:
             "chosen": best[1:] if best else (layer, head),
         }
     return SitePage(
-        head_behaviour.headline(runs[0], pattern_name, (layer, head), Axis().for_run(runs[0])),
+        head_behaviour.headline(runs[0], pattern_name, (layer, head), AxisChoice().for_run(runs[0])),
         [
             *maps,
             Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
@@ -291,7 +293,7 @@ def _knowledge(runs: Runs) -> SitePage:
     every = knowledge_tables.relation_table(run)
     parts.append(FixedTable("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
     parts.append(every_fact(run))
-    return SitePage(knowledge.headline(table, Axis().for_run(run)), parts, knowledge.METRIC)
+    return SitePage(knowledge.headline(table, AxisChoice().for_run(run)), parts, knowledge.METRIC)
 
 
 def _finetuning(runs: Runs) -> SitePage:
@@ -300,7 +302,7 @@ def _finetuning(runs: Runs) -> SitePage:
         return SitePage("", [])
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     return SitePage(
-        finetuning.headline(scores, Axis().for_run(runs[0])),
+        finetuning.headline(scores, AxisChoice().for_run(runs[0])),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
         "finetuning",
     )
@@ -327,7 +329,7 @@ def _compare(runs: Runs) -> SitePage:
     signals = {name: {"measure": name} for name in early_signals.common_measures(runs)}
     headline = ""
     with suppress(FigureError):
-        agreement = acquisition.agreement(runs, Axis(), measures[0], groups)
+        agreement = acquisition.agreement(runs, AxisChoice(), measures[0], groups)
         headline = compare.headline(agreement, next(iter(seeds)), name_measures(runs, measures[0]))
     return SitePage(
         headline,
@@ -361,13 +363,13 @@ def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figu
     """Yield each choice's label with its figure on each scale of steps, its drawing, or a sentence on why it fails."""
     for choice, options in panel.choices.items():
         try:
-            by_scale: dict[Scale, Any] = {"log": panel.make(runs, Axis("log"), **options)}
+            by_scale: dict[Scale, Any] = {"log": panel.make(runs, AxisChoice("log"), **options)}
             figure = by_scale["log"]
             if isinstance(figure, Drawing):
                 yield choice, figure
                 continue
             logarithmic = any(axis.type == "log" for axis in figure.plot.select_xaxes())
-            by_scale["linear"] = panel.make(runs, Axis("linear"), **options) if logarithmic else figure
+            by_scale["linear"] = panel.make(runs, AxisChoice("linear"), **options) if logarithmic else figure
             yield choice, by_scale
         except EmbryoError as error:
             yield choice, str(error)

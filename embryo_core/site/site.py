@@ -23,7 +23,7 @@ from embryo_core.browser.time_bar import bar_data
 from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import locked, replacing, sha256
@@ -266,16 +266,16 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
 
 def _run(run: Run) -> dict[str, Any]:
     """Return the data of a run that all pages share: its time bar, and its axis in each unit that it records."""
-    checkpoints, axis = run_files.checkpoints(run), Axis().for_run(run)
+    checkpoints, axis = run_files.checkpoints(run), AxisChoice().for_run(run)
     steps = [checkpoint.step for checkpoint in checkpoints]
     bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
-    units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if Axis(unit=unit).supports(run)}
+    units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if AxisChoice(unit=unit).supports(run)}
     return {"bar": bar, "title": axis.title, "units": units if len(steps) > 1 else {}}
 
 
 def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
     """Return a run's axis in a unit: the counts at its steps, their positions and the axis layout on both scales."""
-    axes = {scale: Axis(scale, unit).for_run(run) for scale in SCALES}
+    axes = {scale: AxisChoice(scale, unit).for_run(run) for scale in SCALES}
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
     return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}

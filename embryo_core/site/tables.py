@@ -63,7 +63,7 @@ def every_fact(run: Run) -> FixedTable:
     step = _last_step(run, knowledge.METRIC)
     facts, parts = results.read_histories(run), []
     for relation in facts["relation"].unique():
-        answers = results.read_relation(run, relation)
+        answers = results.read_relation_answers(run, relation)
         at_step = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
         parts.append(at_step.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.hub_cache import blob_of, offline, refusal, retry_while_busy
+from embryo_core.engine.hub_cache import blob_of, is_offline, refusal, retry_while_busy
 from embryo_core.errors import RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
@@ -21,7 +21,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 def revisions(repository: str) -> dict[str, str]:
     """Return the commit of each branch and tag. Raises RunError."""
-    if not offline():
+    if not is_offline():
         refs = _asked(repository, lambda api: api.list_repo_refs(repository))
         return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
     if not hub_folder(repository).is_dir():
@@ -36,7 +36,7 @@ def revisions(repository: str) -> dict[str, str]:
 def repositories(pattern: str) -> list[str]:
     """Return the owner's repositories, which may match a pattern OWNER/NAME-{step}. Raises RunError."""
     owner, _, _ = pattern.rpartition("/")
-    if not offline():
+    if not is_offline():
         start = FIELD.split(pattern)[0].rpartition("/")[2]
         return [model.id for model in _asked(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
     folders = hub_folder(pattern).parent.glob("models--*")
@@ -48,7 +48,7 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
 
     The cache has neither titles nor an order: offline, these are all cached commits to which no other revision points.
     """
-    if not offline():
+    if not is_offline():
         commits = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
         return [(commit.commit_id, commit.title) for commit in commits]
     cached = {path.name for path in (hub_folder(repository) / "snapshots").iterdir()}
@@ -57,7 +57,7 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
 
 def files(repository: str, commit: str) -> Files:
     """Return the files at a commit, each with its SHA-256, or None if unknown. Raises RunError."""
-    if not offline():
+    if not is_offline():
         info = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
         return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in info.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
@@ -68,7 +68,7 @@ def files(repository: str, commit: str) -> Files:
 
 def where() -> str:
     """Return the searched place for messages: "on the Hub" or "in the local cache"."""
-    return "in the local cache (the network is off)" if offline() else "on the Hub"
+    return "in the local cache (the network is off)" if is_offline() else "on the Hub"
 
 
 def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:

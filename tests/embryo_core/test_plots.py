@@ -9,7 +9,7 @@ import embryo_core as embryo
 from embryo_core import results, share
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import tokens
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.plots import Plots
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at, copy_run
@@ -20,7 +20,7 @@ def test_plot_equals_the_figure_function(tiny_results: Run):
     plot = embryo.open(tiny_results.path).plot
     figure = plot("linear").tokens()
     groups = [group for group in tokens.SETS["parts of speech"] if group in set(figure.table["group"])]
-    expected = tokens.accuracy([tiny_results], Axis("linear"), "mask_prediction", groups)
+    expected = tokens.accuracy([tiny_results], AxisChoice("linear"), "mask_prediction", groups)
     assert figure.table.equals(expected.table) and figure.plot.layout.xaxis.type != "log"
     assert plot.tokens(groups=["noun"]).table["group"].unique().tolist() == ["noun"]
 

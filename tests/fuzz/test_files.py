@@ -29,8 +29,8 @@ class File:
 
 def load_last(run: Run) -> object:
     """Load the model of step 16; return None if the step is not listed."""
-    assert all(reason.isprintable() for _, reason in runs.broken(run))
-    return [load(checkpoint) for checkpoint in runs.loadable(run) if checkpoint.step == 16] or None
+    assert all(reason.isprintable() for _, reason in runs.broken_checkpoints(run))
+    return [load(checkpoint) for checkpoint in runs.loadable_checkpoints(run) if checkpoint.step == 16] or None
 
 
 def load_own_tokenizer(run: Run) -> object:
@@ -55,7 +55,7 @@ TABLES = [
     table("cloze", results.read_cloze),
     table("pairs", results.read_pairs),
     table("surprisals", results.read_surprisals),
-    table("grams", results.read_grams),
+    table("grams", results.read_gram_matrices),
     table("attention", results.read_attention_steps),
     table("probes", results.read_probes),
     table("task_scores", results.read_task_scores),

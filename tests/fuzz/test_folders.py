@@ -46,7 +46,7 @@ def read_all(folder: Path) -> None:
         attempt(load_tokenizer, run)
         for checkpoint in runs.checkpoints(run):
             attempt(runs.verify, checkpoint)
-        assert all(reason.isprintable() for _, reason in runs.broken(run))
+        assert all(reason.isprintable() for _, reason in runs.broken_checkpoints(run))
     assert all(reason.isprintable() for _, reason in runs.broken_runs())
 
 
@@ -81,6 +81,6 @@ def test_damaged_run_is_reported_and_others_are_listed(
 def test_sound_folder_is_read(page: str, sound: Run, monkeypatch: pytest.MonkeyPatch):
     """This shows that the seeds damage folders which were readable before."""
     monkeypatch.setenv("EMBRYO_DATA", str(sound.path.parents[1]))
-    assert runs.list_runs() == [sound] and not runs.broken_runs() and not runs.broken(sound)
+    assert runs.list_runs() == [sound] and not runs.broken_runs() and not runs.broken_checkpoints(sound)
     app = Dashboard().open(page, run="tiny")
     assert not app.exception and not app.error

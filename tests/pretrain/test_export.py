@@ -70,7 +70,7 @@ def test_checkpoint_appears_whole_or_not_at_all(
         patch.setattr("os.replace", lambda a, b: stop() if Path(b).name == "step5" else os.rename(a, b))
         with pytest.raises(KeyboardInterrupt):
             write_checkpoint(model, config, run.path, Progress(5, 40, 500))
-    assert runs.checkpoints(run) == [] and runs.broken(run) == []
+    assert runs.checkpoints(run) == [] and runs.broken_checkpoints(run) == []
     write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     first = runs.sha256(written(run, 5).path / "model.safetensors")
     write_checkpoint(model, config, run.path, Progress(5, 40, 500))

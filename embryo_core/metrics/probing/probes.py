@@ -52,7 +52,7 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
         for feature, mean in zip(features, means, strict=True):
             feature.index_copy_(0, torch.from_numpy(spans), mean)
 
-    batches.compute(model, data.sentences, pool)
+    batches.map_batches(model, data.sentences, pool)
     return features
 
 

@@ -81,7 +81,7 @@ def found(run: Run) -> set[tuple[str, tuple[int, ...]]]:
 def test_demo_has_no_fault(tmp_path):
     """All of its checkpoints with weights are audited."""
     run = runs.read_run(Path(shutil.copytree(demo.PATH, tmp_path / "runs" / "demo")))
-    assert audit(run) == runs.read_audit(run) == runs.Audit((), len(runs.loadable(run)))
+    assert audit(run) == runs.read_audit(run) == runs.Audit((), len(runs.loadable_checkpoints(run)))
 
 
 def test_equal_first_steps_are_named_unless_the_log_explains_them(run):

@@ -46,7 +46,7 @@ SERIES = [path for path in sorted((FOLDER / "runs").iterdir()) if len([*path.glo
 @pytest.fixture(scope="module", params=SERIES, ids=lambda path: path.name)
 def demo(request: pytest.FixtureRequest) -> Series:
     """Return the tensors of a demo run that has the weights of many steps."""
-    checkpoints = runs.loadable(runs.read_run(request.param))
+    checkpoints = runs.loadable_checkpoints(runs.read_run(request.param))
     tensors = [load_file(checkpoint.path / "model.safetensors") for checkpoint in checkpoints]
     names = tuple(sorted(tensors[0]))
     vectors = [[step[name].double().flatten().numpy() for name in names] for step in tensors]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.curves.multibootstrap import DRAWS, difference_of_seeds, draw_cases, draw_counts
+from embryo_core.curves.multibootstrap import DRAWS, difference_of_seeds, draw_cases, draw_shares
 
 RANDOM = np.random.default_rng(7)
 
@@ -40,13 +40,13 @@ def test_cases_are_shared_by_all_runs():
 
 def test_counts_are_drawn_from_binomial_distributions():
     """Each run has its own number of cases; a share of 0 or 1 stays as it is."""
-    draws = draw_counts([0.2, 0.5, 0.0, 1.0], [100, 400, 9, 9])
+    draws = draw_shares([0.2, 0.5, 0.0, 1.0], [100, 400, 9, 9])
     assert draws.mean(axis=0) == pytest.approx([0.2, 0.5, 0, 1], abs=0.01)
     assert draws.std(axis=0) == pytest.approx([0.04, 0.025, 0, 0], abs=0.004)
 
 
 def test_single_seed_adds_no_variance_of_seeds():
     """Two seeds that differ by more than the cases explain widen the interval."""
-    counts = draw_counts([0.5, 0.3, 0.7], [10_000] * 3)
+    counts = draw_shares([0.5, 0.3, 0.7], [10_000] * 3)
     alone, spread = difference_of_seeds(counts[:, :1], counts[:, :1]), difference_of_seeds(counts[:, :1], counts[:, 1:])
     assert alone == (0, 0) and spread[0] < -0.15 and spread[1] > 0.15

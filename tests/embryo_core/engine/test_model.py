@@ -151,14 +151,14 @@ def test_discriminator_with_generator_predicts_words(own_run):
             part(torch.tensor(ids), torch.tensor(mask), output_hidden_states=True)
             for part in (discriminator, generator)
         )
-    for found, expected in ((model, of_discriminator), (model.words, of_generator)):
+    for found, expected in ((model, of_discriminator), (model.masked_word_model, of_generator)):
         theirs = torch.stack(expected.hidden_states).numpy()[:, rows, columns]
         close(found, ids, found.hidden_states(ids, mask)[:, rows, columns], theirs)
     logits = of_generator.logits.numpy()[rows, columns]
-    close(model.words, ids, model.mlm_logits(ids, mask, rows, columns), logits)
-    close(model.words, ids, model.layer_logits(ids[0, : mask[0].sum()], 1)[-1:], logits[1:2])
+    close(model.masked_word_model, ids, model.mlm_logits(ids, mask, rows, columns), logits)
+    close(model.masked_word_model, ids, model.layer_logits(ids[0, : mask[0].sum()], 1)[-1:], logits[1:2])
     alone = load(runs.generator(checkpoint))
-    assert alone.words is alone and model.nbytes > alone.nbytes
+    assert alone.masked_word_model is alone and model.nbytes > alone.nbytes
 
 
 def test_lens_of_electra_reads_its_generator(own_run):

@@ -67,7 +67,7 @@ def test_vocabulary_smaller_than_the_tokenizer_is_refused(tiny_run: Run, engine:
 @pytest.fixture(scope="module")
 def demo() -> Checkpoint:
     """Return the last checkpoint of the demo that has weights."""
-    return runs.loadable(demo_run.read())[-1]
+    return runs.loadable_checkpoints(demo_run.read())[-1]
 
 
 def test_both_engines_agree_on_the_demo(demo):

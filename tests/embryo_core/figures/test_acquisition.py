@@ -9,7 +9,7 @@ from embryo_core.compare import acquisition
 from embryo_core.figures import acquisition as figures
 from embryo_core.figures import tokens
 from embryo_core.figures.acquisition import plot_acquisition
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.tokens import accuracy_curves
 from embryo_core.types import StepUnit
 
@@ -83,7 +83,7 @@ def test_runs_share_rows_and_category_colours() -> None:
 
 def test_bar_begins_at_previous_evaluated_step(tiny_results) -> None:
     """The rise happened somewhere between two evaluations; the first evaluated step has none before it."""
-    figure = figures.acquisition([tiny_results], Axis(), "mask_prediction", tuple(tokens.SETS["parts of speech"]))
+    figure = figures.acquisition([tiny_results], AxisChoice(), "mask_prediction", tuple(tokens.SETS["parts of speech"]))
     steps = sorted(results.read_scores(tiny_results, "mask_prediction")["step"].unique())
     for row in figure.table.dropna(subset="onset").itertuples():
         assert row.before == max([step for step in steps if step < row.earliest], default=steps[0])

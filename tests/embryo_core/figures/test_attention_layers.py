@@ -14,7 +14,7 @@ from embryo_core.figures.attention_layers import (
     plot_layers,
     steps_around,
 )
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.file_layout import layout
 from embryo_core.types import StepUnit
 
@@ -58,14 +58,14 @@ def test_table_counts_positions_of_a_cell() -> None:
 
 def test_grid_has_stored_maps_and_fixed_width(tiny_results):
     """A wide plot is scrolled, so the page shows its colour scale above it; an unknown head is an error."""
-    figure = layers_over_steps([tiny_results], Axis(), head=2, step=8)
+    figure = layers_over_steps([tiny_results], AxisChoice(), head=2, step=8)
     weights = results.read_attention(tiny_results, 2, 2).weights[-1]
     rows = figure.table[(figure.table["layer"] == 2) & (figure.table["step"] == 16)]
     assert rows["weight"].sum() == pytest.approx(weights.sum(), rel=1e-5) and figure.plot.layout.width
     assert "3 evaluated steps" in figure.caption.details and "share their weights" in figure.caption.details
     assert figure.plot.data[0].showscale is False and colour_scale(figure).count("<span") == 3
     with pytest.raises(FigureError, match="no head 9"):
-        layers_over_steps([tiny_results], Axis(), head=9, step=8)
+        layers_over_steps([tiny_results], AxisChoice(), head=9, step=8)
 
 
 def test_maps_are_square_on_page_and_in_files() -> None:

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from embryo_core.figures import coverage
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.types import Run, StepUnit
 
 
@@ -22,7 +22,7 @@ def test_computed_and_missing_metrics_are_marked() -> None:
 def test_command_computes_the_missing_metrics(tiny_run: Run, tiny_results: Run) -> None:
     """Metrics that read the same data share one option; with full results nothing is missing."""
     capabilities = frozenset({"masked_words", "words", "states", "attentions"})
-    figure = coverage.coverage([tiny_run], Axis("log"), capabilities)
+    figure = coverage.coverage([tiny_run], AxisChoice("log"), capabilities)
     assert not figure.table.loc[figure.table["metric"] != "checkpoint", "done"].any()
     command = coverage.evaluate_command(tiny_run, coverage.missing_metrics(tiny_run, capabilities))
     assert command.startswith(f"python -m embryo_core evaluate {tiny_run.name} --metrics ")

@@ -8,7 +8,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import FigureError
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.early_signals import clearest_tasks, common_measures, early_signals
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at, copy_run
@@ -29,12 +29,12 @@ def test_headline_names_the_step_where_the_order_settles(tiny_run: Run, tmp_path
     early = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.0, 0.5, 0.6)]
     runs = [scored(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
     assert "mask prediction" in common_measures(runs) and common_measures(runs[:2]) == []
-    figure = early_signals(runs, Axis(), "mask prediction")
+    figure = early_signals(runs, AxisChoice(), "mask prediction")
     assert "step 8" in figure.headline and "6 pairs" in figure.headline
     assert figure.table["n"].unique().tolist() == [4]
     late = [(0.1, 0.5, 0.3), (0.1, 0.4, 0.4), (0.2, 0.3, 0.5)]
     runs = [scored(tiny_run, tmp_path / f"l{i}", *values) for i, values in enumerate(late)]
-    assert "step 8" in early_signals(runs, Axis(), "mask prediction").headline
+    assert "step 8" in early_signals(runs, AxisChoice(), "mask prediction").headline
 
 
 def test_tasks_are_sorted_by_how_early_they_rank_runs():
@@ -50,4 +50,4 @@ def test_two_runs_are_too_few_for_early_signals(tiny_run: Run, tmp_path: Path):
     """The error names the measure."""
     runs = [scored(tiny_run, tmp_path / str(i), 0.1, 0.2, i / 10) for i in range(2)]
     with pytest.raises(FigureError, match="mask prediction"):
-        early_signals(runs, Axis(), "mask prediction")
+        early_signals(runs, AxisChoice(), "mask prediction")

@@ -9,7 +9,7 @@ import pytest
 
 from embryo_core.errors import FigureError
 from embryo_core.figures import findings
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.findings import FINDINGS, Comparison, Judgement, judge
 from embryo_core.findings.evidence import Curve
 from embryo_core.types import Run, StepUnit
@@ -94,8 +94,8 @@ def test_figure_of_a_finding_has_its_comparisons(tiny_results: Run):
     for judgement in judge(tiny_results):
         if not judgement.comparisons:
             with pytest.raises(FigureError, match="cannot be said"):
-                findings.comparisons([tiny_results], Axis(), judgement.finding.name)
+                findings.comparisons([tiny_results], AxisChoice(), judgement.finding.name)
             continue
-        figure = findings.comparisons([tiny_results], Axis(), judgement.finding.name)
+        figure = findings.comparisons([tiny_results], AxisChoice(), judgement.finding.name)
         assert figure.table["value"].tolist() == [one.value for one in judgement.comparisons]
         assert judgement.finding.predicts in figure.caption.summary and figure.runs == (tiny_results.name,)

@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.figures import finetuning
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.finetuning_tables import AVERAGE, EXACT, glue_average, score_table
 from embryo_core.types import Findings, Run, StepUnit, TaskScore, TuningPoint
 from tests.conftest import at, copy_run
@@ -99,7 +99,7 @@ def test_tasks_and_average_have_distinct_styles():
 
 def test_figure_has_scores_controls_and_published_scores(own_run: Run):
     """Points carry task and step for a click; the best step has a larger marker, and a single seed has no band."""
-    figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"], published=True)
+    figure = finetuning.scores([store(own_run)], AxisChoice(), ["cola", "rte", "squad"], published=True)
     traces = {trace.name: trace for trace in figure.plot.data}
     cola = traces["CoLA"]
     assert [tuple(point[:2]) for point in cola.customdata] == [("cola", 0), ("cola", 8), ("cola", 16)]
@@ -113,7 +113,7 @@ def test_figure_has_scores_controls_and_published_scores(own_run: Run):
 
 def test_published_score_is_in_the_panel_of_its_task(own_run: Run):
     """The option `panels` gives each task a panel."""
-    figure = finetuning.scores([store(own_run)], Axis(), ["cola", "rte", "squad"], panels=True, published=True)
+    figure = finetuning.scores([store(own_run)], AxisChoice(), ["cola", "rte", "squad"], panels=True, published=True)
     traces = {trace.name: trace for trace in figure.plot.data}
     assert len({traces[name].yaxis for name in ("CoLA", "RTE", "SQuAD")}) == 3
     assert traces["SQuAD, ALBERT-base"].yaxis == traces["SQuAD"].yaxis
@@ -121,7 +121,7 @@ def test_published_score_is_in_the_panel_of_its_task(own_run: Run):
 
 def test_reference_lines_are_marks_at_a_single_step(own_run: Run):
     """A line from one step to the same step would have no length."""
-    figure = finetuning.scores([store(own_run, ["squad"])], Axis(), ["squad"], published=True)
+    figure = finetuning.scores([store(own_run, ["squad"])], AxisChoice(), ["squad"], published=True)
     marks = {trace.name: trace for trace in figure.plot.data if trace.mode == "markers"}
     assert {"SQuAD, baseline", "SQuAD, ALBERT-base"} <= marks.keys()
     assert all(marks[name].marker.symbol == "line-ew" for name in ("SQuAD, baseline", "SQuAD, ALBERT-base"))
@@ -132,9 +132,9 @@ def test_average_of_several_runs_covers_common_tasks(tiny_run: Run, tmp_path):
     one, other, bare = (copy_run(tiny_run, tmp_path / name) for name in ("one", "other", "bare"))
     store(one, ["cola", "rte"])
     store(other, ["rte"])
-    assert AVERAGE not in set(finetuning.scores([one, other], Axis(), ["cola", "rte"]).table["task"])
+    assert AVERAGE not in set(finetuning.scores([one, other], AxisChoice(), ["cola", "rte"]).table["task"])
     store(other, ["cola"])
-    figure = finetuning.scores([one, other, bare], Axis(), ["cola", "rte"])
+    figure = finetuning.scores([one, other, bare], AxisChoice(), ["cola", "rte"])
     assert AVERAGE in set(figure.table["task"]) and "GLUE average over CoLA, RTE" in str(figure.caption)
     assert figure.missing == ("tiny",)
 
@@ -154,7 +154,7 @@ def test_published_score_depends_on_the_version_of_squad(table):
 
 def test_tuning_curve_has_loss_and_score_of_each_seed(own_run: Run):
     """Each update has a tick unless there are many."""
-    figure = finetuning.tuning_curve([store(own_run)], Axis(), "cola", 8, "matthews")
+    figure = finetuning.tuning_curve([store(own_run)], AxisChoice(), "cola", 8, "matthews")
     assert len(figure.plot.data) == 4 and list(figure.plot.data[0].x) == [3, 6] and figure.suffix == "step8"
     assert list(figure.plot.layout.xaxis.tickvals) == [0, 3, 6]
     long = pd.DataFrame({"seed": 1, "update": range(1, 40), "train_loss": 0.5, "dev_score": 0.1})

@@ -12,13 +12,13 @@ from embryo_core.curves import geometry as formulas
 from embryo_core.curves.turns import Stretch
 from embryo_core.errors import FigureError
 from embryo_core.figures import geometry, similarity
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.types import Findings, Run, Score, StateProducts, StepUnit
 from tests.conftest import at
 from tests.embryo_core.metrics.test_geometry import plain_cka
 
 STEPS, WORDS, LAYERS = (0, 8, 16), 40, 2
-LINEAR = Axis("linear")
+LINEAR = AxisChoice("linear")
 
 
 def states(seed: int) -> np.ndarray:

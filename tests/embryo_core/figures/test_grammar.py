@@ -7,13 +7,13 @@ from embryo_core import results
 from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import grammar, grammar_pairs, style
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import with_step
 from embryo_core.metrics.minimal_pairs import accuracies
 from embryo_core.types import Findings, MinimalPair, PairScore, Run
 from tests.conftest import at
 
-AXIS = Axis("linear", "step", 1)
+AXIS = AxisChoice("linear", "step", 1)
 STEPS = (0, 8, 16)
 N = 40
 RIGHT = {  # how many of N pairs are right at each step

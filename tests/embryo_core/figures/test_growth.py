@@ -48,7 +48,7 @@ def test_demo_has_answers_for_its_best_example(name: str) -> None:
     """Each checkpoint with weights has answers, all with a probability of at least 0.01."""
     run = runs.read_run(runs.REPOSITORY / "data" / "demo" / "runs" / name)
     best = growth.best_example(results.read_examples(run))
-    assert best and [one.step for one in best.answers] == [one.step for one in runs.loadable(run)]
+    assert best and [one.step for one in best.answers] == [one.step for one in runs.loadable_checkpoints(run)]
     assert min(share for one in best.answers for share in one.words.values()) >= 0.01
 
 

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import head_behaviour as charts
 from embryo_core.figures import patterns
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.style import layer_colours
 from embryo_core.types import StepUnit
 from tests.app.conftest import words_of
@@ -87,12 +87,12 @@ def test_figures_have_the_rows_that_they_draw(tiny_results):
     """The grids have a row for each of the four heads, and the curves cover every step."""
     what, layer, head = patterns.strongest(patterns.read_behaviour(tiny_results))
     chosen = {"pattern": what, "chosen": (layer, head)}
-    cells = charts.at_step([tiny_results], Axis(), step=16, **chosen)
-    curves = charts.over_steps([tiny_results], Axis(), change=0.05, **chosen)
+    cells = charts.at_step([tiny_results], AxisChoice(), step=16, **chosen)
+    curves = charts.over_steps([tiny_results], AxisChoice(), change=0.05, **chosen)
     assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.suffix == "step16"
     assert f"n = {cells.table['n'].max():,}" in cells.caption.data and cells.headline
     assert set(curves.table["step"]) == {0, 8, 16} and f"Layer {layer}, head {head}" in curves.caption.summary
-    assert len(charts.presence([tiny_results], Axis(), change=0.05, **chosen).table) == 4
+    assert len(charts.presence([tiny_results], AxisChoice(), change=0.05, **chosen).table) == 4
 
 
 def test_single_pattern_is_read_with_its_baseline(tiny_results):

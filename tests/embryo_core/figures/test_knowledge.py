@@ -7,7 +7,7 @@ from embryo_core import curves, results
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import FigureError
 from embryo_core.figures import knowledge, knowledge_tables
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.types import ClozeAnswer, Findings, Run, Score, StepUnit
 from tests.conftest import at
@@ -77,7 +77,7 @@ def asked(own_run: Run) -> Run:
 def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
     """Each point carries its relation, step and n, and the hover text of a baseline has its number of facts."""
     groups = knowledge.default_relations(knowledge.precision_table(tiny_results))
-    figure = knowledge.precision([tiny_results], Axis("log"), groups)
+    figure = knowledge.precision([tiny_results], AxisChoice("log"), groups)
     curves_drawn = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert [curve.customdata[0][0] for curve in curves_drawn] == groups
     for curve, relation in zip(curves_drawn, groups, strict=True):
@@ -91,15 +91,15 @@ def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
     everything = figure.table[figure.table["relation"] == "all"]
     assert set(dashed.y) == set(everything["baseline"]) and f"{everything['n'].iloc[0]:,} facts" in dashed.hovertemplate
     with pytest.raises(FigureError, match=tiny_results.name):
-        knowledge.precision([tiny_results], Axis("log"), ())
+        knowledge.precision([tiny_results], AxisChoice("log"), ())
 
 
 def test_markup_from_the_data_is_escaped(asked: Run):
     """Plotly reads tags in labels, so < is escaped in relations and answers."""
-    figure = knowledge.precision([asked], Axis("log"), ("<i>P0</i>",))
+    figure = knowledge.precision([asked], AxisChoice("log"), ("<i>P0</i>",))
     assert "&lt;i&gt;P0&lt;/i&gt;" in [trace.name for trace in figure.plot.data]
     assert any("&lt;b&gt;Bern&lt;/b&gt;" in (trace.hovertemplate or "") for trace in figure.plot.data)
-    one = knowledge.fact([asked], Axis("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
+    one = knowledge.fact([asked], AxisChoice("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
     assert one.plot.data[0].customdata[0][1] == "&lt;b&gt;Bern&lt;/b&gt;"
 
 
@@ -126,7 +126,7 @@ def test_precision_is_compared_with_the_baseline(tiny_run: Run):
 def test_headline_has_the_last_and_the_best_step(tiny_run: Run):
     """A single evaluated step is not compared with another."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000}).assign(relation="all")
-    axis = Axis().for_run(tiny_run)
+    axis = AxisChoice().for_run(tiny_run)
     said = knowledge.headline(rows, axis)
     assert all(part in said for part in ("10.0 % of 1,000 facts", "20.0 %", "step 8"))
     assert "20.0 % of 1,000" in knowledge.headline(rows[:2], axis)
@@ -181,7 +181,7 @@ def test_fact_history_is_table_9():
 
 def test_panels_are_sorted_by_type_of_relation(asked: Run) -> None:
     """All facts come first, then types, then relations by type and number; each panel has a line at its baseline."""
-    figure = knowledge.precision_panels([asked], Axis("log"))
+    figure = knowledge.precision_panels([asked], AxisChoice("log"))
     titles = [note.text for note in figure.plot.layout.annotations]
     assert titles[:3] == ["all relations", "all 1-1 relations", "all N-1 relations"]
     assert titles[3].startswith("P36, 1-1") and titles[4].startswith("P19, N-1") and "P0" in titles[5]

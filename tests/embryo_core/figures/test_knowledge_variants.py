@@ -6,7 +6,7 @@ from embryo_core import results
 from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import knowledge_variants
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.metrics.lama_variants import share_scores
 from embryo_core.types import Fact, Findings, Run, Score, VariantAnswer
 from tests.conftest import at
@@ -36,7 +36,7 @@ def asked(own_run: Run) -> Run:
 
 def test_curves_are_the_stored_shares(asked):
     """Shares have n and Wilson's interval; those among right facts have no point at a step without a right fact."""
-    figure = knowledge_variants.variants([asked], Axis("linear"))
+    figure = knowledge_variants.variants([asked], AxisChoice("linear"))
     found = figure.table.set_index(["kind", "step"])["value"].to_dict()
     assert found == {
         ("right", 0): 0.25, ("right", 8): 0.0, ("right", 16): 0.25,
@@ -50,7 +50,7 @@ def test_curves_are_the_stored_shares(asked):
     names = {trace.name for trace in figure.plot.data}
     assert {"right as asked", "most paraphrases right", "same answer when negated"} <= names
     with pytest.raises(FigureError):
-        knowledge_variants.variants([asked], Axis("linear"), relation="P20")
+        knowledge_variants.variants([asked], AxisChoice("linear"), relation="P20")
 
 
 def test_table_of_a_fact_lists_all_its_questions(asked):

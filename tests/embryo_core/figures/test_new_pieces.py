@@ -9,12 +9,12 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.errors import FigureError
 from embryo_core.figures import new_pieces
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.types import Findings, Run, Score, WordCount
 from pretrain import tokenizer as tokenizers
 from tests.conftest import at
 
-AXIS = Axis("log", "step", 1)
+AXIS = AxisChoice("log", "step", 1)
 GROUPS = ("noun", "verb")
 COUNTS = {  # by tag and word: n, and how many the run with new pieces and the other one get right
     ("NN", "Walker"): (6, 4, 1),

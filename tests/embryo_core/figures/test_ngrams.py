@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from embryo_core.figures import ngrams
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.types import Run, StepUnit
 
 
@@ -24,7 +24,7 @@ def test_intervals_are_normal_and_never_negative() -> None:
 
 def test_both_curves_hold_the_stored_divergences(tiny_results: Run) -> None:
     """Each has its band, and n in its hover text."""
-    figure = ngrams.divergence([tiny_results], Axis("log"))
+    figure = ngrams.divergence([tiny_results], AxisChoice("log"))
     for group, rows in figure.table.groupby("group"):
         (curve,) = [trace for trace in figure.plot.data if trace.name == group]
         (band,) = [trace for trace in figure.plot.data if trace.name == f"{group}, 95 % band"]

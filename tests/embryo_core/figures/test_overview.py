@@ -10,7 +10,7 @@ from embryo_core import runs
 from embryo_core.curves.phases import Phase
 from embryo_core.errors import FigureError
 from embryo_core.figures import overview
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.types import Run
 
 Row = dict[str, object]
@@ -34,7 +34,7 @@ def row(split: str, step: int, **values: object) -> Row:
 
 def test_training_curves_hold_the_log(tiny_run: Run) -> None:
     """Training and held-out rows are separate curves with their own values and n; the held-out one is thicker."""
-    figure = overview.training_curve([tiny_run], Axis("linear"), "masked_lm_accuracy")
+    figure = overview.training_curve([tiny_run], AxisChoice("linear"), "masked_lm_accuracy")
     log = pd.DataFrame(runs.read_log(tiny_run))
     drawn = {trace.name: trace for trace in figure.plot.data}
     for split, name in (("train", "training"), ("heldout", "held-out")):
@@ -47,7 +47,7 @@ def test_training_curves_hold_the_log(tiny_run: Run) -> None:
 def test_shared_baseline_is_one_line(with_log) -> None:
     """Chance is dashed from the first step to the last, and is a column of the table."""
     rows = [row(split, step, sentence_order_accuracy=0.6) for step in (4, 8) for split in ("train", "heldout")]
-    figure = overview.training_curve([with_log(rows)], Axis("linear"), "sentence_order_accuracy")
+    figure = overview.training_curve([with_log(rows)], AxisChoice("linear"), "sentence_order_accuracy")
     (chance,) = [trace for trace in figure.plot.data if trace.line.dash == "dash"]
     assert (list(chance.x), list(chance.y), chance.name) == ([4, 8], [0.5, 0.5], "chance")
     assert set(figure.table["baseline"]) == {0.5}
@@ -61,7 +61,7 @@ def test_logged_baseline_is_drawn_where_it_was_logged(with_log) -> None:
         row("heldout", step, replaced_token_accuracy=value, replaced_token_baseline=baseline)
         for step, (value, baseline) in later.items()
     ]
-    figure = overview.training_curve([with_log(rows)], Axis("linear"), "replaced_token_accuracy")
+    figure = overview.training_curve([with_log(rows)], AxisChoice("linear"), "replaced_token_accuracy")
     (dashed,) = [trace for trace in figure.plot.data if trace.name == "held-out, baseline"]
     assert (list(dashed.x), list(dashed.y), dashed.line.dash) == ([6, 8], [0.87, 0.9], "dash")
 
@@ -73,7 +73,7 @@ def test_counts_of_replaced_tokens_come_from_measures(with_log) -> None:
     rows.append(row("heldout", 8, replaced_token_accuracy=0.7, measures=[None]))
     run = with_log(rows)
     assert overview.quantity_table(run, "replaced_token_accuracy")["n"].dropna().tolist() == [4095]
-    assert "4,095 tokens" in overview.training_curve([run], Axis("log"), "replaced_token_accuracy").caption.data
+    assert "4,095 tokens" in overview.training_curve([run], AxisChoice("log"), "replaced_token_accuracy").caption.data
 
 
 def test_log_is_cached_until_it_changes(with_log) -> None:
@@ -85,7 +85,7 @@ def test_log_is_cached_until_it_changes(with_log) -> None:
     (run.path / "log.jsonl").unlink()
     assert overview.training_log(run).empty and overview.logged_quantities(run) == list(overview.WORDS["masked_words"])
     with pytest.raises(FigureError, match=run.name):
-        overview.training_curve([run], Axis("log"), "masked_lm_loss")
+        overview.training_curve([run], AxisChoice("log"), "masked_lm_loss")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phases, n
     monkeypatch.setattr(overview, "training_phases", lambda run: phases)
     losses = {0: 9.0, 8: 7.0, 2000: 5.25}
     run = with_log([row("heldout", step, masked_lm_loss=loss) for step, loss in losses.items()])
-    headline = overview.training_curve([run], Axis("log"), "masked_lm_loss").headline
+    headline = overview.training_curve([run], AxisChoice("log"), "masked_lm_loss").headline
     assert all(number in headline for number in ("9.00", "5.25", "step 2,000", *numbers))
     assert ("take" in headline) == (bool(phases))
 

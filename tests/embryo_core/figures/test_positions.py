@@ -8,7 +8,7 @@ from scipy.stats import binomtest
 
 from embryo_core import runs
 from embryo_core.figures import positions
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.types import Run
 
 SINGLE = "single pieces 15 %"
@@ -52,7 +52,7 @@ def test_curves_are_sorted_by_length_and_position(own_run: Run) -> None:
     row = {"split": "heldout", "step": 8, "masked_lm_loss": 5.6, "masked_lm_accuracy": 0.08, "measures": measures}
     with (own_run.path / "log.jsonl").open("a") as log:
         log.write(json.dumps(row) + "\n")
-    figure = positions.accuracy_by_position([own_run], Axis("log"), "training")
+    figure = positions.accuracy_by_position([own_run], AxisChoice("log"), "training")
     names = [trace.name for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert names == ["32 tokens, positions 0 to 31", "64 tokens, positions 0 to 31", "64 tokens, positions 32 to 63"]
     assert figure.table["n"].tolist() == [40] * 3 and "40 (32 tokens, positions 0 to 31)" in figure.caption.data
@@ -131,7 +131,7 @@ def scores() -> pd.DataFrame:
 @pytest.mark.parametrize("metric", [positions.DEVIATION, positions.COSINE])
 def test_lines_hold_measured_scores(tiny_results: Run, metric: str) -> None:
     """Each table of embeddings or each layer has a curve of another colour, with n in the hover text."""
-    figure = positions.positions([tiny_results], Axis("linear"), metric)
+    figure = positions.positions([tiny_results], AxisChoice("linear"), metric)
     curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert len(curves) == figure.table["curve"].nunique() == len({curve.line.color for curve in curves}) > 1
     for curve in curves:

@@ -6,7 +6,7 @@ import pytest
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import FigureError
 from embryo_core.figures import probing, probing_scores, style
-from embryo_core.figures.axis import STEP_MARK, Axis, StepAxis
+from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis
 from embryo_core.figures.figure import Figure
 from embryo_core.types import Run, StepUnit
 from tests.probe_scores import LOG, STEPS, stored_scores
@@ -34,7 +34,7 @@ def named(figure: Figure, name: str):
 @pytest.mark.parametrize("rescaled", [False, True])
 def test_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> None:
     """Interval and majority baseline are rescaled with the curve; a point carries its task and step."""
-    figure = probing.tasks([probed], Axis("linear"), "best", rescaled)
+    figure = probing.tasks([probed], AxisChoice("linear"), "best", rescaled)
     srl = figure.table[figure.table["task"] == "srl"]
     line = named(figure, "semantic roles")
     assert list(line.x) == list(srl["step"]) and list(line.y) == list(srl["shown"])
@@ -52,16 +52,16 @@ def test_bands_can_be_left_out(probed: Run) -> None:
     """Without bands no trace is filled."""
     for make in (probing.tasks, probing.expected):
         options = {"layer": 0} if make is probing.tasks else {}
-        assert any(trace.fill for trace in make([probed], Axis("log"), **options).plot.data)
-        assert not any(trace.fill for trace in make([probed], Axis("log"), **options, bands=False).plot.data)
+        assert any(trace.fill for trace in make([probed], AxisChoice("log"), **options).plot.data)
+        assert not any(trace.fill for trace in make([probed], AxisChoice("log"), **options, bands=False).plot.data)
 
 
 def test_run_without_probes_has_no_figures(tiny_run: Run) -> None:
     """The error names the run."""
     with pytest.raises(FigureError, match=tiny_run.name):
-        probing.tasks([tiny_run], Axis("log"), "best")
+        probing.tasks([tiny_run], AxisChoice("log"), "best")
     with pytest.raises(FigureError, match=tiny_run.name):
-        probing.expected([tiny_run], Axis("log"))
+        probing.expected([tiny_run], AxisChoice("log"))
 
 
 def test_headline_names_the_tasks_that_gain_most_and_least() -> None:
@@ -91,7 +91,7 @@ def test_names_of_tasks_are_escaped(frame) -> None:
 
 def test_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
     """The reference line is halfway up the layers; each task has its points and their intervals."""
-    figure = probing.expected([probed], Axis("log"))
+    figure = probing.expected([probed], AxisChoice("log"))
     assert list(named(figure, "equal weight of all layers").y) == [1, 1]
     for task, own in figure.table.groupby("task"):
         assert list(named(figure, probing.plain(task)).y) == list(own["expected"])
@@ -118,10 +118,15 @@ def test_one_checkpoint_is_enough_for_every_figure(frame, probed: Run, monkeypat
     monkeypatch.setattr(probing, "read_probe_scores", lambda run: first)
     monkeypatch.setattr(probing_scores, "read_probe_scores", lambda run: first)
     monkeypatch.setattr(probing_scores, "training_log", lambda run: LOG[:1])
-    made = [probing.tasks([probed], Axis(scale), "best", rescaled=True), probing.expected([probed], Axis(scale))]
+    made = [
+        probing.tasks([probed], AxisChoice(scale), "best", rescaled=True),
+        probing.expected([probed], AxisChoice(scale)),
+    ]
     for figure in made:
         curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
         assert len(curves) == figure.table["task"].nunique() > 0
-        assert all(list(trace.x) == Axis(scale).for_run(probed).values([0]) and len(trace.y) == 1 for trace in curves)
-    path = probing.two_tasks([probed], Axis(scale), 0, "pos", "srl")
+        assert all(
+            list(trace.x) == AxisChoice(scale).for_run(probed).values([0]) and len(trace.y) == 1 for trace in curves
+        )
+    path = probing.two_tasks([probed], AxisChoice(scale), 0, "pos", "srl")
     assert len(path.table) == len(path.plot.data[0].x) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures import query, style
-from embryo_core.figures.axis import Axis, StepAxis
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.draft import Draft
 from embryo_core.query import TOGETHER, Lead, ask, read_question
 from embryo_core.runs.schema import ExampleQuestion
@@ -177,7 +177,7 @@ def test_figure_holds_the_answers(tiny_run: Run, column: str, text: str, mask: i
     subject = query.Subject(answers.question.text, mask, answers.masks, number=2)
     table = query.curve_table(answers, mask, {})
     figure = query.answer_curves(
-        [tiny_run], Axis(smoothing=3), subject, table, answers.lead(mask), shared(table), column
+        [tiny_run], AxisChoice(smoothing=3), subject, table, answers.lead(mask), shared(table), column
     )
     assert figure.name == f"tiny-query-{column}{end}-2" and figure.runs == ("tiny",)
     assert figure.title.endswith(text + subject.which)

@@ -8,7 +8,7 @@ import pytest
 
 from embryo_core.errors import FigureError
 from embryo_core.figures import style, tokens
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Figure
 from embryo_core.types import Run
 
@@ -126,7 +126,7 @@ def figure(tiny_results: Run) -> Callable[..., Figure]:
     """Return a function that makes the figure of the tiny run with its options."""
 
     def make(groups: Sequence[str] = ("determiner", "noun"), scale: str = "log", **options: bool) -> Figure:
-        return tokens.accuracy([tiny_results], Axis(scale), "mask_prediction", groups, **options)
+        return tokens.accuracy([tiny_results], AxisChoice(scale), "mask_prediction", groups, **options)
 
     return make
 

@@ -11,11 +11,11 @@ from embryo_core import results, runs
 from embryo_core.curves.ages import CHANCE, FEW, find_ages
 from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, word_tables, words
-from embryo_core.figures.axis import Axis
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.types import Findings, Run, WordSurprise
 from tests.conftest import at
 
-AXIS = Axis("log", "step", 1)
+AXIS = AxisChoice("log", "step", 1)
 STEPS = (0, 8, 32, 128, 512, 2048)
 N, TOP = 12, 9.0
 NAMES = ("the", "of", "and", "dog", "cat", "ball", "run", "see", "flat", "rare")

@@ -306,7 +306,7 @@ def knowledge_fluctuates(tables: Tables) -> Iterator[Compared]:
             yield fallen(points)
 
 
-def four_fates(tables: Tables) -> Iterator[Compared]:
+def four_histories(tables: Tables) -> Iterator[Compared]:
     """Compare the share of each kind of history, written as a string of answers, with one in a hundred."""
     histories: dict[tuple[str, str], str] = {}
     for row in sorted(tables.rows("cloze"), key=lambda row: row["step"]):
@@ -328,7 +328,7 @@ RECOMPUTED: dict[str, Callable[[Tables], Iterator[Compared]]] = {
     "diagonals": diagonals,
     "gains_flatten": gains_flatten,
     "knowledge_fluctuates": knowledge_fluctuates,
-    "four_fates": four_fates,
+    "four_fates": four_histories,
 }
 for _name, _metric in (("reconstruction", RECONSTRUCTION), ("prediction", PREDICTION)):
     RECOMPUTED |= {

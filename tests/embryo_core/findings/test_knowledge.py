@@ -14,7 +14,7 @@ def test_each_fate_needs_more_than_1_percent_of_facts(run, monkeypatch, kinds: i
     """Either each of the four kinds has 250 facts, or all 1,000 facts are of one kind."""
     facts = pd.DataFrame({"history": [knowledge.KINDS[i % kinds] for i in range(1000)]})
     monkeypatch.setattr(results, "read_histories", lambda run: facts)
-    tested = knowledge.four_fates(evidence(run, (knowledge.PRECISION, "all", None, risen(8))))
+    tested = knowledge.four_histories(evidence(run, (knowledge.PRECISION, "all", None, risen(8))))
     assert verdict_of(tested.comparisons) == verdict and f"{1000 // kinds:,} learned" in tested.statistic
 
 
@@ -24,7 +24,7 @@ def test_fates_need_three_steps(run, steps: int):
     found = evidence(run, (knowledge.PRECISION, "all", None, risen(8)))
     whole = found.scores(knowledge.PRECISION)
     found.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
-    tested = knowledge.four_fates(found)
+    tested = knowledge.four_histories(found)
     assert not tested.comparisons
     assert tested.statistic == f"Facts were asked at {steps} step{'s'[: steps - 1]}; a fact oscillates over 3 at least."
 

@@ -30,7 +30,7 @@ def found(name: str, model: Model) -> Findings:
 @pytest.mark.parametrize("name", ["token_reconstruction", "mask_prediction", "world_knowledge"])
 def test_both_engines_give_equal_counts_on_the_demo(name):
     """Every word and every fact's rank is equal: none depends on the order in which float32 is summed."""
-    checkpoint = runs.loadable(demo.read())[-1]
+    checkpoint = runs.loadable_checkpoints(demo.read())[-1]
     tokenizer = load_tokenizer(checkpoint.run)
     engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]
     one, other = (found(name, Model(checkpoint, tokenizer, engine)) for engine in engines)

@@ -292,7 +292,7 @@ def test_rounds_leave_out_broken_checkpoints(series: Run, tmp_path: Path, short_
 
 def test_models_of_the_first_round_stay_in_memory(series: Run, short_rounds: None, monkeypatch) -> None:
     """There is room for eight models; those of later rounds are transient and do not evict the first six."""
-    models, first = ModelCache(), runs.loadable(series)
+    models, first = ModelCache(), runs.loadable_checkpoints(series)
     size = models.get(first[0]).nbytes
     models = ModelCache(limit=8 * size)
     monkeypatch.setattr(sweep, "MODELS", models)

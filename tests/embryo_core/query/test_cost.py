@@ -28,14 +28,20 @@ def word(run: Run, text: str) -> query.Question:
 
 
 ASKED = {
-    "one step": (lambda run: cost.ask(run, TWO, 1), lambda run: query.ask(run, TWO, [8])),
-    "all steps": (lambda run: cost.ask(run, TEXT), lambda run: query.ask(run, TEXT)),
-    "a word of one piece": (lambda run: cost.ask(run, word(run, "the")), lambda run: query.ask(run, word(run, "the"))),
-    "a word of several": (lambda run: cost.ask(run, word(run, "cats")), lambda run: query.ask(run, word(run, "cats"))),
-    "layers": (lambda run: cost.ask_layers(run, TEXT), lambda run: query.ask_layers(run, TEXT)),
-    "a sentence": (lambda run: cost.attend(run, TEXT), lambda run: query.attend(run, TEXT, 8)),
+    "one step": (lambda run: cost.ask_seconds(run, TWO, 1), lambda run: query.ask(run, TWO, [8])),
+    "all steps": (lambda run: cost.ask_seconds(run, TEXT), lambda run: query.ask(run, TEXT)),
+    "a word of one piece": (
+        lambda run: cost.ask_seconds(run, word(run, "the")),
+        lambda run: query.ask(run, word(run, "the")),
+    ),
+    "a word of several": (
+        lambda run: cost.ask_seconds(run, word(run, "cats")),
+        lambda run: query.ask(run, word(run, "cats")),
+    ),
+    "layers": (lambda run: cost.ask_layers_seconds(run, TEXT), lambda run: query.ask_layers(run, TEXT)),
+    "a sentence": (lambda run: cost.attend_seconds(run, TEXT), lambda run: query.attend(run, TEXT, 8)),
     "its steps": (
-        lambda run: cost.attend(run, TEXT, None),
+        lambda run: cost.attend_seconds(run, TEXT, None),
         lambda run: query.attend_over_steps(run, TEXT, 1, 1),
     ),
 }
@@ -72,7 +78,7 @@ def test_estimated_products_equal_those_that_torch_counts(what: str, tiny_run: R
 def test_estimate_counts_shared_rows_more_than_once(tiny_run: Run, products_alone: None) -> None:
     """Rows may share the second of two filled pieces, so a word of three pieces is overestimated by up to 10%."""
     question = word(tiny_run, "catsat")
-    assert 1 <= cost.ask(tiny_run, question) / counted(lambda run: query.ask(run, question), tiny_run) < 1.1
+    assert 1 <= cost.ask_seconds(tiny_run, question) / counted(lambda run: query.ask(run, question), tiny_run) < 1.1
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
@@ -80,14 +86,14 @@ def test_estimate_of_continued_text_is_within_factor_two(family: str, tmp_path: 
     """The greedy continuation, a tracked word and the lens are compared."""
     run = add_series(tmp_path, family, (0, 5))
     text, word = "The cat sat on the", query.parse(run, "The cat sat on the").track("rivers")
-    assert 0.5 <= cost.ask(run, text) / counted(lambda run: query.ask(run, text), run) <= 2
-    assert 0.5 <= cost.ask(run, word) / counted(lambda run: query.ask(run, word), run) <= 2
-    assert 0.5 <= cost.ask_layers(run, text) / counted(lambda run: query.ask_layers(run, text), run) <= 2
+    assert 0.5 <= cost.ask_seconds(run, text) / counted(lambda run: query.ask(run, text), run) <= 2
+    assert 0.5 <= cost.ask_seconds(run, word) / counted(lambda run: query.ask(run, word), run) <= 2
+    assert 0.5 <= cost.ask_layers_seconds(run, text) / counted(lambda run: query.ask_layers(run, text), run) <= 2
 
 
 def test_estimate_includes_the_scoring_of_joint_answers(tiny_run: Run, products_alone: None) -> None:
     """Answers that lead at one step are scored at all others; their number is a guess, within a factor of two."""
-    assert 0.5 <= cost.ask(tiny_run, TWO) / counted(lambda run: query.ask(run, TWO), tiny_run) <= 2
+    assert 0.5 <= cost.ask_seconds(tiny_run, TWO) / counted(lambda run: query.ask(run, TWO), tiny_run) <= 2
 
 
 COUNTED = {  # numbers of checkpoints read, of passes, and of rows of logits
@@ -106,7 +112,7 @@ COUNTED = {  # numbers of checkpoints read, of passes, and of rows of logits
 def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has a cost in seconds besides that of matrix products."""
     estimates = {name: estimated for name, (estimated, _) in ASKED.items()}
-    estimates["several masks"] = lambda run: cost.ask(run, TWO, 10)
+    estimates["several masks"] = lambda run: cost.ask_seconds(run, TWO, 10)
     seconds = {"CHECKPOINT": 1.0, "PASS": 1.0, "LOGIT": 1 / 700}  # a row has 700 logits
     found = []
     for counted in seconds:
@@ -120,10 +126,14 @@ def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, mon
 def test_more_work_costs_more(tiny_run: Run, own_run: Run) -> None:
     """Checkpoints, masks, words and pieces of a tracked word each raise the cost."""
     (own_run.path / "checkpoints" / "step8" / "manifest.json").unlink()
-    assert cost.ask(own_run, TEXT) < cost.ask(tiny_run, TEXT) < cost.ask(tiny_run, TWO)
-    assert cost.ask(tiny_run, TEXT) < cost.ask(tiny_run, f"{TEXT} and the dog") < cost.ask_layers(tiny_run, TEXT) * 100
-    assert cost.ask(tiny_run, word(tiny_run, "the")) < cost.ask(tiny_run, word(tiny_run, "catsat"))
-    assert cost.attend(tiny_run, TEXT) < cost.attend(tiny_run, TEXT, None)
+    assert cost.ask_seconds(own_run, TEXT) < cost.ask_seconds(tiny_run, TEXT) < cost.ask_seconds(tiny_run, TWO)
+    assert (
+        cost.ask_seconds(tiny_run, TEXT)
+        < cost.ask_seconds(tiny_run, f"{TEXT} and the dog")
+        < cost.ask_layers_seconds(tiny_run, TEXT) * 100
+    )
+    assert cost.ask_seconds(tiny_run, word(tiny_run, "the")) < cost.ask_seconds(tiny_run, word(tiny_run, "catsat"))
+    assert cost.attend_seconds(tiny_run, TEXT) < cost.attend_seconds(tiny_run, TEXT, None)
 
 
 def test_estimate_raises_the_errors_of_the_question(tiny_run: Run) -> None:
@@ -131,10 +141,10 @@ def test_estimate_raises_the_errors_of_the_question(tiny_run: Run) -> None:
     long = word(tiny_run, "the")
     long = replace(long, ids=np.concatenate([long.ids] * 100))
     for estimate, ask in (
-        (lambda: cost.ask(tiny_run, "no mask"), lambda: query.ask(tiny_run, "no mask")),
-        (lambda: cost.ask(tiny_run, long), lambda: query.ask(tiny_run, long)),
-        (lambda: cost.ask_layers(tiny_run, LONG), lambda: query.ask_layers(tiny_run, LONG)),
-        (lambda: cost.attend(tiny_run, " "), lambda: query.attend(tiny_run, " ", 8)),
+        (lambda: cost.ask_seconds(tiny_run, "no mask"), lambda: query.ask(tiny_run, "no mask")),
+        (lambda: cost.ask_seconds(tiny_run, long), lambda: query.ask(tiny_run, long)),
+        (lambda: cost.ask_layers_seconds(tiny_run, LONG), lambda: query.ask_layers(tiny_run, LONG)),
+        (lambda: cost.attend_seconds(tiny_run, " "), lambda: query.attend(tiny_run, " ", 8)),
     ):
         with pytest.raises(QueryError) as estimated:
             estimate()
@@ -148,15 +158,15 @@ def test_run_without_readable_checkpoints_has_no_estimate(own_run: Run) -> None:
     for config in own_run.path.glob("checkpoints/*/config.json"):
         config.write_text("{}")
     with pytest.raises(BrokenCheckpoint, match=r"config\.json"):
-        cost.ask(own_run, TEXT)
+        cost.ask_seconds(own_run, TEXT)
 
 
 def test_cost_is_proportional_to_the_number_of_steps(tiny_run: Run) -> None:
     """Two of three checkpoints cost two thirds, for a single mask, a tracked word and the layers."""
     question = word(tiny_run, "catsat")
     for seconds in (
-        lambda steps: cost.ask(tiny_run, TEXT, steps),
-        lambda steps: cost.ask(tiny_run, question, steps),
-        lambda steps: cost.ask_layers(tiny_run, TEXT, steps),
+        lambda steps: cost.ask_seconds(tiny_run, TEXT, steps),
+        lambda steps: cost.ask_seconds(tiny_run, question, steps),
+        lambda steps: cost.ask_layers_seconds(tiny_run, TEXT, steps),
     ):
         assert seconds(2) == pytest.approx(seconds(None) * 2 / 3)

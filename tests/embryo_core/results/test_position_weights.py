@@ -8,7 +8,7 @@ from embryo_core import results
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.errors import ResultsError
-from embryo_core.results.position_weights import WEIGHTS
+from embryo_core.results.position_weights import POSITION_WEIGHTS_SUMMARY
 from embryo_core.types import AttentionMap, Findings, Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, lose
@@ -47,7 +47,7 @@ def test_position_weights_equal_those_of_the_maps(run: Run, compacted: bool):
     write(run, *STEPS[:-1])
     if compacted:
         results.compact(run)
-    assert (run.results / WEIGHTS.file).exists() == compacted
+    assert (run.results / POSITION_WEIGHTS_SUMMARY.file).exists() == compacted
     check(run)
     write(run, STEPS[-1])
     check(run)
@@ -73,7 +73,7 @@ def test_damaged_summary_is_recomputed(run: Run, damage: str):
     """The next compaction writes the same bytes again."""
     write(run, *STEPS)
     results.compact(run)
-    path = run.results / WEIGHTS.file
+    path = run.results / POSITION_WEIGHTS_SUMMARY.file
     whole = path.read_bytes()
     lose(path, damage)
     check(run)

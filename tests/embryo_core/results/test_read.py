@@ -111,7 +111,7 @@ def test_relation_does_not_depend_on_row_groups(run, rows):
     results.compact(run)
     write_again(run, "cloze", rows)
     for relation, answers in results.read_cloze(run).groupby("relation"):
-        found = results.read_relation(run, relation)
+        found = results.read_relation_answers(run, relation)
         answers = answers[list(found.columns)].reset_index(drop=True)
         texts = {"fact": "str", "prediction": "str"}
         pd.testing.assert_frame_equal(found.astype(texts), answers.astype(texts))

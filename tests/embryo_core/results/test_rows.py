@@ -31,7 +31,7 @@ def test_broken_table_is_named_with_command_to_repair_it(run, damage, compacted)
         "cloze": lambda: results.read_cloze(run, "P1"),
         "variants": lambda: results.read_variants(run, "P1", "f"),
         "surprisals": lambda: results.read_surprisals(run),
-        "grams": lambda: results.read_grams(run),
+        "grams": lambda: results.read_gram_matrices(run),
         "pairs": lambda: results.read_pairs(run, "p"),
         "attention": lambda: results.read_attention_steps(run),
         "probes": lambda: results.read_probes(run, "pos"),

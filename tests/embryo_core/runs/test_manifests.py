@@ -33,7 +33,7 @@ def test_unfinished_checkpoint_is_ignored(own_run: Run):
     """Folders are written under a temporary name, which may stay after a crash."""
     (own_run.path / "checkpoints" / "step32.tmp").mkdir()
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
-    assert runs.broken(own_run) == []
+    assert runs.broken_checkpoints(own_run) == []
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"step": 8}', '{"step": "eight", "sequences": 0, "tokens": 0}'])
@@ -42,7 +42,7 @@ def test_broken_manifest_is_reported(own_run: Run, content: str):
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(content)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
-    ((path, reason),) = runs.broken(own_run)
+    ((path, reason),) = runs.broken_checkpoints(own_run)
     assert path == manifest.parent and "manifest.json" in reason
 
 
@@ -50,7 +50,7 @@ def test_stray_file_is_reported(own_run: Run):
     """A file with the name of a step does not hinder the listing of checkpoints."""
     (own_run.path / "checkpoints" / "step4").write_text("a note")
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 8, 16]
-    ((path, reason),) = runs.broken(own_run)
+    ((path, reason),) = runs.broken_checkpoints(own_run)
     assert path.name == "step4" and "does not exist" in reason
 
 
@@ -100,7 +100,7 @@ def test_manifest_out_of_bounds_is_reported(own_run: Run, facts: dict):
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     runs.write_json(manifest, json.loads(manifest.read_text()) | facts)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
-    assert "manifest.json is not valid" in runs.broken(own_run)[0][1]
+    assert "manifest.json is not valid" in runs.broken_checkpoints(own_run)[0][1]
 
 
 def test_infinity_in_manifest_is_reported(own_run: Run):
@@ -108,7 +108,7 @@ def test_infinity_in_manifest_is_reported(own_run: Run):
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 8', '"step": Infinity'))
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
-    assert "manifest.json is not valid" in runs.broken(own_run)[0][1]
+    assert "manifest.json is not valid" in runs.broken_checkpoints(own_run)[0][1]
 
 
 def test_symlink_out_of_run_is_not_followed(own_run: Run, tmp_path):
@@ -116,11 +116,11 @@ def test_symlink_out_of_run_is_not_followed(own_run: Run, tmp_path):
     folder = own_run.path / "checkpoints" / "step8"
     outside = folder.rename(tmp_path / "outside")
     folder.symlink_to(outside)
-    assert "leads out of" in runs.broken(own_run)[0][1]
+    assert "leads out of" in runs.broken_checkpoints(own_run)[0][1]
     folder.unlink()
     folder.mkdir()
     (folder / "manifest.json").symlink_to(outside / "manifest.json")
-    assert "leads out of" in runs.broken(own_run)[0][1]
+    assert "leads out of" in runs.broken_checkpoints(own_run)[0][1]
 
 
 def test_symlink_within_run_is_followed(own_run: Run):
@@ -135,7 +135,7 @@ def test_only_first_broken_checkpoints_are_named(own_run: Run):
     """A terminal or a page has no room for thousands of messages."""
     for step in range(100, 125):
         (own_run.path / "checkpoints" / f"step{step}").mkdir()
-    *first, (_, last) = runs.broken(own_run)
+    *first, (_, last) = runs.broken_checkpoints(own_run)
     assert [path.name for path, _ in first] == [f"step{step}" for step in range(100, 110)]
     assert last == "15 more checkpoints of run 'tiny' cannot be read."
 
@@ -145,11 +145,11 @@ def test_duplicate_step_is_reported(own_run: Run):
     manifest = own_run.path / "checkpoints" / "step8" / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"step": 8', '"step": 16'))
     assert [c.path.name for c in runs.checkpoints(own_run)] == ["step0", "step16"]
-    assert "has step 16, which step16 has too" in runs.broken(own_run)[0][1]
+    assert "has step 16, which step16 has too" in runs.broken_checkpoints(own_run)[0][1]
 
 
 def test_number_of_folders_is_limited(own_run: Run, monkeypatch):
     """Folders beyond the limit are not read, and are reported in one message."""
     monkeypatch.setattr(manifests, "MAX_CHECKPOINTS", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
-    assert "has 3 folders, and 2 are read" in runs.broken(own_run)[0][1]
+    assert "has 3 folders, and 2 are read" in runs.broken_checkpoints(own_run)[0][1]

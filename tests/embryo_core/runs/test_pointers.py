@@ -38,7 +38,7 @@ def test_damaged_list_explains_its_repair(pointing: Run, added: Path, content: s
     """The message does not advise to train the step again; other steps are not affected."""
     runs.verify(runs.checkpoint(pointing, 8))
     added.write_text(content)
-    ((path, reason),) = runs.broken(pointing)
+    ((path, reason),) = runs.broken_checkpoints(pointing)
     assert path.name == "step8" and str(added) in reason
     assert "python -m embryo_core add SOURCE --name NAME" in reason and "train this step" not in reason
     assert [found.step for found in runs.checkpoints(pointing)] == [0, 16]
@@ -61,7 +61,7 @@ def test_concurrent_adds_are_both_recorded(added: Path, tmp_path: Path):
 def test_external_weights_are_refused_without_list(pointing: Run, added: Path):
     """The message says how to add the run."""
     added.unlink()
-    ((_, reason),) = runs.broken(pointing)
+    ((_, reason),) = runs.broken_checkpoints(pointing)
     assert "this user did not add the run" in reason and f"--name {pointing.name}" in reason
 
 
@@ -73,14 +73,14 @@ def test_weights_may_have_any_valid_file_name(pointing: Run, tmp_path: Path, nam
     """Spaces, punctuation, letters outside of ASCII and the full length of 255 bytes are accepted."""
     rename(pointing, tmp_path / "elsewhere" / name)
     runs.verify(runs.checkpoint(pointing, 8))
-    assert runs.broken(pointing) == []
+    assert runs.broken_checkpoints(pointing) == []
 
 
 @pytest.mark.parametrize("name", ["..", "", "a\nb", "a\0b", "\x1b[2J", "w" * 256, "\x85"])
 def test_invalid_file_name_of_weights_is_reported(pointing: Run, tmp_path: Path, name: str):
     """The folder is in the user's list; only the name is invalid."""
     point(pointing, f"{tmp_path}/elsewhere/{name}" if name else "/")
-    ((_, reason),) = runs.broken(pointing)
+    ((_, reason),) = runs.broken_checkpoints(pointing)
     assert "manifest.json is not valid" in reason and reason.isprintable()
 
 
@@ -89,10 +89,10 @@ def test_path_cannot_leave_listed_folders(pointing: Run, tmp_path: Path):
     secret = tmp_path / "a secret"
     secret.write_text("secret")
     point(pointing, str(secret))
-    ((_, reason),) = runs.broken(pointing)
+    ((_, reason),) = runs.broken_checkpoints(pointing)
     assert "this user did not add the run from there" in reason
     point(pointing, f"{tmp_path}/elsewhere/../a secret")
-    ((_, reason),) = runs.broken(pointing)
+    ((_, reason),) = runs.broken_checkpoints(pointing)
     assert "this user did not add the run from there" in reason
     (tmp_path / "elsewhere" / "a link").symlink_to(secret)
     point(pointing, f"{tmp_path}/elsewhere/a link")

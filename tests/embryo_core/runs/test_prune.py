@@ -81,7 +81,7 @@ def test_pruning_removes_only_weights(thinned: Run):
     manifest = json.loads((folder / "manifest.json").read_text())
     assert list(manifest["sha256"]) == ["config.json"] and list(manifest["removed"]) == ["model.safetensors"]
     assert [(c.step, c.has_weights) for c in runs.checkpoints(thinned)] == [(0, True), (8, False), (16, True)]
-    assert runs.broken(thinned) == []
+    assert runs.broken_checkpoints(thinned) == []
 
 
 def test_repeated_pruning_finishes_interrupted_one(thinned: Run):
@@ -129,7 +129,7 @@ def test_weights_pruned_before_loading_are_missing(own_run: Run):
 def test_evaluation_skips_steps_without_weights(thinned: Run):
     """The skipped step is reported and is no failure, unless it is requested by number."""
     sentence = "No weights were kept at step 8."
-    assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, thinned=[sentence])
+    assert evaluate(thinned, SAMPLE_DATA, METRIC, limit=1) == Report(computed=2, lost=[sentence])
     assert results.steps_by_metric(thinned)[METRIC[0]] == {0, 16}
     with pytest.raises(MissingWeights, match="Step 8"):
         evaluate(thinned, SAMPLE_DATA, METRIC, steps=[8], limit=1)

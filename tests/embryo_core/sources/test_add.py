@@ -198,8 +198,10 @@ def test_another_users_copy_reads_no_external_weights(root, trainer_folder, tmp_
     run = add([str(trainer_folder)], "rob").run
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "of somebody else"))
     assert runs.checkpoints(run) == []
-    assert len(runs.broken(run)) == 3
-    assert all("outside the run" in reason and "add SOURCE --name rob" in reason for _, reason in runs.broken(run))
+    assert len(runs.broken_checkpoints(run)) == 3
+    assert all(
+        "outside the run" in reason and "add SOURCE --name rob" in reason for _, reason in runs.broken_checkpoints(run)
+    )
 
 
 def test_manifest_pointing_elsewhere_is_refused(root, trainer_folder, tmp_path):
@@ -210,7 +212,7 @@ def test_manifest_pointing_elsewhere_is_refused(root, trainer_folder, tmp_path):
     manifest["weights"]["file"] = str(tmp_path / "model.safetensors")
     path.write_text(json.dumps(manifest))
     with pytest.raises(BrokenCheckpoint, match="outside the run"):
-        raise BrokenCheckpoint(runs.broken(run)[0][1])
+        raise BrokenCheckpoint(runs.broken_checkpoints(run)[0][1])
     assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [0, 20]
 
 

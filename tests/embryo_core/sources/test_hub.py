@@ -30,7 +30,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty Hub cache, and turn the network off."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(hub_cache, "_unreached", hub_cache._unreached)  # restored after the test
-    assert hub_cache.offline()
+    assert hub_cache.is_offline()
     return tmp_path / "hub"
 
 
@@ -179,7 +179,7 @@ def test_discarding_removes_weights_of_one_revision(root, series, cache):
     run = add([f"hf:{NAME}"], "public").run
     before = size(cache)
     hub_cache.discard(runs.checkpoint(run, 10).pointer)
-    assert [hub_cache.cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+    assert [hub_cache.is_cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
     assert before - size(cache) > 50_000
     assert all(load(checkpoint) for checkpoint in runs.checkpoints(run) if checkpoint.step != 10)
 
@@ -200,7 +200,7 @@ def test_electra_generator_is_fetched_and_discarded_too(root, cache, electra, mo
     for _ in prefetched([checkpoint], remove=True):
         assert hub_cache.not_cached(checkpoint) == []  # both were cached before, so both stay
     for pointer in pointers:
-        assert hub_cache.cached(pointer)
+        assert hub_cache.is_cached(pointer)
         hub_cache.discard(pointer)
     fetched = []
     monkeypatch.setattr(hub_cache, "fetch", lambda pointer, _: fetched.append(pointer))
@@ -238,7 +238,7 @@ def test_repository_that_was_not_added_is_refused(root, series):
     manifest["weights"]["repository"] = "owner/other"
     path.write_text(json.dumps(manifest))
     assert [c.step for c in runs.checkpoints(run)] == [0, 20]
-    assert "outside the run" in runs.broken(run)[0][1]
+    assert "outside the run" in runs.broken_checkpoints(run)[0][1]
 
 
 @pytest.mark.parametrize("reason", [httpx2.ReadError(""), httpx2.ConnectTimeout("timed out"), OSError("no disk")])
@@ -253,6 +253,6 @@ def test_broken_connection_is_reported(monkeypatch: pytest.MonkeyPatch, reason: 
     with pytest.raises(MissingWeights, match=rf"model\.bin of hf:{NAME}@abcdef1 cannot be fetched \({why}\)"):
         hub_cache.fetch_file(NAME, "abcdef123456", "model.bin")
     monkeypatch.setattr("huggingface_hub.HfApi.list_repo_refs", broken)
-    monkeypatch.setattr("embryo_core.sources.hub_listing.offline", lambda: False)
+    monkeypatch.setattr("embryo_core.sources.hub_listing.is_offline", lambda: False)
     with pytest.raises(RunError, match=rf"does not list hf:{NAME} \({why}\)"):
         add([f"hf:{NAME}"], "public")
