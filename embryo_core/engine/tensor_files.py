@@ -169,7 +169,9 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
         with ZipFile(file) as archive:
             parts = {part.filename.partition("/")[2]: part for part in archive.infolist()}
             places = {key: _place(file, parts[f"data/{key}"]) for key in storages}
-            order = archive.read(parts["byteorder"]).decode() if "byteorder" in parts else order
+            if "byteorder" in parts:
+                with archive.open(parts["byteorder"]) as part:
+                    order = part.read(len("little") + 1).decode()
     else:  # written by torch before version 1.6
         *_, content, keys = (_values(opcodes, storages) for opcodes in pickles(file))
         places = {key: _next_place(file, storages[key][0]) for key in keys}

@@ -1,5 +1,6 @@
 """Read the names of a checkpoint's tensors without torch, to find its heads and the file that has them."""
 
+import io
 import pickletools
 import re
 from collections.abc import Iterator, Sequence
@@ -7,12 +8,12 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import IO
-from zipfile import BadZipFile, ZipFile, is_zipfile
+from zipfile import ZipFile, is_zipfile
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.families import FAMILIES
-from embryo_core.runs.checkpoint_files import check_weights, read_header
+from embryo_core.runs.checkpoint_files import MAX_PICKLED, check_weights, read_header
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.runs.trust import state_of
 from embryo_core.types import Checkpoint
@@ -53,7 +54,7 @@ def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[st
     """Return the capabilities of the heads in a file of weights; None if it is missing or cannot be read."""
     try:
         return _heads_of(path, within, sizes, state_of(path, BrokenCheckpoint))
-    except (BrokenCheckpoint, OSError, ValueError, EOFError, BadZipFile):
+    except Exception:  # noqa: BLE001, a damaged file may fail anywhere
         return None
 
 
@@ -87,8 +88,10 @@ def pickles(file: IO[bytes]) -> Iterator[Opcodes]:
                         yield _opcodes(pickled)
     else:
         file.seek(0)
+        start = io.BytesIO(file.read(MAX_PICKLED))  # one argument could otherwise be as long as the file, or longer
         for _ in range(LEGACY_PICKLES):
-            yield _opcodes(file)
+            yield _opcodes(start)
+        file.seek(start.tell())
 
 
 def _opcodes(pickled: IO[bytes]) -> Opcodes:

@@ -5,10 +5,11 @@ largest model that config.json allows.
 """
 
 import os
+import zipfile
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, is_zipfile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture, DecoderConfig
@@ -23,6 +24,7 @@ PICKLED = "pytorch_model.bin"
 WEIGHTS = (SAFETENSORS, PICKLED)  # names of weights in a checkpoint's folder; the first that exists is read
 # bytes of an element, by type
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
+MAX_PICKLED = 16 * MB  # bytes of the pickles in a file of weights
 MAX_WEIGHTS_BYTES = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS  # of the largest allowed model
 CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable types of a parsed config.json
 
@@ -140,20 +142,24 @@ def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small pickles.
 
-    A file of torch before version 1.6 is no archive but begins with pickles. Only its first byte is checked here, and
-    the rest while it is read (engine/tensor_files.py).
+    The list of parts at its end is limited like a header, since `ZipFile` would read one of any length. A file of torch
+    before version 1.6 is no archive but begins with pickles. Only its first byte is checked here, and the rest while it
+    is read (engine/tensor_files.py).
     """
     with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
-        if not is_zipfile(file):
-            file.seek(0)
-            if file.read(1) != b"\x80":  # the first byte of a pickle
-                raise refusal(path, "is no file of torch (truncated or changed)", BrokenCheckpoint)
-            return
         try:
+            end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # private; None if the file is no archive
+            if end is None:
+                file.seek(0)
+                if file.read(1) != b"\x80":  # the first byte of a pickle
+                    raise refusal(path, "is no file of torch (truncated or changed)", BrokenCheckpoint)
+                return
+            if (size := end[zipfile._ECD_SIZE]) > HEADER_LIMIT:  # type: ignore[attr-defined]
+                raise ValueError(f"the list of its parts has {size:,} bytes")
             with ZipFile(file) as archive:
                 parts = archive.infolist()
-        except (BadZipFile, ValueError, OSError) as reason:
+        except (BadZipFile, ValueError, OSError, RuntimeError) as reason:
             raise refusal(path, f"is not a valid archive: {reason}", BrokenCheckpoint) from None
     described = sum(part.file_size for part in parts if part.filename.endswith(".pkl"))
-    if any(part.compress_type != ZIP_STORED for part in parts) or described > 16 * MB:
+    if any(part.compress_type != ZIP_STORED for part in parts) or described > MAX_PICKLED:
         raise refusal(path, "is not an archive as torch writes it", BrokenCheckpoint)

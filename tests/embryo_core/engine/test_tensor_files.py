@@ -1,6 +1,7 @@
 """Tests of weight files: only tensors are read from a pickle, and any other name is refused before torch reads it."""
 
 import sys
+import tracemalloc
 from collections import OrderedDict
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +14,19 @@ from safetensors.torch import save_file
 
 from embryo_core.engine import tensor_files, tensor_names
 from embryo_core.engine.tensor_files import free_pages, read_file, read_tensors
+from embryo_core.engine.tensor_names import heads_of
 from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs import Architecture
 
+SIZES = Architecture(
+    model_type="bert",
+    vocab_size=1000,
+    hidden_size=64,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+)
 ZIPPED = pytest.mark.parametrize("zipped", [True, False], ids=("zip", "before torch 1.6"))
 
 
@@ -137,6 +149,51 @@ def test_compressed_archive_is_refused(tmp_path: Path):
     assert torch.equal(read_file(path, tmp_path)["a.weight"], numbers)
     with pytest.raises(BrokenCheckpoint, match="compressed"):
         read_file(packed, packed.parent)
+
+
+def test_argument_longer_than_any_file_has_no_heads(tmp_path: Path):
+    """Its length would otherwise be allocated first, which fails with no error of a file."""
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(b"\x80\x02\x8d" + (2**62).to_bytes(8, "little") + b"a")
+    assert heads_of(path, tmp_path, SIZES) is None
+    with pytest.raises(BrokenCheckpoint, match="but only 1 remain"):
+        read_file(path, tmp_path)
+
+
+def test_argument_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The pickles of an old file are as small as those in an archive."""
+    path = save({"a": torch.zeros(2), "b": "text" * 1000}, tmp_path, zipped=False)
+    assert read_file(path, tmp_path).keys() == {"a"}
+    monkeypatch.setattr(tensor_names, "MAX_PICKLED", 2000)
+    with pytest.raises(BrokenCheckpoint, match="cannot be read"):
+        read_file(path, tmp_path)
+
+
+def test_long_byte_order_is_not_read(tmp_path: Path):
+    """Only the word "little" or "big" is a byte order; a text of gigabytes that begins so is another one."""
+    path, other = save({"a": torch.ones(2)}, tmp_path), tmp_path / "other" / "pytorch_model.bin"
+    other.parent.mkdir()
+    with ZipFile(path) as archive, ZipFile(other, "w") as written:
+        for part in archive.infolist():
+            longer = sys.byteorder.encode() * 2**23 if part.filename.endswith("byteorder") else archive.read(part)
+            written.writestr(part.filename, longer)
+    tracemalloc.start()
+    found = read_file(other, other.parent)
+    assert not torch.equal(found["a"], torch.ones(2)) and tracemalloc.get_traced_memory()[1] < 2**22
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("field", "value"), [("flag_bits", 1), ("extract_version", 99)])
+def test_archive_for_other_programs_has_no_heads(tmp_path: Path, field: str, value: int):
+    """It is encrypted, or of a later version of the format."""
+    path = save({"a": torch.zeros(2)}, tmp_path)
+    with ZipFile(path, "a") as archive:
+        for part in archive.infolist():
+            setattr(part, field, value)
+        archive.writestr("archive/more", "")  # the list of parts is written again
+    assert heads_of(path, tmp_path, SIZES) is None
+    with pytest.raises(BrokenCheckpoint, match="cannot be read"):
+        read_file(path, tmp_path)
 
 
 def test_truncated_file_is_refused(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 
 import pytest
 
@@ -109,6 +110,37 @@ def test_tensor_header_is_checked_before_allocation(own_run: Run, header: dict, 
     (checkpoint.path / "model.safetensors").write_bytes(weights)
     runs.write_manifest(checkpoint.path, 8, 0, 0)
     with pytest.raises(BrokenCheckpoint, match=message):
+        runs.verify(checkpoint)
+
+
+def archive_of(parts: int, disks: int = 1, version: int = 20) -> bytes:
+    """Return an archive with only a list of parts, in the format for large archives."""
+    names = [f"{i:x}".encode() for i in range(parts)]
+    listed = b"".join(
+        struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 3, version, *[0] * 8, len(name), *[0] * 6) + name for name in names
+    )
+    end = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, parts, parts, len(listed), 0)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(listed), disks)
+    return listed + end + locator + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, *[2**16 - 1] * 2, *[2**32 - 1] * 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("archive", "message"),
+    [
+        (archive_of(2_000), r"the list of its parts has 9\d,"),
+        (archive_of(1, disks=5), "multiple disks"),
+        (archive_of(1, version=99), "zip file version"),
+    ],
+    ids=("many parts", "several disks", "later version"),
+)
+def test_archives_that_torch_never_writes_are_refused(own_run: Run, archive: bytes, message: str, monkeypatch):
+    """Ten million parts would take a minute and 6 GB; the library's own errors are no errors of a checkpoint."""
+    monkeypatch.setattr(checkpoint_files, "HEADER_LIMIT", 2**16)
+    checkpoint = runs.checkpoint(own_run, 8)
+    (checkpoint.path / "model.safetensors").unlink()
+    (checkpoint.path / "pytorch_model.bin").write_bytes(archive)
+    runs.write_manifest(checkpoint.path, 8, 0, 0)
+    with pytest.raises(BrokenCheckpoint, match=f"is not a valid archive: .*{message}"):
         runs.verify(checkpoint)
 
 
