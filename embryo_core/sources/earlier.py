@@ -78,7 +78,8 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
             if manifest.weights:
                 removed = {SAFETENSORS: manifest.weights.digest}
             copy.mkdir(parents=True)
-            shutil.copyfile(folder / "config.json", copy / "config.json")
+            content = runs.read_bytes(folder / "config.json", old.path, BrokenCheckpoint)
+            (copy / "config.json").write_bytes(content)
             runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)
             gone.append(manifest.step)
     return tuple(sorted(kept)), tuple(sorted(gone))

@@ -8,7 +8,7 @@ import pytest
 
 from embryo_core import query, results, runs
 from embryo_core.cli import main
-from embryo_core.errors import EmbryoError, RunError, UnknownStep
+from embryo_core.errors import BrokenCheckpoint, EmbryoError, RunError, UnknownStep
 from embryo_core.sources import add
 from embryo_core.types import Run
 from tests.conftest import SAMPLE
@@ -177,6 +177,19 @@ def test_adding_over_foreign_run_allows_only_added_folders(root, source, tmp_pat
     added = add([str(source)], "theirs")
     assert (added.kept, added.gone) == ((), (5,))
     assert runs.places(added.run.path) == {str(source / f"checkpoint-{step}") for step in STEPS}
+
+
+def test_linked_config_of_foreign_run_is_not_copied(root, source, tmp_path):
+    """A step that loses its weights keeps its config.json, which may lead to a file of the user."""
+    run = add([str(source)], "theirs").run
+    shutil.rmtree(source / "checkpoint-20")
+    secret, config = tmp_path / "secret", run.path / "checkpoints" / "step20" / "config.json"
+    secret.write_text("a password")
+    config.unlink()
+    config.symlink_to(secret)
+    with pytest.raises(BrokenCheckpoint, match="is a link that leads out of"):
+        add([str(source)], "theirs")
+    assert not [path for path in run.path.rglob("config.json") if path != config and path.read_text() == "a password"]
 
 
 def test_adding_some_steps_keeps_the_others(root, source):
