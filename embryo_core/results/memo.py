@@ -74,7 +74,8 @@ def _walk(folder: str | Path, depth: int) -> Iterator[Hashable]:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             status = entry.stat()
             yield entry.path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-            if entry.is_dir() and (depth or entry.name == "parts") and depth < 3:
+            # links are not followed: no reader follows a link to a pending evaluation
+            if entry.is_dir(follow_symlinks=False) and (depth or entry.name == "parts") and depth < 3:
                 yield from _walk(entry.path, depth + 1)
     except FileNotFoundError:
         if depth or os.path.lexists(folder):

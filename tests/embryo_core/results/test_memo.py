@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -31,6 +32,19 @@ def test_frame_is_read_again_only_after_files_change(run: Run, reads: list[str])
         assert reads == ["scores"] * 2
         assert results.read_scores(run, "n").empty
         assert len(reads) == 3
+
+
+@pytest.mark.parametrize("linked", ["parts", "parts/m", "parts/m/step0"])
+def test_link_among_pending_evaluations_is_not_followed(run: Run, tmp_path: Path, linked: str):
+    """It could lead to the root of the file system, which takes minutes to list; readers refuse it."""
+    others = tmp_path / "outside" / "other" / "step0"
+    others.mkdir(parents=True)
+    (others / "mine.txt").touch()
+    link = run.results / linked
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path / "outside")
+    assert str(link) in str(memo.results_state(run)) and "mine" not in str(memo.results_state(run))
+    assert "other" not in str(memo.results_state(run))
 
 
 def test_callers_cannot_change_cached_frame(run: Run):
