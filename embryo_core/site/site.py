@@ -28,6 +28,7 @@ from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
+from embryo_core.runs.trusted import MAX_BYTES
 from embryo_core.site.drawings import Drawing, drawing_data, figure_data
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
@@ -160,10 +161,19 @@ def _program() -> str:
 
 
 def _fingerprint(run: Run) -> str:
-    paths = [*run.results.rglob("*"), *(run.path / name for name in ("run.json", "log.jsonl", run_files.AUDIT))]
-    lines = [f"{path.name} {sha256(path)}" for path in sorted(paths) if path.is_file()]
+    within = dict.fromkeys(run.results.rglob("*"), run.results)
+    within |= {run.path / name: run.path for name in ("run.json", "log.jsonl", run_files.AUDIT)}
+    lines = [f"{path.name} {_digest(path, folder)}" for path, folder in sorted(within.items()) if path.is_file()]
     steps = [(checkpoint.step, checkpoint.has_weights) for checkpoint in run_files.checkpoints(run)]
     return json.dumps([run.name, lines, steps])
+
+
+def _digest(path: Path, within: Path) -> str:
+    """Return the SHA-256 of a file, or the reason why no reader opens it."""
+    try:
+        return run_files.digest(path, within, ResultsError, MAX_BYTES)
+    except ResultsError as reason:
+        return str(reason)
 
 
 # === Data ===

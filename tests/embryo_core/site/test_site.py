@@ -111,6 +111,19 @@ def test_only_changed_runs_are_redrawn(tiny_results: Run, tmp_path: Path, monkey
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".tmp")]
 
 
+def test_linked_file_among_results_is_not_read(tiny_results: Run, tmp_path: Path, monkeypatch):
+    """It may be larger than any memory, and no page shows it."""
+    monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
+    run = copy_run(tiny_results, tmp_path / "copy")
+    shutil.copytree(tiny_results.results, run.results)
+    outside = tmp_path / "secret"
+    outside.write_text("one")
+    (run.results / "linked.parquet").symlink_to(outside)
+    assert len(write_site([run], tmp_path / "site")) == 1
+    outside.write_text("another")
+    assert write_site([run], tmp_path / "site") == []
+
+
 def test_foreign_folder_and_run_without_results_are_refused(
     own_run: Run, tiny_results: Run, tmp_path: Path, monkeypatch
 ):
