@@ -145,7 +145,7 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
     key = f"figure_{figure.name}"
 
     def clicked() -> None:
-        if on_point and (values := messages.clicked_values(st.session_state[key], on_point)):
+        if on_point and (values := messages.clicked_values(messages.message_of(key), on_point)):
             on_point(*values)
 
     select: dict[str, Any] = {"on_select": clicked, "selection_mode": "points"} if on_point else {}

@@ -52,7 +52,7 @@ def show_rows(
     """
 
     def clicked() -> None:
-        state = st.session_state[key]
+        state = messages.message_of(key)
         if (row := messages.clicked_row(state, len(table))) is not None:
             column = messages.clicked_column(state, on_cell)
             on_cell.get(column or "", on_row)(row)

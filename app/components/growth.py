@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from app.components.messages import member
+from app.components.messages import member, message_of
 from embryo_core.browser.component import GROWTH
 from embryo_core.browser.growth import TILES
 
@@ -17,7 +17,7 @@ def growth(payload: bytes, on_open: Callable[[str], None]) -> None:
     """Draw the tiles of a payload (`make_tiles`); `on_open` gets the name of a clicked tile, one of TILES."""
 
     def clicked() -> None:
-        if name := member(st.session_state[KEY].open, TILES, str):
+        if name := member(message_of(KEY, "open"), TILES, str):
             on_open(name)
 
     _component(key=KEY, data=payload, on_open_change=clicked)

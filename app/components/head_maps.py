@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from app.components.messages import field, member
+from app.components.messages import field, member, message_of
 from embryo_core.browser.component import HEAD_GRID, HEAD_GRID_STEP, HEAD_HISTORY
 from embryo_core.browser.head_maps import history_payload
 from embryo_core.curves.step_scales import Scale
@@ -41,7 +41,7 @@ def head_grid(
     """
 
     def clicked() -> None:
-        message = st.session_state[key].head
+        message = message_of(key, "head")
         layer = member(field(message, "layer"), range(1, layers + 1))
         head = member(field(message, "head"), range(1, heads + 1))
         if layer and head:

@@ -4,6 +4,14 @@ from collections.abc import Callable, Container, Sequence
 from inspect import signature
 from typing import Any
 
+import streamlit as st
+
+
+def message_of(key: str, name: str = "") -> Any:
+    """Return the message of the widget `key`, or its field `name`; None if another page has been opened meanwhile."""
+    message = st.session_state.get(key)
+    return field(message, name) if name else message
+
 
 def member(message: Any, allowed: Container[Any], kind: type = int) -> Any:
     """Return the message if it is an allowed value of exactly this type (True is not an int), else None."""

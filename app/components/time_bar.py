@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import streamlit as st
 
-from app.components.messages import field, member
+from app.components.messages import field, member, message_of
 from embryo_core.browser.component import TIME_BAR
 from embryo_core.browser.time_bar import bar_data
 from embryo_core.curves.phases import Phase
@@ -41,12 +41,12 @@ def time_bar(
     steps = [checkpoint.step for checkpoint in checkpoints]
 
     def moved() -> None:
-        message = st.session_state[KEY].step
+        message = message_of(KEY, "step")
         if (chosen := member(field(message, "step"), steps)) is not None:
             on_step(chosen, field(message, "passing") is True)
 
     def scaled() -> None:
-        if scale := member(st.session_state[KEY].scale, SCALES, str):
+        if scale := member(message_of(KEY, "scale"), SCALES, str):
             on_scale(scale)
 
     _component(

@@ -5,6 +5,7 @@ const PACE = 600; // milliseconds between two steps that are sent to the server 
 const QUIET = 2_000; // milliseconds before the end in which none is sent: a page that draws it would lengthen the film
 const PATIENCE = 2_000; // milliseconds without any after a press: a page drawn meanwhile would undo what is being chosen
 const playing = { on: false, since: 0, from: 0 }; // outlives a change of page: the module is loaded once
+const chosen = { step: null }; // by the user, until the server draws it; outlives a change of page, which may lose it
 const bars = new WeakMap();
 
 const grouped = (number) => number.toLocaleString("en-US");
@@ -17,7 +18,7 @@ const idle = () => document.querySelector(".stApp")?.dataset.testScriptState !==
 
 class TimeBar {
   constructor(root, sendStep, sendScale) {
-    Object.assign(this, { root, sendStep, sendScale, sent: null, settle: null, dragging: false });
+    Object.assign(this, { root, sendStep, sendScale, settle: null, dragging: false });
     this.track = root.querySelector(".track");
     this.marks = root.querySelector(".marks");
     this.handle = root.querySelector(".handle");
@@ -49,7 +50,10 @@ class TimeBar {
     this.observer.observe(this.track);
     this.pressed = (event) => isFree(event) && this.key(event);
     window.addEventListener("keydown", this.pressed);
-    this.touch = () => (this.touched = performance.now());
+    this.touch = ({ key }) => {
+      this.touched = performance.now();
+      if (this.settle && leadsTo(key, 0, 0) === undefined) this.send(); // after a click on a link, it would lead back here
+    };
     for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, this.touch, true);
     this.asked = () => this.play.onclick();
     window.addEventListener("embryo:play", this.asked);
@@ -64,10 +68,11 @@ class TimeBar {
     Object.assign(this, given, { hollow: new Set(hollow), served: step });
     const { steps } = given;
     if (playing.on && (other || !this.timer)) this.start(other ? 0 : undefined);
-    const answered = step === this.sent || !steps.includes(this.sent);
-    if (answered) this.sent = null;
-    const still = answered && !this.dragging && !this.settle && !playing.on;
-    if (still || !steps.includes(this.step)) this.show(step);
+    if (step === chosen.step || !steps.includes(chosen.step)) chosen.step = null;
+    const lost = chosen.step !== null && this.step === undefined && !playing.on;
+    const still = chosen.step === null && !this.dragging && !this.settle && !playing.on;
+    if (still || !steps.includes(this.step)) this.show(lost ? chosen.step : step);
+    if (lost) this.send();
     this.draw();
     stepMarks.watch(this);
   }
@@ -97,7 +102,7 @@ class TimeBar {
   send(passing = false) {
     clearTimeout(this.settle);
     this.settle = null;
-    this.sent = this.step;
+    chosen.step = this.step;
     this.sendStep({ step: this.step, passing });
   }
 
@@ -112,6 +117,7 @@ class TimeBar {
     else {
       this.stop();
       this.move(this.steps[Math.min(last, Math.max(0, to))]);
+      chosen.step = this.step;
       clearTimeout(this.settle);
       this.settle = setTimeout(() => this.send(), 250); // a key held down sends where it ends
     }
