@@ -18,7 +18,7 @@ from app.question_queue import QUEUE
 from app.view import View
 from app.views import query_figures
 from app.views.query_ask import Request, choose_text, form_of, pick_requests
-from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, asked_later, show_rounds
+from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, show_rounds
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError
@@ -72,7 +72,7 @@ def _ask(view: View) -> None:
     questions: AskedQuestions = [None] * len(requests)
     for i, column in enumerate(_columns(len(requests))):
         with column, widgets.explaining():
-            questions[i] = ask_request(requests[i], mask, asked_later(requests[i], requests))
+            questions[i] = ask_request(requests[i], mask)
     answered = [one for one in questions if one]
     if answered:
         above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")

@@ -1,6 +1,6 @@
 """Live answers on the Query page: asked in rounds that all visitors share, and drawn again after each round."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import isfinite
@@ -15,7 +15,7 @@ from app.drawing import drawing, is_drawing, lock_released
 from app.question_queue import budget, check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query
-from embryo_core.errors import QueryError, TooCostly
+from embryo_core.errors import BrokenCheckpoint, QueryError, TooCostly
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
 from embryo_core.query import TOGETHER, Answers, asking, cost
 from embryo_core.types import Prediction, Run
@@ -60,13 +60,13 @@ class Rounds:
         """Whether some checkpoints have been asked and some remain."""
         return 0 < self.asked < self.total
 
-    def answers(self, step: int, later: bool = False) -> Answers:
-        """Return the answers so far, including `step`: ask the first round or `step` if needed. Raises as `query.ask`.
+    @property
+    def broken(self) -> dict[int, str]:
+        """Return the reasons why asked checkpoints could not be read, by step."""
+        return self._refinement.broken
 
-        With `later`, the page does not wait for `step`: the next round asks it, and the answers may lack it.
-        """
-        if later and self.asked:
-            return self._refinement.answers
+    def answers(self, step: int) -> Answers:
+        """Return the answers so far, including `step`: ask the first round, or `step`, if needed. Errors as `ask`."""
         with lock_released(), self._lock:
             if not self.asked:
                 with st.spinner("Following the word …" if self.question.word else "Asking the checkpoints …"):
@@ -149,32 +149,32 @@ class AskedQuestion:
     def best(self, mask: int | None = None) -> list[Prediction]:
         """Return the best answers at the chosen step, best first, for the question's mask or another one.
 
-        If no round has asked the step yet, it is asked separately now.
+        Raises BrokenCheckpoint if its checkpoint cannot be read.
         """
-        view = self.request.view
-        asked = view.step in self.answers.steps
-        answers = self.answers if asked else _at_step(view.run, view.step, self.request.text)
-        return answers.best(view.step, self.mask if mask is None else mask)
+        step = self.request.view.step
+        if step in self.rounds.broken:
+            raise BrokenCheckpoint(self.rounds.broken[step])
+        return self.answers.best(step, self.mask if mask is None else mask)
 
 
-def ask_request(request: Request, mask: int, later: bool = False) -> AskedQuestion:
+def ask_request(request: Request, mask: int) -> AskedQuestion:
     """Ask the first round of a question, and return all answers so far, including the true object and the tracked word.
 
-    The chosen step is asked at once or, with `later`, by the next round. If the text has fewer masks than `mask`, its
-    last one is used. Raises as `query.ask` does.
+    The chosen step is asked with them. If the text has fewer masks than `mask`, its last one is used. Raises as
+    `query.ask` does.
     """
     mask = min(mask, request.masks)
     if mask == TOGETHER and request.masks == 1:
         mask = 1
     run, text, step = request.view.run, request.text, request.view.step
     rounds = in_rounds(run, text)
-    answers = rounds.answers(step, later)
+    answers = rounds.answers(step)
     words, problems = {}, list(answers.skipped)
     for role, word in {TRUE_OBJECT: request.fact.object if request.fact else "", TRACKED: request.word}.items():
         try:
             if word and mask != TOGETHER:
                 of_word = in_rounds(run, text, word, mask)
-                words[role] = of_word, of_word.answers(step, later)
+                words[role] = of_word, of_word.answers(step)
         except QueryError as error:
             problems.append(str(error))
     if len({found.question.tracked.pieces for _, found in words.values()}) < len(words):
@@ -210,18 +210,9 @@ def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None
     drawn()
 
 
-def asked_later(request: Request, together: Sequence[Request]) -> bool:
-    """Whether another round will follow: the question is unfinished, not stopped, and the budget allows `together`."""
-    if (request.view.run.name, request.text) in (st.session_state.get(STOPPED) or []):
-        return False
-    unfinished = in_rounds(request.view.run, request.text).unfinished
-    return unfinished and _affordable(in_rounds(one.view.run, one.text) for one in together)
-
-
 def _by_now(questions: AskedQuestions) -> AskedQuestions:
     """Return the questions with the answers of all rounds so far."""
-    together = [one.request for one in questions if one]
-    return [one and ask_request(one.request, one.mask, asked_later(one.request, together)) for one in questions]
+    return [one and ask_request(one.request, one.mask) for one in questions]
 
 
 def _goes_on(questions: AskedQuestions) -> bool:
@@ -269,13 +260,6 @@ def _show_progress(questions: AskedQuestions) -> None:
 
 
 # === Cached answers ===
-
-
-@cached_resource(checkpoints_state, 256, "Asking the model; the first query also starts torch …")
-def _at_step(run: Run, step: int, text: str) -> Answers:
-    """Return the answers at one step. Raises as `query.ask` does, and TooCostly."""
-    command = query.command(run.name, text, "--step", str(step))
-    return in_turn(cost.ask_seconds(run, text, 1), command, partial(query.ask, run, text, [step]))
 
 
 @cached_resource(checkpoints_state, 64, "Reading every layer …")

@@ -95,7 +95,7 @@ class Refinement:
             self._thinned = left_out(run, steps)
         self._drafts: list[np.ndarray] = []  # continuations so far, from which other steps start
         self._answered: dict[int, Reply | WordScore] = {}
-        self._broken: dict[int, str] = {}
+        self.broken: dict[int, str] = {}  # reasons why asked checkpoints could not be read, by step
         self._scores: Scores = {}
         self._answers: Answers | None = None
 
@@ -108,13 +108,13 @@ class Refinement:
     def asked(self) -> frozenset[int]:
         """The steps that have been asked, including those that could not be read."""
         known = self._answers.steps if self._answers else ()
-        return frozenset(known) | frozenset(self._broken)
+        return frozenset(known) | frozenset(self.broken)
 
     @property
     def answers(self) -> Answers:
         """The answers at the steps asked so far. Raises BrokenCheckpoint if none of them could be read."""
         if self._answers is None:
-            raise nothing_read(self.run, tuple(self._broken.values()))
+            raise nothing_read(self.run, tuple(self.broken.values()))
         return self._answers
 
     @property
@@ -134,11 +134,11 @@ class Refinement:
         while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
             answer = partial(_answer, self.question, self._drafts)
             found, broken = sweep(new, answer, transient=bool(self.asked))
-            answered, skipped = self._answered | found, self._broken | broken
+            answered, skipped = self._answered | found, self.broken | broken
             if answered:
                 reasons = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
                 self._answers = Answers(self.run.name, self.question, self._tabulate(answered), reasons)
-            self._answered, self._broken = answered, skipped
+            self._answered, self.broken = answered, skipped
             steps = self.next_round()
             if not steps:
                 self._answered, self._scores = {}, {}  # freed: the logits of a long series take much memory
@@ -161,7 +161,7 @@ class Refinement:
 
     def _readable(self) -> list[int]:
         """Return the steps whose checkpoints are not known to be unreadable."""
-        return [step for step in self._checkpoints if step not in self._broken]
+        return [step for step in self._checkpoints if step not in self.broken]
 
     def _gaps(self) -> list[Gap]:
         """Return the gaps between asked steps, comparing joint answers if there are several masks."""

@@ -55,17 +55,17 @@ def test_first_figures_show_first_checkpoints(open_page, tiny_run: Run) -> None:
     assert any("2 checkpoints of 3, log-spaced" in caption.replace("\\", "") for caption in captions_of(app))
 
 
-def test_newly_chosen_step_joins_next_round(open_page, tiny_run: Run, in_fragment) -> None:
-    """The answers at this step are shown at once; the curves include it after the round."""
-    open_page("query", tiny_run, text=TEXT)
+def test_newly_chosen_step_is_asked_before_next_round(
+    open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answers are shown at once, and the curves include it; the next round does not ask it again."""
+    monkeypatch.setattr(asking, "FIRST", 1)
+    open_page("query", tiny_run, text=TEXT, step="0")
     app = open_page("query", tiny_run, text=TEXT, step="8")
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked; going on")
-    assert "At step 8" in [header.value for header in app.header]
+    assert [header.value for header in app.header][:2] == ["At step 8", "Over 2 checkpoints"]
     expected = query.ask(tiny_run, TEXT, [8]).best(8)
     assert app.dataframe[0].value["token"].tolist() == [one.token for one in expected]
-    in_fragment(True)
-    app = open_page("query", tiny_run, text=TEXT, step="8")
-    assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
 
 
 def test_step_is_asked_at_once_after_stop(open_page, tiny_run: Run) -> None:
@@ -75,24 +75,6 @@ def test_step_is_asked_at_once_after_stop(open_page, tiny_run: Run) -> None:
     app.session_state["permalink"]["step"] = "8"  # as the time bar does
     app.run()
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
-
-
-def test_step_is_asked_at_once_if_compared_question_exceeds_budget(
-    open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When one of two questions has used up its budget, the other has no next round either."""
-    beside = {"compare": "text", "text2": "the dog sat on the [MASK] ."}
-    check = Rounds.check
-
-    def too_costly(rounds: Rounds) -> None:
-        check(rounds)
-        if rounds.question.text == beside["text2"]:
-            raise TooCostly("It costs too much", "a command")
-
-    monkeypatch.setattr(Rounds, "check", too_costly)
-    open_page("query", tiny_run, text=TEXT, **beside)
-    open_page("query", tiny_run, text=TEXT, step="8", **beside)
-    assert query_rounds.in_rounds(tiny_run, TEXT).asked == 3
 
 
 def test_next_round_includes_chosen_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
