@@ -71,7 +71,6 @@ class Metric(ABC):
     second_form: str = ""
     needs: frozenset[str]  # required capabilities of a model (engine/capabilities.py)
     limited: bool = True  # whether --limit applies
-    every: int = 1  # default grid: 1 evaluates every checkpoint, 2 every second, ...
     options: tuple[Option, ...] = ()
     variants: str | None = None  # option --VARIANTS NAME=PATH, which computes a variant on the user's data
     # Function that computes all metrics which have it, and read the same source, in one pass.

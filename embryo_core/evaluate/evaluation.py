@@ -73,7 +73,7 @@ def evaluate(
     """Compute metrics at the checkpoints whose models have the outputs that they need, and write the results.
 
     `data` maps each source to its path: {"treebank": ...}. Without `metric_names`, all metrics with data are computed;
-    a variant such as {"probing:mine": ...} is always computed. Without `steps`, each metric has its own grid of steps.
+    a variant such as {"probing:mine": ...} is always computed. Without `steps`, every checkpoint is evaluated.
     `options` are values for the options that metrics declare. Existing results are kept unless `overwrite`. `compute`
     yields outcomes, which are written as they arrive. Unreadable checkpoints and failing metrics are reported and
     skipped.

@@ -120,11 +120,8 @@ def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> li
 def _plan_metric(
     run: Run, metric: Metric, chosen: list[Checkpoint] | None, done: set[int], named: bool, overwrite: bool
 ) -> MetricPlan:
-    """Plan a metric at the chosen checkpoints, by default at every `metric.every`-th one and the last."""
-    grid = chosen
-    if grid is None:
-        grid = runs.checkpoints(run)
-        grid = [one for i, one in enumerate(grid) if i % metric.every == 0 or i == len(grid) - 1]
+    """Plan a metric at the chosen checkpoints, by default at all."""
+    grid = runs.checkpoints(run) if chosen is None else chosen
     candidates = [one for one in grid if (one.step in done and not overwrite) or may_support(one, metric.needs)]
     if named and grid and not candidates:
         needs = " and ".join("masked_words or next_words" if one == "words" else one for one in sorted(metric.needs))
