@@ -8,9 +8,11 @@ python -m benchmarks.muon [ROUNDS [THREADS]]
 
 import os
 import sys
+from dataclasses import replace
 from itertools import cycle
 from statistics import median
 from time import perf_counter
+from typing import Any
 from unittest.mock import patch
 
 os.environ["KERAS_BACKEND"] = "torch"
@@ -22,14 +24,24 @@ import torch
 from benchmarks.training import Step, batches, seconds_per_step
 from pretrain.families import FAMILIES, preset
 from pretrain.optimizer import Muon
-from pretrain.settings import apply_assignments
 from pretrain.train import build
 
-SETTINGS = (
-    "hidden_size=192 num_hidden_layers=8 num_attention_heads=6 intermediate_size=768 vocab_size=8000 "
-    "embedding_size=128 generator_size=0.5 hidden_dropout_prob=0 attention_probs_dropout_prob=0 masked_share=0.3 "
-    "optimizer=muon batch_size=32 sequence_length=64 compute_dtype=float32"
-).split()
+SETTINGS: dict[str, Any] = {
+    "hidden_size": 192,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 6,
+    "intermediate_size": 768,
+    "vocab_size": 8000,
+    "embedding_size": 128,
+    "generator_size": 0.5,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "masked_share": 0.3,
+    "optimizer": "muon",
+    "batch_size": 32,
+    "sequence_length": 64,
+    "compute_dtype": "float32",
+}
 WAYS = {"ours": Muon, "Keras": keras.optimizers.Muon}  # name -> optimizer
 STEPS = 4  # updates in one turn
 
@@ -51,7 +63,7 @@ def main() -> int:
     """Print the median seconds of both and the median ratio; return 1 if ours is not faster."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     torch.set_num_threads(int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
-    config = apply_assignments(preset("electra-small"), SETTINGS)
+    config = replace(preset("electra-small"), **SETTINGS)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
     made = cycle(batches(config, config.batch_size, config.sequence_length))
     steps: dict[str, Step] = {}

@@ -130,45 +130,22 @@ def _measure(arguments: list[str]) -> int:
 
 
 def _pretrain(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
-    pretrain(
-        apply_options(preset(options.preset), options),
-        options.corpus,
-        options.heldout,
-        options.run,
-        options.cache,
-        tensorboard=options.tensorboard,
-        init_from=options.init_from,
-        several_hosts=options.several_hosts,
-    )
-    return 0
+    """Prepare the corpus (cached), write or check the run's card, and train to the last step.
 
-
-def pretrain(
-    config: Config,
-    sources: list[str],
-    heldout: list[str],
-    folder: Path,
-    cache: Path,
-    *,
-    tensorboard: bool = False,
-    init_from: str | None = None,
-    several_hosts: bool = False,
-) -> Run:
-    """Prepare the corpus (cached), write or check the run's card, and train to the last step; return the run.
-
-    With `init_from`, the run continues from that checkpoint and keeps its vocabulary (see continued.py).
+    With --init-from, the run continues from that checkpoint and keeps its vocabulary (see continued.py).
     """
+    options = parser().parse_args(arguments)
+    config, folder = apply_options(preset(options.preset), options), options.run
     # imported late, since they load Keras and its backend; hosts must connect before anything else runs
     from pretrain.devices import find_devices
     from pretrain.train import train
 
-    devices = find_devices(several_hosts)
+    devices = find_devices(options.several_hosts)
     devices.check(config)
     with ExitStack() as held:
         with devices.first_alone():
-            start = continued.find(init_from, folder) if init_from else None
-            data = _prepare_data(config, sources, heldout, cache, start)
+            start = continued.find(options.init_from, folder) if options.init_from else None
+            data = _prepare_data(config, options.corpus, options.heldout, options.cache, start)
             if devices.is_first_host:
                 busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
                 held.enter_context(runs.locked(folder, busy))
@@ -178,12 +155,12 @@ def pretrain(
             run = _open_run(config, folder, data, start)
         copy = held.enter_context(devices.own_copy(run))
         writer = None
-        if tensorboard:
+        if options.tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
             writer = held.enter_context(SummaryWriter(copy.path / "tensorboard"))
         train(copy, config, data, writer, devices)
-    return run
+    return 0
 
 
 def _prepare_data(

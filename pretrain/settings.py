@@ -80,11 +80,6 @@ def apply_options(config: Config, options: Namespace) -> Config:
     return replace(changed, vocab_size=changed.vocab_size + changed.extend_vocabulary)
 
 
-def apply_assignments(config: Config, assignments: list[str]) -> Config:
-    """Return the configuration with NAME=VALUE settings. Raises ConfigError for an unknown name or a wrong type."""
-    return replace(config, **_parsed(config, assignments))
-
-
 def scale_counts(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
     """Return the counts of updates that change in proportion to `steps`: at least 1, except that 0 stays 0."""
     counts = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
@@ -107,6 +102,7 @@ def _save_grids(grids: list[str]) -> dict[str, int]:
 
 def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of the given flags. Raises ConfigError for a flag of another family."""
+    types = {field.name: field.type for field in fields(config)}
     settings: dict[str, Any] = {}
     for flag in FLAGS:
         value = options[flag.name.removeprefix("--").replace("-", "_")]
@@ -117,7 +113,8 @@ def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(
                 f"{flag.name} {value}: the family {config.family} has no such setting; {', '.join(having)} has it."
             )
-        settings |= _parsed(config, [f"{name}={text}" for name, text in flag.values(value).items()])
+        given = f"{flag.name} {value}"
+        settings |= {name: _value(given, text, types[name]) for name, text in flag.values(value).items()}
     return settings
 
 
@@ -137,18 +134,18 @@ def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
     return settings
 
 
-def _value(assignment: str, value: str, kind: Any) -> Any:
-    """Parse the value of a setting as its type; "none" is None if the type allows it. Raises ConfigError."""
+def _value(given: str, value: str, kind: Any) -> Any:
+    """Parse the value of a setting as its type; "none" is None if the type allows it. Errors quote what was `given`."""
     kinds = get_args(kind) or (kind,)
     if NoneType in kinds and value.lower() == "none":
         return None
     if bool in kinds:
         if value.lower() not in ("true", "false"):
-            raise ConfigError(f"{assignment}: '{value}' is neither true nor false.")
+            raise ConfigError(f"{given}: '{value}' is neither true nor false.")
         return value.lower() == "true"
     if str in kinds:
         return value
     try:
         return kinds[0](value.replace("_", ""))
     except ValueError:
-        raise ConfigError(f"{assignment}: '{value}' is not a number.") from None
+        raise ConfigError(f"{given}: '{value}' is not a number.") from None

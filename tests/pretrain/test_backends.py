@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from embryo_core import runs
-from pretrain.__main__ import main
+from pretrain.__main__ import main, parser
 from pretrain.config import Config
 from pretrain.families import FAMILIES, preset
-from pretrain.settings import apply_assignments
+from pretrain.settings import apply_options
 from pretrain.state import Progress, save_state
 from pretrain.train import build
 
@@ -30,7 +30,8 @@ SAMPLED = 10
 @pytest.fixture(scope="module")
 def config(request: pytest.FixtureRequest) -> Config:
     """Return the preset that the test names, with fifty updates, each with clipped gradients, and without dropout."""
-    return apply_assignments(preset(request.param), SETTINGS)
+    options = parser().parse_args([request.param, "--corpus", "x", "--run", "y", "--set", *SETTINGS])
+    return apply_options(preset(request.param), options)
 
 
 @pytest.fixture(scope="module")

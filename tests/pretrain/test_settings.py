@@ -8,7 +8,7 @@ from embryo_core.errors import ConfigError
 from pretrain.__main__ import parser
 from pretrain.config import Config
 from pretrain.families import preset
-from pretrain.settings import apply_assignments, apply_options, scale_counts
+from pretrain.settings import apply_options, scale_counts
 
 
 def settings(line: str) -> Config:
@@ -19,15 +19,15 @@ def settings(line: str) -> Config:
 
 def test_settings_change_by_name_and_keep_their_type():
     """--set changes fields of any type; numbers may contain underscores."""
-    config = apply_assignments(preset("tiny"), ["batch_size=1_6", "learning_rate=1e-3", "checkpoint_dtype=float16"])
+    config = settings("tiny --set batch_size=1_6 learning_rate=1e-3 checkpoint_dtype=float16")
     assert (config.batch_size, config.learning_rate, config.checkpoint_dtype) == (16, 1e-3, "float16")
 
 
 def test_settings_can_be_false_or_none():
     """The value false sets a boolean setting, and none an optional one."""
-    config = apply_assignments(preset("tiny"), ["decay_positions=false", "position_initializer_range=0.05"])
+    config = settings("tiny --set decay_positions=false position_initializer_range=0.05")
     assert (config.decay_positions, config.position_initializer_range) == (False, 0.05)
-    assert apply_assignments(config, ["position_initializer_range=none"]).position_initializer_range is None
+    assert settings("tiny --set position_initializer_range=none").position_initializer_range is None
 
 
 def test_checkpoints_are_planned_by_doublings_and_updates():
@@ -106,7 +106,7 @@ def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFix
 def test_invalid_settings_are_refused(assignment, message):
     """Each message says which rule the setting or its value breaks."""
     with pytest.raises(ConfigError, match=message):
-        apply_assignments(preset("tiny"), [assignment])
+        settings(f"tiny --set {assignment}")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_flags_change_the_settings_they_abbreviate(line: str, expected: dict):
         ("bert-tiny --embedding-size 8", "the family bert has no such setting; albert, electra has it"),
         ("tiny --dropout 1", "hidden_dropout_prob 1.0 must be at least 0 and below 1"),
         ("tiny --mask-rate 30", "masked_share 30.0 must be above 0 and below 1"),
-        ("tiny --ngram many", "max_ngram=many: 'many' is not a number"),
+        ("tiny --ngram many", "--ngram many: 'many' is not a number"),
     ],
 )
 def test_unavailable_flags_and_invalid_values_are_refused(line: str, sentence: str):
