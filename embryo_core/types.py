@@ -76,6 +76,11 @@ class Run:
         return self.path.parent.parent / "results" / self.name
 
     @property
+    def first_step(self) -> int:
+        """Return the step from which the settings count updates: 0, or the origin of a continued run."""
+        return self.origin.step if self.origin else 0
+
+    @property
     def tokenizer(self) -> Path:
         """Return the folder of the tokenizer, which is the same from pretraining to queries."""
         return self.path / "tokenizer"

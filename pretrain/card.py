@@ -70,7 +70,7 @@ def write_card(run: Run) -> Run:
         return before
     _refuse_other_settings(before, run, differing)
     state = latest_state(run.path)
-    step = step_of(state) if state else _first_step(run)
+    step = step_of(state) if state else run.first_step
     if set(differing) & set(RATE_PLAN):
         _refuse_other_past(before, run, step)
     made = [planned for planned in before.planned_steps if planned <= step]
@@ -110,17 +110,13 @@ def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:
 
 def _refuse_other_past(before: Run, run: Run, step: int) -> None:
     """Raise ConfigError if an update that was already made would differ under the new plan."""
-    if step - _first_step(run) <= min(_last_common_step(before), _last_common_step(run)):
+    if step - run.first_step <= min(_last_common_step(before), _last_common_step(run)):
         return
     name = next(name for name in RATE_PLAN if before.config[name] != run.config[name])
     raise ConfigError(
         f"Run '{run.name}' was started with {name}={before.config[name]}, received {run.config[name]}; it is at step "
         f"{step}, where its updates already depend on that, so resume it with the first command's settings."
     )
-
-
-def _first_step(run: Run) -> int:
-    return run.origin.step if run.origin else 0
 
 
 def _last_common_step(run: Run) -> int:

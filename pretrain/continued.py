@@ -6,7 +6,6 @@ pieces (see grow.py) has no earlier checkpoints, since those are of another mode
 """
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -139,9 +138,8 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     if start.run.path == run.path:
         return
     lines = runs.read_lines(start.run.path / "log.jsonl")
-    with runs.replacing(run.path / "log.jsonl") as temporary:
-        inherited = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
-        temporary.write_bytes(b"".join(line + b"\n" for line in inherited))
+    inherited = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
+    runs.write_lines(run.path / "log.jsonl", inherited)
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
@@ -153,12 +151,4 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     for checkpoint in runs.checkpoints(start.run):  # in order, so that if `start` is there, nothing is missing
         if checkpoint.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{checkpoint.step}") as temporary:
-                shutil.copytree(checkpoint.path, temporary, copy_function=_link)
-
-
-def _link(source: str, target: str) -> None:
-    """Link a file, which takes no space; copy it where linking fails, as between disks."""
-    try:
-        os.link(os.path.realpath(source), target)
-    except OSError:
-        shutil.copy2(source, target)
+                shutil.copytree(checkpoint.path, temporary, copy_function=runs.link_or_copy)

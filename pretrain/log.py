@@ -59,8 +59,7 @@ class Log:
         last = {"train": after, "heldout": after if after > first else first - 1}
         lines = runs.read_lines(path)
         kept = [line for line in lines if (row := runs.parse_row(line)) and row["step"] <= last[row["split"]]]
-        with runs.replacing(path) as temporary:
-            temporary.write_bytes(b"".join(line + b"\n" for line in kept))
+        runs.write_lines(path, kept)
 
     def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
         """Append one row; with a writer, also write the numbers among its means to TensorBoard."""

@@ -133,8 +133,7 @@ def _add_to_log(run: Run, row: dict[str, Any]) -> None:
         # the later row, if a step was trained twice
         noted = json.loads(line) | {"measures": [*others, *row["measures"]]}
     kept.insert(len(kept) if place is None else place, json.dumps(noted).encode())
-    with runs.replacing(path) as temporary:
-        temporary.write_bytes(b"".join(line + b"\n" for line in kept))
+    runs.write_lines(path, kept)
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         model = build(config)
     measurement = Measurement(model, list(data.heldout()), data.collator.counted)
     progress = restore(model, state) if state else _start(model, run, config)
-    first = run.origin.step if run.origin else 0  # the settings count updates from this step
+    first = run.first_step  # the settings count updates from this step
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
 
     def save_and_measure() -> None:

@@ -93,9 +93,8 @@ def training_flops(run: Run, step: int) -> float | None:
     if run.step_unit != StepUnit.UPDATES or not all((*needed, settings.batch_size, settings.sequence_length)):
         return None
     before: float | None = 0.0
-    first = 0
+    first = run.first_step
     if run.origin:
-        first = run.origin.step
         before = _parent_flops(run.origin, min(step, first))
     if before is None:
         return None
@@ -110,7 +109,7 @@ def training_flops(run: Run, step: int) -> float | None:
 
 def cost_changes(run: Run) -> tuple[int, ...]:
     """List the steps at which the FLOPs of an update change."""
-    settings, first = convert(run.config, Settings), run.origin.step if run.origin else 0
+    settings, first = convert(run.config, Settings), run.first_step
     inside = 0 < settings.short_steps < settings.steps
     return (first + settings.short_steps,) if inside else ()
 

@@ -75,6 +75,14 @@ def write_json(path: Path, content: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
+def link_or_copy(source: str, target: str) -> None:
+    """Make a hard link to a file, which takes no space; copy it where linking fails, as between disks."""
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def sha256(file: Path | BufferedIOBase) -> str:
     """Return the hexadecimal SHA-256 of a file, or of the content of an open one."""
     if isinstance(file, Path):

@@ -5,7 +5,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict
@@ -15,6 +15,7 @@ from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from embryo_core.errors import BrokenRun, EmbryoError
+from embryo_core.runs.atomic_files import replacing
 from embryo_core.runs.schema import LIMITS, MB, OTHER_LIMIT, CorpusCard
 from embryo_core.runs.trust import read_bytes, refusal
 from embryo_core.runs.value_types import Count, Label, Nested2, Nested5, Number, Whole, resolve
@@ -139,6 +140,12 @@ def read_lines(path: Path) -> list[bytes]:
     if (lines := content.count(b"\n")) > MAX_LINES:
         raise refusal(path, f"has {lines:,} lines, and at most {MAX_LINES:,} are read", BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Write the lines of a file, each with a line break; no reader ever sees half of it."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(b"".join(line + b"\n" for line in lines))
 
 
 def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:

@@ -71,7 +71,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
         inside = _inside(folder, old.path)
         whole = inside is None or _is_there(inside, folder / runs.GENERATOR, allowed)
         if whole and _is_there(manifest, folder, allowed):
-            shutil.copytree(folder, copy, symlinks=True, copy_function=_link)
+            shutil.copytree(folder, copy, symlinks=True, copy_function=runs.link_or_copy)
             kept.append(manifest.step)
         else:
             removed = {name: manifest.sha256[name] for name in WEIGHTS if name in manifest.sha256}
@@ -147,11 +147,3 @@ def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> boo
         files = card.pointer.files
         return all(runs.place_of(one) in allowed and (one.repository or os.path.isfile(one.file)) for one in files)
     return bool(manifest.removed) or any((folder / name).is_file() for name in WEIGHTS)
-
-
-def _link(source: str, copy: str) -> None:
-    """Make a hard link, since weights are large; a copy if the file system has no hard links."""
-    try:
-        os.link(source, copy, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(source, copy, follow_symlinks=False)

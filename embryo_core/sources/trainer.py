@@ -119,5 +119,5 @@ def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tup
     earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
     rows += [row for row in earlier if row and row["step"] > last]
     if rows:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        runs.write_lines(path, (json.dumps(row).encode() for row in rows))
     return troubles, odd
