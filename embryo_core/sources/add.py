@@ -94,11 +94,10 @@ def add(
         earlier.refuse_other_models(old, run)
         kept, gone = earlier.keep(old, run, earlier.places_of(added) | runs.places(target))
         written = tuple(checkpoint.step for checkpoint in added)
-        grid = {*written, *kept, *gone}
         if steps is None:
-            grid = {*planned([*grid, *series.incomplete], trainer.saved_every(added[-1]))}
-        elif old:
-            grid |= {*old.planned_steps}
+            grid = planned([*written, *kept, *gone, *series.incomplete], trainer.saved_every(added[-1]))
+        else:
+            grid = {*written, *kept, *gone, *(old.planned_steps if old else ())}
         runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
         unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
@@ -107,9 +106,10 @@ def add(
         runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
     run = runs.read_run(target)
     locations = tuple(sorted({runs.place_of(checkpoint.pointer) for checkpoint in added}))
-    unmatched, notes = tuple(series.unmatched), tuple(series.notes)
     remarks = (*describe_run(run), *filter(None, [remark, odd]))
-    return Added(run, written, locations, kept, gone, unmatched, [*troubles, *unread], notes, remarks)
+    return Added(
+        run, written, locations, kept, gone, tuple(series.unmatched), troubles + unread, tuple(series.notes), remarks
+    )
 
 
 # === Finding ===
@@ -204,7 +204,7 @@ def _write_checkpoints(
 
 def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> None:
     """Write config.json and the manifest, and the weights if they are copied. Raises BrokenCheckpoint."""
-    family = runs.read_json(source.config, source.within, runs.ModelClass, BrokenCheckpoint).model_type
+    family = source.model_class.model_type
     if not is_read(family):
         raise BrokenCheckpoint(
             f"{source.config} has the model_type '{family}', which is not read; Embryo reads masked language models "
@@ -251,7 +251,7 @@ def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
     # transformers takes seconds to import
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
 
-    decoder = is_decoder(runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun))
+    decoder = is_decoder(last.model_class)
     if named and named.startswith(HUB):
         return convert_tokenizer(hub.fetch_tokenizer(named.removeprefix(HUB)), decoder)
     if named:
@@ -285,7 +285,6 @@ def _draft(
 ) -> Run:
     """Return the run, described by its last checkpoint's config.json; tokenizer and planned steps are still missing."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
-    model = runs.read_json(last.config, last.within, runs.ModelClass, BrokenRun)
     settings = {name: config[name] for name in SIZES if config.get(name) is not None}
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
         named = [seeds[-1] for one in (*source, name) if (seeds := SEED.findall(one))]
@@ -296,8 +295,8 @@ def _draft(
     return Run(
         name=name,
         path=folder,
-        family=model.model_type,
-        objective=model.name or "unknown",
+        family=last.model_class.model_type,
+        objective=last.model_class.name or "unknown",
         config=settings,
         tokenizer_sha256="",
         corpus={},

@@ -4,10 +4,12 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
-from embryo_core.runs import sha256
+from embryo_core.errors import BrokenCheckpoint
+from embryo_core.runs import ModelClass, read_json, sha256
 from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, StepUnit
@@ -36,6 +38,11 @@ class SourceCheckpoint:
     def step(self) -> int:
         """Return the checkpoint's position on the axis of steps, in the unit of the first known count."""
         return self.counts.first[0]
+
+    @cached_property
+    def model_class(self) -> ModelClass:
+        """The class of the model in config.json. Raises BrokenCheckpoint."""
+        return read_json(self.config, self.within, ModelClass, BrokenCheckpoint)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from msgspec import convert
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder
-from embryo_core.errors import BrokenRun, BrokenTrainerState
+from embryo_core.errors import BrokenTrainerState
 from embryo_core.runs.log import read_text
 from embryo_core.runs.schema import TrainerState
 from embryo_core.runs.trust import refusal
@@ -109,9 +109,8 @@ def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tup
             troubles.append(str(reason))
             continue
         if state:
-            model = runs.read_json(one.config, one.within, runs.ModelClass, BrokenRun)
-            decoder = is_decoder(model)
-            objective, alone = ("next_token", True) if decoder else ("masked_lm", model.name.endswith("ForMaskedLM"))
+            decoder, name = is_decoder(one.model_class), one.model_class.name
+            objective, alone = ("next_token", True) if decoder else ("masked_lm", name.endswith("ForMaskedLM"))
             rows = list(log_rows(state, objective, alone))
             odd = odd_numbers(state)
             break
