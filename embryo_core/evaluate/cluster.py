@@ -41,8 +41,8 @@ def run_on_ray(
     if not work:
         return
     with connect_to_ray(address) as ray:
-        workers = RayWorkers(ray, _evaluate_in_worker, device)
-        for (checkpoint, requests), outcomes in workers.map((_absolute(one) for one in work), device, dtype, discard):
+        jobs, more = (_absolute(one) for one in work), (device, dtype, discard)
+        for (checkpoint, requests), outcomes in map_on_ray(ray, _evaluate_in_worker, jobs, *more, device=device):
             if isinstance(outcomes, str):
                 why = f"Step {checkpoint.step} was given up after {outcomes}; the same command computes it again."
                 outcomes = [Failure(why, len(requests))]
@@ -50,37 +50,34 @@ def run_on_ray(
                 yield checkpoint, outcome
 
 
-class RayWorkers:
-    """Workers of a cluster that call a function, one call at a time on each CPU core or GPU."""
+def map_on_ray(
+    ray: ModuleType, function: Callable[..., Any], jobs: Iterable[tuple], *more: Any, device: str
+) -> Iterator[tuple[tuple, Any]]:
+    """Call a function with each job and `more`, one call at a time on each GPU if `device` is CUDA, or CPU core.
 
-    def __init__(self, ray: ModuleType, function: Callable[..., Any], device: str):
-        resources = ray.cluster_resources()
-        gpus = int(resources.get("GPU", 0)) if device in ("cuda", "auto") else 0
-        self._ray, self._at_once = ray, gpus or int(resources.get("CPU", 1))
-        self._call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
+    Yields each job with its result, as calls finish. If RETRIES + 1 workers die on a job, its result is a phrase that
+    says so. Raises the error of a call.
+    """
+    resources = ray.cluster_resources()
+    gpus = int(resources.get("GPU", 0)) if device in ("cuda", "auto") else 0
+    call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
+    left = iter(jobs)
 
-    def map(self, jobs: Iterable[tuple], *more: Any) -> Iterator[tuple[tuple, Any]]:
-        """Call the function with each job and `more`; yield each job with its result, as calls finish.
+    def submit(count: int) -> dict:
+        return {call(*job, *more): job for job in islice(left, count)}
 
-        If RETRIES + 1 workers die on a job, its result is a phrase that says so. Raises the error of a call.
-        """
-        left = iter(jobs)
-
-        def submit(count: int) -> dict:
-            return {self._call(*job, *more): job for job in islice(left, count)}
-
-        waiting = submit(SUBMITTED * self._at_once)
-        while waiting:
-            (done,), _ = self._ray.wait([*waiting], num_returns=1)
-            job = waiting.pop(done)
-            waiting |= submit(1)
-            try:
-                result = self._ray.get(done)
-            except self._ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            except self._ray.exceptions.RayError as reason:
-                result = f"{RETRIES + 1} workers ended ({type(reason).__name__})"
-            yield job, result
+    waiting = submit(SUBMITTED * (gpus or int(resources.get("CPU", 1))))
+    while waiting:
+        (done,), _ = ray.wait([*waiting], num_returns=1)
+        job = waiting.pop(done)
+        waiting |= submit(1)
+        try:
+            result = ray.get(done)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except ray.exceptions.RayError as reason:
+            result = f"{RETRIES + 1} workers ended ({type(reason).__name__})"
+        yield job, result
 
 
 @contextmanager

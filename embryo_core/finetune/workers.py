@@ -23,7 +23,7 @@ import torch
 from embryo_core import results, runs
 from embryo_core.engine.device import parallel_passes
 from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
-from embryo_core.evaluate.cluster import RayWorkers, connect_to_ray
+from embryo_core.evaluate.cluster import connect_to_ray, map_on_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune
@@ -265,8 +265,9 @@ class ClusterWorkers:
 
     def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
-        workers = RayWorkers(self._ray, _work_on_cluster, self._device or "auto")
-        for (_, job, _), answer in workers.map(((work, job, self._encoded) for job in jobs), self._device):
+        called, device = ((work, job, self._encoded) for job in jobs), self._device
+        answered = map_on_ray(self._ray, _work_on_cluster, called, device, device=device or "auto")
+        for (_, job, _), answer in answered:
             if isinstance(answer, str):
                 raise ConfigError(
                     f"A fine-tuning was given up after {answer}; what was written stays, and the same command "
