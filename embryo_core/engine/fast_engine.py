@@ -38,9 +38,7 @@ class FastBase:
         self.hidden_size = sizes.hidden_size
         self.nbytes = nbytes(network)
         self.max_batch_tokens = device.CPU_TOKENS
-
-    def parallel_passes(self) -> int:
-        return device.parallel_passes()
+        self.parallel_passes = device.parallel_passes()
 
 
 class FastEngine(FastBase):

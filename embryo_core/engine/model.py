@@ -38,6 +38,7 @@ class Engine(Protocol):
     nbytes: int  # memory of the weights
     mapped: bool  # the weights stay in their file
     max_batch_tokens: int
+    parallel_passes: int  # each in one thread
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         """Return word embeddings [V, E] and position embeddings [P, E], if any."""
@@ -70,9 +71,6 @@ class Engine(Protocol):
         None if no pieces precede.
         """
 
-    def parallel_passes(self) -> int:
-        """Return how many passes may run at once, each in one thread."""
-
 
 class Model:
     """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
@@ -97,7 +95,7 @@ class Model:
         self.hidden_size = engine.hidden_size  # H
         self.nbytes = sum(one.nbytes for one in engines)  # memory of the weights
         self.mapped = engine.mapped  # the weights stay in their file
-        self.parallel_passes = engine.parallel_passes()  # each in one thread
+        self.parallel_passes = engine.parallel_passes
         self.max_batch_tokens = min(one.max_batch_tokens for one in engines)
 
     @property

@@ -95,6 +95,7 @@ class TransformersEngine:
         self.hidden_size = sizes.hidden_size
         self.nbytes = sum(part.numel() * part.element_size() for part in (*model.parameters(), *model.buffers()))
         self.max_batch_tokens = device.max_batch_tokens(pieces)
+        self.parallel_passes = device.parallel_passes()
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         words, positions = self._base.get_input_embeddings().weight[: self._pieces], _position_embeddings(self._base)
@@ -149,9 +150,6 @@ class TransformersEngine:
         states = self._pass(ids, None).last_hidden_state[:, -last:]
         with _reported(self._checkpoint, "compute"):
             return self._output(states.flatten(0, 1)).unflatten(0, (len(ids), last)), ids[:, :, None]
-
-    def parallel_passes(self) -> int:
-        return self._device.parallel_passes()
 
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         """Run a model, by default the base model without a head, on ids [B, L]."""
