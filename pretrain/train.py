@@ -1,10 +1,8 @@
 """The training loop, from top to bottom: prepare, build, resume, then step, log, save until the last update."""
 
-import timeit
 from dataclasses import replace
-from functools import cache
 from math import isfinite
-from time import perf_counter, process_time, time
+from time import perf_counter, time
 from typing import Any
 
 import keras
@@ -148,7 +146,6 @@ def on_accelerator() -> bool:
     return bool(tf.config.list_physical_devices("GPU") or tf.config.list_physical_devices("TPU"))
 
 
-@cache
 def multiplies_in_bfloat16() -> bool:
     """Return whether to train in bfloat16 on this CPU: only on torch, if matrix products are clearly faster.
 
@@ -156,19 +153,9 @@ def multiplies_in_bfloat16() -> bool:
     """
     if keras.backend.backend() != "torch":
         return False
-    import torch
+    from embryo_core.engine.device import multiplies_bfloat16
 
-    instructions = torch.cpu.get_capabilities()
-    return any(map(instructions.get, ("avx512_bf16", "amx_bf16"))) and (
-        seconds_of_a_product("bfloat16") < 0.75 * seconds_of_a_product("float32")
-    )
-
-
-def seconds_of_a_product(dtype: str) -> float:
-    """Return the CPU time (s) of multiplying matrices [512, 384] and [384, 512] in the backend, the shortest of ten."""
-    numbers = keras.ops.ones((512, 384), dtype)
-    transposed = keras.ops.transpose(numbers)
-    return min(timeit.repeat(lambda: keras.ops.matmul(numbers, transposed), timer=process_time, number=1, repeat=10))
+    return multiplies_bfloat16()
 
 
 def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:
