@@ -81,13 +81,12 @@ def prepare_data(
         tokenizer=config.tokenizer,
         vocabulary=vocabulary,
     )
-    tokenizer = tokenizers.load(corpus.tokenizer_folder)
-    if tokenizer.get_vocab_size() != config.vocab_size:
+    if (pieces := corpus.tokenizer.get_vocab_size()) != config.vocab_size:
         raise ConfigError(
-            f"The corpus gives {tokenizer.get_vocab_size()} pieces, the configuration asks for {config.vocab_size}; "
-            f"use --set vocab_size={tokenizer.get_vocab_size()}, or give more text."
+            f"The corpus gives {pieces} pieces, the configuration asks for {config.vocab_size}; "
+            f"use --set vocab_size={pieces}, or give more text."
         )
-    if [tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[MASK]")] != [CLS, SEP, MASK]:
+    if [corpus.tokenizer.token_to_id(token) for token in ("[CLS]", "[SEP]", "[MASK]")] != [CLS, SEP, MASK]:
         raise ConfigError(
             f"{corpus.tokenizer_folder} has other ids for [CLS], [SEP] and [MASK] than {CLS}, {SEP} and {MASK}; "
             "text can be prepared only with Embryo's vocabularies and with ALBERT's."
@@ -97,8 +96,7 @@ def prepare_data(
 
 def _cut(corpus: corpora.Corpus, config: Config) -> Data:
     """Cut a prepared corpus into examples."""
-    tokenizer = tokenizers.load(corpus.tokenizer_folder)
-    collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
+    collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(corpus.tokenizer))
     for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
         collator.check(name, text)
     short = collator.pack(corpus.train, config.short_sequence_length) if config.short_steps else None

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,11 @@ class Corpus:
     def tokenizer_folder(self) -> Path:
         """The folder that becomes runs/<run>/tokenizer/."""
         return self.folder / "tokenizer"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer in that folder."""
+        return tokenizers.load(self.tokenizer_folder)
 
 
 def prepare(
@@ -170,8 +176,7 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
 
 def frequencies(corpus: Corpus) -> Counter[str]:
     """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
-    tokenizer = tokenizers.load(corpus.tokenizer_folder)
-    starts = tokenizers.is_word_start(tokenizer)
+    starts = tokenizers.is_word_start(corpus.tokenizer)
     single = np.zeros(len(starts), np.int64)  # id of a word of one piece -> count
     longer: Counter[bytes] = Counter()  # ids of a word of several pieces -> count
     bounds = np.append(corpus.train.sentences[:-1:BATCH], len(corpus.train.tokens))
@@ -188,7 +193,7 @@ def frequencies(corpus: Corpus) -> Counter[str]:
     counted = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
     counted += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
     for ids, n in counted:
-        if (word := tokenizers.word_of(tokenizer, ids)) is not None:
+        if (word := tokenizers.word_of(corpus.tokenizer, ids)) is not None:
             words[word] += n
     return words
 
