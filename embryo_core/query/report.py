@@ -82,28 +82,21 @@ def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[i
     return "\n\n".join([*head, *answers.skipped, _table(rows)])
 
 
-def report_layers(
-    run: Run,
-    text: str,
-    mask: int = 1,
-    step: int | None = None,
-    k: int = 10,
-    steps: Iterable[int] | None = None,
-) -> str:
-    """Report the answers of each layer: the k best at one step, or the best at every checkpoint or at given steps."""
-    answers = ask_layers(run, text, mask, steps if step is None else [step], 1 if step is None else k)
-    where = quantity(len(answers.steps), "checkpoint") if step is None else name_step(step, run.step_unit)
-    head = f"{run.name}, {where}, layers {_place(answers.question, mask)}: {answers.question.text}"
-    cells = [f"{token} {share:.1%}" for token, share in answers.table[["token", "probability"]].itertuples(index=False)]
-    count, layers = len(cells) // len(answers.steps), range(int(answers.table["layer"].max()) + 1)
-    if step is None:
-        rows = [(step_unit_name(run.step_unit), *(f"layer {layer}" if layer else "embeddings" for layer in layers))]
-        rows += [(f"{one:,}", *cells[i * count : (i + 1) * count]) for i, one in enumerate(answers.steps)]
-    else:
-        count //= len(layers)
-        rows = [("layer", *map(str, range(1, count + 1)))]
-        rows += [(str(layer), *cells[layer * count : (layer + 1) * count]) for layer in layers]
-    return "\n\n".join([head, *answers.skipped, _table(rows, texts=range(1, len(rows[0])))])
+def report_layers_at_step(run: Run, text: str, step: int, mask: int = 1, k: int = 10) -> str:
+    """Report the k best answers of each layer at one step."""
+    answers = ask_layers(run, text, mask, [step], k)
+    by_layer = [(str(layer), *_shares(rows)) for layer, rows in answers.table.groupby("layer")]
+    titles = ("layer", *map(str, range(1, len(by_layer[0]))))
+    return _layers(run, answers, mask, name_step(step, run.step_unit), [titles, *by_layer])
+
+
+def report_layers(run: Run, text: str, mask: int = 1, steps: Iterable[int] | None = None) -> str:
+    """Report the best answer of each layer at every checkpoint, or at given steps."""
+    answers = ask_layers(run, text, mask, steps, k=1)
+    by_step = [(f"{step:,}", *_shares(rows)) for step, rows in answers.table.groupby("step")]
+    layers = ("embeddings", *(f"layer {layer}" for layer in range(1, len(by_step[0]) - 1)))
+    titles = (step_unit_name(run.step_unit), *layers)
+    return _layers(run, answers, mask, quantity(len(answers.steps), "checkpoint"), [titles, *by_step])
 
 
 # === Parts ===
@@ -111,6 +104,17 @@ def report_layers(
 
 def _place(question: Question, mask: int) -> str:
     return "after the text" if question.continues else f"at [MASK] {mask}"
+
+
+def _shares(rows: pd.DataFrame) -> list[str]:
+    """Return each answer with its probability."""
+    return [f"{row.token} {row.probability:.1%}" for row in rows.itertuples()]
+
+
+def _layers(run: Run, answers: Answers, mask: int, where: str, rows: list[tuple[str, ...]]) -> str:
+    """Return the report on layers: a heading, reasons for omissions, and these rows as a table."""
+    head = f"{run.name}, {where}, layers {_place(answers.question, mask)}: {answers.question.text}"
+    return "\n\n".join([head, *answers.skipped, _table(rows, texts=range(1, len(rows[0])))])
 
 
 def _continuations(run: Run, answers: Answers) -> str:

@@ -66,7 +66,7 @@ def test_layer_report_has_the_answers_of_each_layer(tiny_run: Run) -> None:
     head, *rows = [line.split() for line in report.report_layers(tiny_run, ONE).splitlines()[-4:]]
     assert head == ["step", "embeddings", "layer", "1", "layer", "2"]
     assert rows == [[str(step), *(cell for layer in range(3) for cell in cells(step, layer, 1))] for step in (0, 8, 16)]
-    head, *rows = [line.split() for line in report.report_layers(tiny_run, ONE, step=8, k=2).splitlines()[-4:]]
+    head, *rows = [line.split() for line in report.report_layers_at_step(tiny_run, ONE, 8, k=2).splitlines()[-4:]]
     assert head == ["layer", "1", "2"]
     assert rows == [[str(layer), *cells(8, layer, 2)] for layer in range(3)]
 
@@ -83,7 +83,7 @@ def test_reports_use_the_step_unit_of_the_run(tiny_run: Run) -> None:
     """Steps count words in the reports of one step, of all steps, of a tracked word, and of the layers."""
     run, text = replace(tiny_run, step_unit="words"), "a [MASK] ."
     assert report_step(run, text, 8).startswith("tiny, 8 words, ")
-    assert report.report_layers(run, text, step=8).startswith("tiny, 8 words, layers")
+    assert report.report_layers_at_step(run, text, 8).startswith("tiny, 8 words, layers")
     lead = query.ask(run, text).lead()
     for lines in (report_history(run, text), report.report_word(run, text, "cat"), report.report_layers(run, text)):
         assert any(line.split()[:1] == ["words"] for line in lines.splitlines()) and "step" not in lines
