@@ -43,7 +43,7 @@ def drawing() -> Iterator[None]:
 
 
 def is_drawing() -> bool:
-    """Whether this thread draws a page or a part of it."""
+    """Return whether this thread draws a page or a part of it."""
     return hasattr(_own, "held")
 
 

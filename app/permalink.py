@@ -58,7 +58,7 @@ def choose_all(**values: object) -> None:
 
 
 def came_with_link(name: str) -> bool:
-    """Whether a value came with the link that opened this page and has not been changed since."""
+    """Return whether a value came with the link that opened this page and has not been changed since."""
     page, names = st.session_state.get(LINK, (None, set()))
     return name in names and page == _page()
 

@@ -262,7 +262,7 @@ def chosen_text(name: str, label: str, default: str = "") -> str:
     if chosen is None:
         return default
     if len(chosen) > limit:
-        sentence = f"“{label}” has {len(chosen):,} characters, and at most {limit:,} are read; shorten it."
+        sentence = f"“{label}” has {len(chosen):,} characters; the maximum is {limit:,}. Shorten it."
         st.warning(literal(sentence), icon=":material/warning:")
         permalink.choose(name, default)
         return default

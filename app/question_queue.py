@@ -91,7 +91,7 @@ class Queue:
                 waiting.notified.wait(POLL if waiting.begun else POLL_WAITING)
 
     def _may_go_on(self, waiting: _Waiting) -> bool:
-        """Whether a question may compute now; a light one that has begun always may."""
+        """Return whether a question may compute now; a light one that has begun always may."""
         if waiting.cost <= LIGHT:
             return waiting.begun or self._first() is waiting
         return self._first() is waiting and monotonic() >= min(self._drawn_at, waiting.due)

@@ -31,7 +31,7 @@ class TextFolder:
 
     @property
     def is_current(self) -> bool:
-        """Whether the data are unchanged, or missing data need not be searched for again yet."""
+        """Return whether the data are unchanged, or missing data need not be searched for again yet."""
         if self.folder is None:
             return monotonic() - self.searched < RETRY_AFTER
         return _state(self.run, self.folder) == self.state

@@ -58,7 +58,7 @@ class View:
         return (self.run, *(run for run in self.compared_runs if self.supports_axis(run)))
 
     def supports_axis(self, run: Run) -> bool:
-        """Whether a run records the unit of the axis."""
+        """Return whether a run records the unit of the axis."""
         return results.supports_axis(self.axis_choice, run)
 
     def for_run(self, run: Run) -> "View":

@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
 
 
 def _fits(example: Example, model: Model) -> bool:
-    """Whether a sentence fits the model's positions; the paper's procedure cannot read longer ones."""
+    """Return whether a sentence fits the model's positions; the paper's procedure cannot read longer ones."""
     return len(model.tokenizer.encode_words(example.words).ids) + 2 <= model.max_positions
 
 

@@ -166,12 +166,12 @@ class HeldOut:
 
     @property
     def sequences(self) -> int:
-        """The number of sequences."""
+        """Return the number of sequences."""
         return sum(len(batch.ids) for batch in self.batches)
 
     @property
     def predictions(self) -> int:
-        """The number of pieces to predict."""
+        """Return the number of pieces to predict."""
         return int(sum(batch.weights.sum() for batch in self.batches))
 
 

@@ -147,7 +147,7 @@ class Config:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The sequence lengths (tokens) that the run trains on, in ascending order."""
+        """Return the sequence lengths (tokens) that the run trains on, in ascending order."""
         short = {self.short_sequence_length} if self.short_steps else set()
         return tuple(sorted(short | {self.sequence_length}))
 

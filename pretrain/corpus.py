@@ -61,7 +61,7 @@ class Corpus:
 
     @property
     def tokenizer_folder(self) -> Path:
-        """The folder that becomes runs/<run>/tokenizer/."""
+        """Return the folder that becomes runs/<run>/tokenizer/."""
         return self.folder / "tokenizer"
 
     @cached_property

@@ -31,7 +31,7 @@ class Encoder(keras.layers.Layer):
 
     @property
     def states_shape(self) -> tuple[None, None, int]:
-        """The shape of the hidden states; None for B and L."""
+        """Return the shape of the hidden states; None for B and L."""
         return None, None, self.projection.units if self.projection else self.embeddings.word.output_dim
 
     def build(self, *_):
@@ -69,7 +69,7 @@ class Decoder(keras.layers.Layer):
 
     @property
     def states_shape(self) -> tuple[None, None, int]:
-        """The shape of the hidden states; None for B and L."""
+        """Return the shape of the hidden states; None for B and L."""
         return None, None, self.embeddings.word.output_dim
 
     def build(self, *_):

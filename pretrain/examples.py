@@ -38,12 +38,12 @@ class Packing:
 
     @property
     def space(self) -> int:
-        """The number of text tokens that fit into a sequence."""
+        """Return the number of text tokens that fit into a sequence."""
         return self.sequence_length - self.special
 
     @property
     def fill(self) -> float:
-        """The mean share of a sequence that is not padding."""
+        """Return the mean share of a sequence that is not padding."""
         lengths = np.minimum(np.diff(self.examples), self.space) + self.special
         return float(lengths.mean() / self.sequence_length) if len(lengths) else 0.0
 

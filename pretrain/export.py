@@ -40,7 +40,7 @@ class StoredTensor(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the stored tensor."""
+        """Return the shape of the stored tensor."""
         *first, last = self.variables[0].shape
         return (*first, last * len(self.variables))[:: -1 if self.transposed else 1]
 

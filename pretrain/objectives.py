@@ -17,17 +17,17 @@ class Outcome(NamedTuple):
 
     @property
     def count(self):
-        """The number of predictions."""
+        """Return the number of predictions."""
         return ops.sum(self.weights)
 
     @property
     def mean_loss(self):
-        """The loss per prediction; 0 without predictions."""
+        """Return the loss per prediction; 0 without predictions."""
         return ops.sum(self.losses * self.weights) / ops.maximum(self.count, 1.0)
 
     @property
     def accuracy(self):
-        """The share of right predictions; 0 without predictions."""
+        """Return the share of right predictions; 0 without predictions."""
         return ops.sum(self.right * self.weights) / ops.maximum(self.count, 1.0)
 
 

@@ -202,12 +202,12 @@ class ClockDecay:
 
     @property
     def seconds(self) -> float:
-        """The wall time (s) for which the run has been trained."""
+        """Return the wall time (s) for which the run has been trained."""
         return perf_counter() - self._started
 
     @property
     def is_over(self) -> bool:
-        """Whether the run has used up its minutes."""
+        """Return whether the run has used up its minutes."""
         return self.seconds >= 60 * self.config.minutes
 
     def __call__(self, updates: int) -> float:

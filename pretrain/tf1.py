@@ -90,7 +90,7 @@ def open_checkpoint(prefix: Path) -> Any:
 
     if not Path(f"{prefix}.index").is_file():
         raise BrokenCheckpoint(
-            f"{prefix} is no folder, and {prefix}.index does not exist; name one, or .../model.ckpt-N."
+            f"{prefix} is not a folder, and {prefix}.index does not exist; name one, or .../model.ckpt-N."
         )
     with _reporting_damage(prefix):
         return tf.train.load_checkpoint(str(prefix))
@@ -156,7 +156,7 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         for match, array in tensors[folder].items():
             if match.endswith(name) and array.ndim > axis:
                 return array.shape[axis]
-        raise ConfigError(f"{prefix} has no {axis + 1}-dimensional {name}; it is no whole {family.name}.")
+        raise ConfigError(f"{prefix} has no {axis + 1}-dimensional {name}; it is not a complete {family.name}.")
 
     sizes: dict[str, Any] = {
         "vocab_size": size("word_embeddings.weight"),

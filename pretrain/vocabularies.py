@@ -121,8 +121,8 @@ class Unigram(Vocabulary):
     def _seed_pieces(self, counts: Counter[str]) -> list[tuple[str, int]]:
         """Return substrings of words to start from, each scored by its count in the running text times its length.
 
-        SentencePiece's own seeds count a substring once for each word that contains it; a word that is no part of other
-        words, such as "," or "n't", would then never become a piece, however frequent it is.
+        SentencePiece's own seeds count a substring once for each word that contains it; a word that is not part of
+        other words, such as "," or "n't", would then never become a piece, however frequent it is.
         """
         seeds: Counter[str] = Counter()
         for word, n in counts.items():

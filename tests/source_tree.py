@@ -53,7 +53,7 @@ def froms_and_attributes(module: str) -> tuple[set[tuple[str | None, str, str | 
 
 
 def is_dotted(node: ast.AST) -> bool:
-    """Whether an expression is a name, or names with dots between them."""
+    """Return whether an expression is a name, or names with dots between them."""
     return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and is_dotted(node.value))
 
 
@@ -87,5 +87,5 @@ def room_of(name: str) -> str:
 
 
 def within(name: str, package: str) -> bool:
-    """Whether a dotted name is the package or inside it."""
+    """Return whether a dotted name is the package or inside it."""
     return name == package or name.startswith(package + ".")

@@ -52,12 +52,12 @@ class Rounds:
 
     @property
     def narrowing(self) -> bool:
-        """Whether unasked checkpoints remain between two whose best answers differ."""
+        """Return whether unasked checkpoints remain between two whose best answers differ."""
         return self._refinement.narrowing
 
     @property
     def unfinished(self) -> bool:
-        """Whether some checkpoints have been asked and some remain."""
+        """Return whether some checkpoints have been asked and some remain."""
         return 0 < self.asked < self.total
 
     @property
@@ -128,7 +128,7 @@ class AskedQuestion:
 
     @property
     def unfinished(self) -> bool:
-        """Whether checkpoints remain to be asked, for the text or for a marked word."""
+        """Return whether checkpoints remain to be asked, for the text or for a marked word."""
         return any(rounds.unfinished for rounds in self.all_rounds)
 
     @property
@@ -216,14 +216,14 @@ def _by_now(questions: AskedQuestions) -> AskedQuestions:
 
 
 def _goes_on(questions: AskedQuestions) -> bool:
-    """Whether more rounds follow: checkpoints remain, the reader has not stopped, and the budget allows it."""
+    """Return whether more rounds follow: checkpoints remain, the reader has not stopped, and the budget allows it."""
     answered = [one for one in questions if one]
     left = any(one.unfinished for one in answered) and st.session_state.get(STOPPED) != _asked_texts(questions)
     return left and _affordable(rounds for one in answered for rounds in one.all_rounds)
 
 
 def _affordable(together: Iterable[Rounds]) -> bool:
-    """Whether another round of every unfinished question fits the budget."""
+    """Return whether another round of every unfinished question fits the budget."""
     try:
         for rounds in together:
             if rounds.unfinished:

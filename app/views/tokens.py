@@ -89,7 +89,7 @@ def show() -> None:
 
 
 def _applies(run: Run, metric: Metric) -> bool:
-    """Whether to offer a metric: it has results, or the run's models have the outputs that it needs."""
+    """Return whether to offer a metric: it has results, or the run's models have the outputs that it needs."""
     return not results.scores(run, metric.name).empty or metric.needs <= results.capabilities(run)
 
 

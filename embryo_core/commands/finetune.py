@@ -79,7 +79,7 @@ def print_report(run: Run, report: "Report", done: str) -> int:
 
 def glue_folders(folder: Path) -> dict[str, Path]:
     """Return the subfolder of each task of GLUE that a folder has. Raises CorpusError if it has none."""
-    state = "holds no folder named" if folder.is_dir() else "is no folder, so it holds none of"
+    state = "holds no folder named" if folder.is_dir() else "is not a folder, so it holds none of"
     folders = {name: folder / name for name in GLUE if (folder / name).is_dir()}
     if not folders:
         raise CorpusError(

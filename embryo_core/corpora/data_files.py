@@ -96,8 +96,8 @@ def read_lines(path: Path) -> Lines:
     with _opened(path) as file:
         content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES or content.count(b"\n") + content.count(b"\r") > MAX_LINES:
-            most = f"{MAX_BYTES:,} bytes, or the {MAX_LINES:,} lines,"
-            raise CorpusError(f"{path} has more than the {most} of text that are read; give it in parts.")
+            most = f"{MAX_BYTES:,} bytes or {MAX_LINES:,} lines of text"
+            raise CorpusError(f"{path} has more than {most}, the maximum; split it into several files.")
         text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]
 
@@ -108,7 +108,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if not line:
             continue
         if len(line) > MAX_LINE:
-            raise CorpusError(f"{location} has {len(line):,} characters, and {MAX_LINE:,} are read; remove it.")
+            raise CorpusError(f"{location} has {len(line):,} characters; the maximum is {MAX_LINE:,}. Remove it.")
         try:
             row = json.loads(line)
             if "\\u" in line:

@@ -52,7 +52,7 @@ def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord
     try:
         names, *rows = csv.reader((line for _, line in lines), delimiter=delimiter) if lines else [[]]
     except csv.Error as reason:
-        raise CorpusError(f"{path} is no table ({reason}); give a {WORD_LIST}.") from None
+        raise CorpusError(f"{path} is not a table ({reason}); give a {WORD_LIST}.") from None
     if not names:
         raise CorpusError(f"{path} is empty; give a {WORD_LIST}.")
     if not {*WORD} & {*names}:

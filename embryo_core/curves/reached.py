@@ -95,7 +95,7 @@ def _first_steps(
 def _check(answers: pd.DataFrame, example_column: str, labelled: bool) -> None:
     """Raise ResultsError for answers that are too many, are missing at some steps, or are not the index of a label."""
     if len(answers) > MAX_ANSWERS:
-        raise ResultsError(f"The task has {len(answers):,} answers; at most {MAX_ANSWERS:,} are drawn from.")
+        raise ResultsError(f"The task has {len(answers):,} answers; the maximum is {MAX_ANSWERS:,}.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[example_column].nunique():
         raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
     values = answers[["gold", "answer"]].to_numpy() if labelled else np.zeros(0)

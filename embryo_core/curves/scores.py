@@ -132,7 +132,7 @@ class Peak:
 
     @property
     def decay(self) -> float:
-        """The fall of the curve from its peak to the last step; 0 if the last step is the peak."""
+        """Return the fall of the curve from its peak to the last step; 0 if the last step is the peak."""
         return self.value - self.last
 
 

@@ -22,12 +22,12 @@ class Turns:
 
     @property
     def moves(self) -> tuple[str, ...]:
-        """The moves of the curve, "rises" and "falls" in turn."""
+        """Return the moves of the curve, "rises" and "falls" in turn."""
         return tuple("rises" if (i % 2 == 0) == self.rises_first else "falls" for i in range(len(self.points) - 1))
 
     @property
     def shape(self) -> str:
-        """The moves in words: "rises, falls"; "flat" without moves; the number of turns if there are many."""
+        """Return the moves in words: "rises, falls"; "flat" without moves; the number of turns if there are many."""
         if len(self.moves) > MAX_NAMED:
             return f"turns {len(self.moves) - 1} times, last {self.moves[-1]}"
         return ", ".join(self.moves) or "flat"

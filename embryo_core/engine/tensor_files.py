@@ -185,7 +185,7 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
         numbers = {key: one.clone() for key, one in numbers.items()}  # cloned, since they may begin at an odd byte
     views = {name: view for name, view in dict(content).items() if isinstance(view, _View)}
     if not all(isinstance(name, str) for name in views):
-        raise ValueError("the name of a tensor is no text")
+        raise ValueError("the name of a tensor is not a string")
     tensors = {name: numbers[one.storage].as_strided(one.size, one.stride, one.offset) for name, one in views.items()}
     if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * len(mapping):
         raise ValueError("its tensors are larger than the file")  # tied tensors appear twice

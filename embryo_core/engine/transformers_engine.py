@@ -215,7 +215,7 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     plain = {name: each for name, each in content.items() if name[:1] != "_" and name not in NOT_OF_FAMILIES}
     for name, value in plain.items():
         if COUNTED.search(name) and name not in NOT_COUNTED and isinstance(value, int) and value > MAX_PARTS:
-            raise broken(checkpoint, f"config.json has {name} {value:,}, and {MAX_PARTS:,} are read")
+            raise broken(checkpoint, f"config.json has {name} {value:,} (the maximum is {MAX_PARTS:,})")
     return AutoConfig.for_model(family, **plain | FORCED.get(family, {}), use_cache=False)
 
 

@@ -90,12 +90,12 @@ class StepAxis:
 
     @property
     def title(self) -> str:
-        """The title of the axis."""
+        """Return the title of the axis."""
         return TITLES[self.unit] if self.progress else self.title_of_steps
 
     @property
     def title_of_steps(self) -> str:
-        """The title of an axis whose ticks are steps."""
+        """Return the title of an axis whose ticks are steps."""
         return "step (optimizer updates)" if self.step_unit == StepUnit.UPDATES else f"{self.step_unit} seen"
 
     def name_step(self, step: int | str) -> str:
@@ -112,7 +112,7 @@ class StepAxis:
 
     @property
     def as_estimate(self) -> "StepAxis":
-        """The axis for steps that are estimated between checkpoints: texts have two significant digits."""
+        """Return the axis for steps that are estimated between checkpoints: texts have two significant digits."""
         return replace(self, estimated=True)
 
     def _round(self, number: float) -> float:

@@ -49,7 +49,7 @@ class Caption:
 
     @property
     def rest(self) -> str:
-        """Everything after the summary."""
+        """Return everything after the summary."""
         return " ".join(part for part in (self.details, self.data, self.hint) if part)
 
     def __str__(self) -> str:
@@ -75,23 +75,23 @@ class Figure:
 
     @cached_property
     def plot(self) -> go.Figure:
-        """The plot as Plotly's own class."""
+        """Return the plot as Plotly's own class."""
         return self.drawn.checked() if isinstance(self.drawn, Draft) else self.drawn
 
     @property
     def file_name(self) -> str:
-        """The name of its files, without a suffix."""
+        """Return the name of the figure's files, without a suffix."""
         return f"{self.name}-{self.suffix}" if self.suffix else self.name
 
     @property
     def small_print(self) -> str:
-        """The line below the figure in a file: runs, data, and the paper."""
+        """Return the line below the figure in a file: runs, data, and the paper."""
         notes = {*self.data.values()} - {""}
         return small_print(self.runs, next(iter(notes)) if len(notes) == 1 else "", self.drawing)
 
     @property
     def citation(self) -> str:
-        """Title, runs, caption and the BibTeX of the paper, to paste next to the figure."""
+        """Return title, runs, caption and the BibTeX of the paper, to paste next to the figure."""
         return citation(self.title, self.runs, self.caption)
 
     def to_csv(self) -> str:
@@ -110,7 +110,7 @@ class Figure:
 
     @cached_property
     def file_sizes(self) -> dict[str, Any]:
-        """What a browser needs to draw SVG and PNG, by size: inches, layout, kept columns, and long legend names."""
+        """Return what a browser needs to draw SVG and PNG by size: inches, layout, kept columns, long legend names."""
         return {
             columns: {
                 "inches": size.inches,

@@ -30,7 +30,7 @@ RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the headline
     "partly": "at least one comparison holds, but no more than half do, or some are opposed",
     "not": "no comparison holds, and fewer than a quarter are opposed",
     "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
-    "cannot be said": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
+    "undecided": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
 }
 PICTURE = (120, 32)  # pixels: width and height of a small picture
 DOES_NOT_APPLY = "does not apply"  # verdict for a model without the outputs that a finding needs
@@ -86,7 +86,7 @@ def _beside(judgement: Judgement, other: Judgement | None) -> str:
 
 def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
     """Return a sentence with the numbers of verdicts up to the `last` evaluated step; "" if nothing can be tested."""
-    tested = [judgement for judgement in judgements if judgement.verdict != "cannot be said"]
+    tested = [judgement for judgement in judgements if judgement.verdict != "undecided"]
     if not tested:
         return ""
     counts: Counter[str] = Counter(judgement.verdict for judgement in tested)
@@ -97,8 +97,9 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
         if counts[verdict]
     )
     shown = f"This run shows {counts['reproduced']} of {quantity(len(tested), 'finding')} of the paper{steps}"
-    unsaid = len(judgements) - len(tested)
-    return "; ".join(filter(None, [shown, others, f"{unsaid} more cannot be said" if unsaid else ""])) + "."
+    left = len(judgements) - len(tested)
+    undecided = f"{left} more {'is' if left == 1 else 'are'} undecided" if left else ""
+    return "; ".join(filter(None, [shown, others, undecided])) + "."
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
@@ -180,7 +181,7 @@ def comparisons(runs: Sequence[Run], axis: AxisChoice, name: str) -> Figure:
         raise FigureError(f"The finding '{name}' does not apply to the models of run '{run.name}'.")
     finding = judgement.finding
     if not judgement.comparisons:
-        raise FigureError(f"'{finding.claim}' {judgement.verdict} of run '{run.name}': {judgement.statistic}")
+        raise FigureError(f"'{finding.claim}' is undecided for run '{run.name}': {judgement.statistic}")
     table = comparison_table(judgement)
     metric = (finding.metrics[0] if finding.metrics else "").removesuffix("_f1").removesuffix("_same")
     note, n = data_note(run, metric), count_range(pd.Series([one.n for one in judgement.comparisons]))

@@ -55,7 +55,7 @@ def changed_most(run: Run) -> pd.DataFrame:
 def leading(judgements: Iterable[Judgement]) -> list[Judgement]:
     """Return at most LEADING_COUNT judgements, those with a verdict first, in the order of LEADING."""
     names = [*LEADING]
-    order = sorted(judgements, key=lambda one: (one.verdict == "cannot be said", names.index(one.finding.name)))
+    order = sorted(judgements, key=lambda one: (one.verdict == "undecided", names.index(one.finding.name)))
     return order[:LEADING_COUNT]
 
 

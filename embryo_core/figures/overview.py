@@ -52,12 +52,12 @@ class Quantity:
 
     @property
     def unit(self) -> str:
-        """What n counts."""
+        """Return what n counts."""
         return COUNTS[self.count] + self.more
 
     @property
     def y_title(self) -> str:
-        """The title of its axis."""
+        """Return the title of the quantity's axis."""
         return f"accuracy ({self.unit})" if self.per is None else f"loss (nats{self.per})"
 
 

@@ -60,7 +60,7 @@ class Subject:
 
     @property
     def which(self) -> str:
-        """Which of several masks is answered, for titles and captions; "" for a text with one mask."""
+        """Return the part of titles and captions that names the answered mask; "" for a text with one mask."""
         if self.masks == 1:
             return ""
         return " (all masks together)" if self.mask == TOGETHER else f" ([MASK] {self.mask} of {self.masks})"

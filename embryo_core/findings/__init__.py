@@ -20,7 +20,7 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
     """Judge each finding that applies to a run, or only those with these `names`, in the order of FINDINGS.
 
     A finding applies if the run's models have the capabilities that it needs, or if its scores are stored. If a table
-    that it needs cannot be read, its verdict is "cannot be said". Raises ResultsError if the scores cannot be read.
+    that it needs cannot be read, its verdict is "undecided". Raises ResultsError if the scores cannot be read.
     """
     evidence = Evidence(run)
     capabilities = run_capabilities(run)
@@ -57,7 +57,7 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
         reason, final = "Its scores have not been computed.", False
     name, _, data = finding.command.partition(" ")
     command = f"python -m embryo_core {name} {evidence.run.name} {data}"
-    return Judgement(finding, "cannot be said", (), reason, "" if final else command)
+    return Judgement(finding, "undecided", (), reason, "" if final else command)
 
 
 def _tied(comparisons: tuple[Comparison, ...]) -> str:

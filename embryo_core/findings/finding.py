@@ -7,7 +7,7 @@ from typing import Literal
 from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.words import quantity
 
-Verdict = Literal["reproduced", "partly", "not", "contradicted", "cannot be said"]
+Verdict = Literal["reproduced", "partly", "not", "contradicted", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -101,17 +101,17 @@ class Judgement:
 def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
     """Return the verdict on the comparisons of one finding.
 
-    reproduced      more than half hold, and none is opposed
-    contradicted    at least a quarter are opposed, and more than hold
-    partly          any other case in which at least one holds
-    not             any other case, in which no comparison holds
-    cannot be said  there are no comparisons, or more than half are tied, so that evaluated steps decide, not training
+    reproduced    more than half hold, and none is opposed
+    contradicted  at least a quarter are opposed, and more than hold
+    partly        any other case in which at least one holds
+    not           any other case, in which no comparison holds
+    undecided     there are no comparisons, or more than half are tied, so that evaluated steps decide, not training
     """
     holding = sum(comparison.holds for comparison in comparisons)
     opposed = sum(comparison.opposed for comparison in comparisons)
     tied = sum(comparison.tied for comparison in comparisons)
     if not comparisons or tied > len(comparisons) / 2:
-        return "cannot be said"
+        return "undecided"
     if opposed > holding and opposed >= len(comparisons) / 4:
         return "contradicted"
     if not holding:

@@ -105,7 +105,7 @@ def _plan_task(
     replaceable = overwrite and not {step for step, _ in stored} & runs.steps_without_weights(run)
     pending, staying = (pairs, stored - again) if overwrite else (pairs - done, set())
     if not folder.is_dir():
-        raise CorpusError(f"{folder}, for the task '{name}', is no folder; give one with --glue, --squad or --task.")
+        raise CorpusError(f"{folder}, for the task '{name}', is not a folder; give one with --glue, --squad or --task.")
     sha256 = _data_hash(run, name, folder)
     return TaskPlan(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable, staying)
 

@@ -248,6 +248,6 @@ def _own_spec(folder: Path, train: Columns) -> TaskSpec:
     if values <= {-1}:
         raise CorpusError(f"{named} have no labels; give labelled data, test sets are not.")
     if len(values) > MAX_LABELS:
-        raise CorpusError(f"{named} have {len(values):,} labels; at most {MAX_LABELS} are read.")
+        raise CorpusError(f"{named} have {len(values):,} labels; the maximum is {MAX_LABELS}.")
     keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
     return TaskSpec(texts, ("accuracy",), tuple(map(str, keys)), keys)

@@ -118,7 +118,7 @@ def _folders(path: Path) -> dict[str, Path]:
     Raises CorpusError if it contains none, or a folder of another name.
     """
     if not path.is_dir():
-        raise CorpusError(f"{path} is no folder; give one that holds folders named {', '.join(TASKS)}.")
+        raise CorpusError(f"{path} is not a folder; give one that holds folders named {', '.join(TASKS)}.")
     folders = sorted(folder.name for folder in path.iterdir() if folder.is_dir() and not folder.name.startswith("."))
     for name in folders:
         if name not in TASKS:

@@ -67,17 +67,17 @@ class Answers:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """The answers as a table (see the module), built on first use: this takes longer than asking a checkpoint."""
+        """Return the answers as a table (see the module), built on first use, which takes longer than a checkpoint."""
         return _frame(self.columns)
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
-        """The steps whose checkpoints answered, ascending."""
+        """Return the steps whose checkpoints answered, ascending."""
         return tuple(dict.fromkeys(self.columns["step"].tolist()))
 
     @property
     def masks(self) -> int:
-        """The number of answered masks."""
+        """Return the number of answered masks."""
         return len(self.question.masks)
 
     def best(self, step: int, mask: int = 1, layer: int | None = None) -> list[Prediction]:

@@ -101,25 +101,25 @@ class Refinement:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """All steps that may be asked, ascending."""
+        """Return all steps that may be asked, ascending."""
         return tuple(self._checkpoints)
 
     @property
     def asked(self) -> frozenset[int]:
-        """The steps that have been asked, including those that could not be read."""
+        """Return the steps that have been asked, including those that could not be read."""
         known = self._answers.steps if self._answers else ()
         return frozenset(known) | frozenset(self.broken)
 
     @property
     def answers(self) -> Answers:
-        """The answers at the steps asked so far. Raises BrokenCheckpoint if none of them could be read."""
+        """Return the answers at the steps asked so far. Raises BrokenCheckpoint if none of them could be read."""
         if self._answers is None:
             raise nothing_read(self.run, tuple(self.broken.values()))
         return self._answers
 
     @property
     def narrowing(self) -> bool:
-        """Whether a gap of unasked steps is left whose ends have different best answers."""
+        """Return whether a gap of unasked steps is left whose ends have different best answers."""
         return any(not agree for agree, *_ in self._gaps())
 
     def next_round(self) -> list[int]:
@@ -147,7 +147,7 @@ class Refinement:
 
     @property
     def _is_joint(self) -> bool:
-        """Whether several masks are answered together."""
+        """Return whether several masks are answered together."""
         return self.question.word is None and len(self.question.masks) > 1
 
     def _tabulate(self, answered: dict) -> Columns:

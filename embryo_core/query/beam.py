@@ -58,7 +58,7 @@ class Reply:
 
     @property
     def conditionals(self) -> np.ndarray:
-        """Log probability [m, V] of every piece at each mask, given the best answer before it, in float64."""
+        """Return the log probability [m, V] in float64 of every piece at each mask, given the best answer before it."""
         return self.logits - self.logsumexps
 
     def best(self, mask: int, k: int) -> np.ndarray:

@@ -37,7 +37,7 @@ class TrackedWord:
 
     @property
     def token(self) -> str:
-        """The token of the word in a table of answers: its piece if it has only one, else the word as written."""
+        """Return the token of the word in a table of answers: its piece if it is a single one, else the word itself."""
         return self.pieces[0] if len(self.pieces) == 1 else self.text
 
 
@@ -56,17 +56,17 @@ class Question:
 
     @property
     def continues(self) -> bool:
-        """Whether the text is continued, rather than its masks filled."""
+        """Return whether the text is continued, rather than its masks filled."""
         return self.masks[0] == len(self.ids)
 
     @property
     def kind(self) -> str:
-        """What the models do with the text, for a heading."""
+        """Return what the models do with the text, for a heading."""
         return "text continued" if self.continues else "[MASK] filled"
 
     @property
     def tracked(self) -> TrackedWord:
-        """The tracked word. Raises ValueError if the question has none."""
+        """Return the tracked word. Raises ValueError if the question has none."""
         if self.word is None:
             raise ValueError(f"No word is tracked in '{self.text}'.")
         return self.word
@@ -115,7 +115,7 @@ class Question:
 
     @property
     def widened(self) -> str:
-        """The text as a model reads it: with one mask for each piece of the tracked word."""
+        """Return the text as a model reads it: with one mask for each piece of the tracked word."""
         if self.word is None or self.continues:
             return self.text
         parts = self.text.split(MASK)
@@ -171,9 +171,7 @@ def check_text(text: str, capabilities: Collection[str] = MASKED_LANGUAGE_MODEL)
         )
         raise QueryError(f"The text is empty; write {example}")
     if len(text) > MAX_CHARACTERS:
-        raise QueryError(
-            f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be queried. Shorten it."
-        )
+        raise QueryError(f"The text has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}. Shorten it.")
     if masks == 0 and not continues:
         raise QueryError(f"The text has no [MASK]; write [MASK] for the word to be predicted: {EXAMPLE}")
     if masks and continues and "masked_words" not in capabilities:

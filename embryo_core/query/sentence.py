@@ -70,7 +70,7 @@ def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.n
     if not text:
         raise QueryError("The text is empty; write a sentence to see how the heads read it.")
     if len(text) > MAX_CHARACTERS:
-        raise QueryError(f"The text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be read. Shorten it.")
+        raise QueryError(f"The text has {len(text):,} characters; the maximum is {MAX_CHARACTERS:,}. Shorten it.")
     ids = tokenizer.encode_text(text)
     check_length(len(ids), max_positions)
     return ids

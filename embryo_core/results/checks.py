@@ -54,7 +54,8 @@ def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     values = sum(group.column(i).num_values for group in groups for i in range(group.num_columns))
     if footer.num_rows > max_rows or values > max_values:
-        raise ValueError(f"it has {footer.num_rows:,} rows and {values:,} values, more than are read")
+        found, most = f"{footer.num_rows:,} rows and {values:,} values", f"{max_rows:,} and {max_values:,}"
+        raise ValueError(f"it has {found}; the maximum is {most}")
 
 
 def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] | None = None) -> pa.Table:

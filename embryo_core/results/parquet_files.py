@@ -168,7 +168,7 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     checks.check_rows(table, counts.select(names), BOUNDS, names)
     for metric, step, rows in sorted(zip(*_count(counts, ("count_all", "sum")).to_pydict().values(), strict=True)):
         if rows > most:
-            raise ValueError(f"step {step} has {rows:,} rows, more than the {most:,} that are read")
+            raise ValueError(f"step {step} has {rows:,} rows; the maximum is {most:,}")
         done.setdefault(metric, []).append(step)
     if len(set().union(*done.values())) > MAX_CHECKPOINTS:
         raise ValueError(f"it has more than {MAX_CHECKPOINTS:,} steps")
@@ -205,7 +205,7 @@ def _read_coded(
         for column in (column for column in rows.columns if pa.types.is_dictionary(column.type)):
             lengths = (pc.binary_length(one.dictionary).take(one.indices) for one in column.chunks)
             if (size := sum(pc.sum(each).as_py() or 0 for each in lengths)) > MAX_TEXTS:
-                raise ValueError(f"a column has {size:,} bytes in a row group, and {MAX_TEXTS:,} are read")
+                raise ValueError(f"a column has {size:,} bytes in a row group; the maximum is {MAX_TEXTS:,}")
         yield rows
 
 
@@ -286,7 +286,7 @@ def write_foreign(rows: "Dataset | pd.DataFrame", path: Path) -> None:
 def _read_foreign_file(path: Path) -> dict[str, list[Any]]:
     try:
         if not path.is_file() or path.stat().st_size > MAX_FOREIGN_BYTES:
-            raise ValueError(f"it is no file of at most {MAX_FOREIGN_BYTES:,} bytes")
+            raise ValueError(f"it is not a file, or is larger than {MAX_FOREIGN_BYTES:,} bytes")
         with pa.OSFile(str(path)) as file:
             footer, chunks, size = pq.read_metadata(file), [], 0
             checks.check_size(footer, MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES)

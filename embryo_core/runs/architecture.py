@@ -90,9 +90,9 @@ class Architecture(Others, frozen=True, kw_only=True):
         if self.model_type in FAMILIES and not self.type_vocab_size:
             raise ValueError("type_vocab_size is 0, and the model adds the embedding of a segment")
         if self.layout.shares_layers and self.inner_group_num != 1:
-            raise ValueError(f"inner_group_num is {self.inner_group_num}, and groups of one layer are read")
+            raise ValueError(f"inner_group_num is {self.inner_group_num}; only 1, one layer per group, is supported")
         if self._counted > MAX_PARAMETERS:
-            raise ValueError(f"{self._counted:,} parameters are more than the {MAX_PARAMETERS:,} that are read")
+            raise ValueError(f"the model has {self._counted:,} parameters; the maximum is {MAX_PARAMETERS:,}")
 
     @property
     def width(self) -> int:

@@ -143,16 +143,16 @@ def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small pickles.
 
     The list of parts at its end is limited like a header, since `ZipFile` would read one of any length. A file of torch
-    before version 1.6 is no archive but begins with pickles. Only its first byte is checked here, and the rest while it
-    is read (engine/tensor_files.py).
+    before version 1.6 is not an archive; it begins with pickles. Only its first byte is checked here; the rest is
+    checked while it is read (engine/tensor_files.py).
     """
     with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
         try:
-            end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # private; None if the file is no archive
+            end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # private; None if the file is not an archive
             if end is None:
                 file.seek(0)
                 if file.read(1) != b"\x80":  # the first byte of a pickle
-                    raise refusal(path, "is no file of torch (truncated or changed)", BrokenCheckpoint)
+                    raise refusal(path, "is not a file that torch wrote (truncated or changed)", BrokenCheckpoint)
                 return
             if (size := end[zipfile._ECD_SIZE]) > HEADER_LIMIT:  # type: ignore[attr-defined]
                 raise ValueError(f"the list of its parts has {size:,} bytes")

@@ -65,7 +65,7 @@ def find_run(name: str | Path) -> Path:
             return folder
     if Path(name).is_dir():
         raise UnknownRun(
-            f"The folder {name} is no run: it has no run.json. List the runs with: python -m embryo_core runs"
+            f"The folder {name} is not a run: it has no run.json. List the runs with: python -m embryo_core runs"
         )
     names = [run.name for run in list_runs()]
     raise UnknownRun(unknown("run", str(name), names, "List them with: python -m embryo_core runs"))

@@ -138,7 +138,7 @@ def read_lines(path: Path) -> list[bytes]:
         return []
     content = read_text(path, path.parent, BrokenRun)
     if (lines := content.count(b"\n")) > MAX_LINES:
-        raise refusal(path, f"has {lines:,} lines, and at most {MAX_LINES:,} are read", BrokenRun)
+        raise refusal(path, f"has {lines:,} lines (the maximum is {MAX_LINES:,})", BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []
 
 
@@ -159,7 +159,7 @@ def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
         except (OSError, EOFError, zlib.error) as reason:
             raise refusal(path, f"cannot be decompressed: {reason}", error) from None
         if len(content) > limit:
-            raise refusal(path, f"has more than the {limit:,} bytes that are read", error)
+            raise refusal(path, f"has more than {limit:,} bytes, the maximum", error)
     return content.removeprefix(codecs.BOM_UTF8)
 
 

@@ -163,7 +163,7 @@ def _scan(run: Run) -> list[Found]:
             _scanned[key] = scanned
     if len(names) <= MAX_CHECKPOINTS:
         return scanned
-    problem = f"has {len(names):,} folders, and {MAX_CHECKPOINTS:,} are read"
+    problem = f"has {len(names):,} folders (the maximum is {MAX_CHECKPOINTS:,})"
     return [*scanned, (folder, refusal(folder, problem, BrokenCheckpoint))]
 
 

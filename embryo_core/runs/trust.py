@@ -78,7 +78,7 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     if not stat.S_ISREG(status.st_mode):
         raise refusal(path, "is not a regular file", error)
     if status.st_size > limit:
-        raise refusal(path, f"has {status.st_size:,} bytes, and at most {limit:,} are read", error)
+        raise refusal(path, f"has {status.st_size:,} bytes (the maximum is {limit:,})", error)
     return actual, status
 
 
@@ -174,7 +174,7 @@ def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checks
         return None
     matches = [CHECKSUM_LINE.fullmatch(line) for line in lines]
     if not all(matches):
-        raise refusal(path, "is no list of checksums", error)
+        raise refusal(path, "is not a list of checksums", error)
     return frozenset((match[1].decode(), match[2].decode()) for match in matches if match)
 
 

@@ -136,7 +136,7 @@ def _refuse_others(folder: Path) -> None:
     inside = [folder, *folder.rglob("*")] if folder.exists() else []
     if other := next((path for path in inside if not _is_own(path, folder)), None):
         raise SiteError(
-            f"{folder} would be replaced, and {other} is no file of a site; name a new folder, or move it elsewhere."
+            f"{folder} would be replaced, and {other} is not a file of a site; name a new folder, or move it elsewhere."
         )
 
 

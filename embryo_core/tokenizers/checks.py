@@ -47,7 +47,8 @@ class TokenizerModel(Struct, frozen=True):
     def __post_init__(self) -> None:
         pieces = bytes(self.vocab).split(b'"')[1::2]
         if len(pieces) > MAX_PIECES or sum(map(len, pieces)) > MAX_PIECE_BYTES:
-            raise ValueError(f"it has {len(pieces):,} pieces, and {MAX_PIECES:,} of {MAX_PIECE_BYTES:,} bytes are read")
+            most = f"{MAX_PIECES:,} of {MAX_PIECE_BYTES:,} bytes together"
+            raise ValueError(f"it has {len(pieces):,} pieces; the maximum is {most}")
         if bytes(self.merges).count(b'"') > 4 * MAX_MERGES:
             raise ValueError(f"it has more than {MAX_MERGES:,} merges")
 

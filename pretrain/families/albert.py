@@ -55,7 +55,7 @@ class AlbertConfig(PairConfig):
 
     @property
     def exported_groups(self) -> int:
-        """The number of distinct layers in a checkpoint, where transformers can share only whole layers."""
+        """Return the number of distinct layers in a checkpoint, where transformers can share only whole layers."""
         return self.num_hidden_groups if self.share == "all" else self.num_hidden_layers
 
 

@@ -50,7 +50,7 @@ class ElectraConfig(MaskedConfig):
             f"generator_size {self.generator_size} must be above 0 and at most 1": 0 < self.generator_size <= 1,
         }
         hidden, heads = self.generator["hidden_size"], self.generator["num_attention_heads"]
-        checks[f"the generator's {hidden} (generator_size {self.generator_size}) is no multiple of {heads} heads"] = (
+        checks[f"the generator's {hidden} (generator_size {self.generator_size}) is not divisible by {heads} heads"] = (
             hidden > 0 and hidden % heads == 0
         )
         for name in ("generator_weight", "discriminator_weight"):
@@ -59,7 +59,7 @@ class ElectraConfig(MaskedConfig):
 
     @property
     def generator(self) -> dict[str, int]:
-        """The generator's sizes that differ from the discriminator's (run_pretraining.py, get_generator_config)."""
+        """Return the generator's sizes that differ from the discriminator's (as in run_pretraining.py)."""
         hidden = round(self.hidden_size * self.generator_size)
         heads = max(1, hidden // 64)
         return {"hidden_size": hidden, "num_attention_heads": heads, "intermediate_size": 4 * hidden}

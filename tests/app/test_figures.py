@@ -59,7 +59,7 @@ def numbers(values: Any) -> list[Any]:
 
 
 def same(drawn: Any, stored: Any) -> bool:
-    """Whether a drawn coordinate is a stored value: equal, as a percentage, as a rank in a name, or as step 0."""
+    """Return whether a drawn coordinate is a stored value: equal, as a percentage, a rank in a name, or step 0."""
     if isinstance(stored, str) or isinstance(drawn, str):
         both = isinstance(stored, str) and isinstance(drawn, str)
         return both and (drawn.endswith(stored) or f" {stored}, " in drawn)  # "4= IN, preposition"

@@ -56,7 +56,7 @@ def test_overlong_text_in_link_is_rejected_with_one_warning(name: str, dashboard
     app = dashboard_with_results.open(page, **more, **{name: "x" * 400_000})
     assert not app.exception and not app.error
     (warning,) = app.warning
-    assert "400,000 characters, and at most" in warning.value.replace("\\", "")
+    assert "400,000 characters; the maximum is" in warning.value.replace("\\", "")
     assert f"{MAX_CHARACTERS[name]:,}" in warning.value.replace("\\", "")
     assert max(len(box.value) for box in boxes(app)) < 100
     assert name not in app.query_params or len(app.query_params[name]) < 100

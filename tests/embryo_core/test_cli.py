@@ -255,7 +255,7 @@ def test_query_reads_every_layer(root, capsys):
     ("arguments", "message"),
     [
         (["evaluate", "tyni"], "Unknown run 'tyni'. Did you mean 'tiny'?"),
-        (["evaluate", "/"], "The folder / is no run: it has no run.json"),
+        (["evaluate", "/"], "The folder / is not a run: it has no run.json"),
         (["evaluate", "tiny", "--metrics", "pos"], "Unknown metric 'pos'."),
         (["evaluate", "tiny", "--treebank", "none.conllu"], "none.conllu does not exist"),
         (["evaluate", "tiny", "--metrics", "attention", "--lama-variants", "none"], "none does not exist"),
@@ -282,7 +282,7 @@ def test_query_reads_every_layer(root, capsys):
         (["query", "tiny", "The [MASK] .", "--mask", "2"], "--mask is for --track or --lens"),
         (["query", "tiny", "The [MASK] .", "--track", " "], "The word to track is empty"),
         (["examples", "tiny", "--questions", "none.tsv"], "none.tsv cannot be read (No such file or directory)"),
-        (["finetune", "tiny", "--glue", "none"], "none is no folder"),
+        (["finetune", "tiny", "--glue", "none"], "none is not a folder"),
     ],
 )
 def test_errors_are_one_sentence_and_status_2(root, capsys, arguments, message):

@@ -75,7 +75,7 @@ def test_run_without_results_has_empty_tables(own_run: Run):
     assert study.scores().empty and study.scores("mask_prediction").empty and study.words().empty
     with pytest.raises(ResultsError, match="evaluate"):
         study.attention(1, 1)
-    assert set(study.findings()["verdict"]) == {"cannot be said"}
+    assert set(study.findings()["verdict"]) == {"undecided"}
 
 
 def test_unknown_run_is_named(tiny_results: Run):

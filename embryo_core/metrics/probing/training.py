@@ -90,7 +90,7 @@ class Regimen:
 
     @property
     def stopped(self) -> bool:
-        """Whether the protocol's patience is exhausted."""
+        """Return whether the protocol's patience is exhausted."""
         return self._protocol.plateau is not None and self._waited >= self._protocol.plateau.stop
 
     def step(self, gradients: tuple[Tensor, ...], remaining: float) -> None:

@@ -151,5 +151,5 @@ def test_drawing_in_batches_does_not_change_the_interval(monkeypatch: pytest.Mon
     monkeypatch.setattr("embryo_core.curves.reached.AT_ONCE", 1000)
     assert reached(answers, "accuracy", [0.95]) == whole
     monkeypatch.setattr("embryo_core.curves.reached.MAX_ANSWERS", 100)
-    with pytest.raises(ResultsError, match="at most 100 are drawn from"):
+    with pytest.raises(ResultsError, match="the maximum is 100"):
         reached(answers, "accuracy", [0.95])

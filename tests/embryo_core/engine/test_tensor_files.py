@@ -114,7 +114,7 @@ def test_other_opcodes_that_import_names_are_refused(tmp_path: Path, opcodes: by
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({5: torch.zeros(2)}, "the name of a tensor is no text"),
+        ({5: torch.zeros(2)}, "the name of a tensor is not a string"),
         ({"a": torch.zeros(2, dtype=torch.int16)}, "unsupported kind, torch ShortStorage"),
         ({"a": torch.zeros(2, dtype=torch.float8_e4m3fn)}, "holds more than tensors, or is damaged"),
         ({"a": torch.zeros(2, dtype=torch.complex64)}, "unsupported kind, torch ComplexFloatStorage"),

@@ -212,7 +212,7 @@ def test_class_of_another_task_gives_no_masked_words(own_run):
         ({"hidden_dropout_prob": "half"}, "transformers cannot read it .*hidden_dropout_prob.* expected float"),
         ({"output_attentions": True, "output_hidden_states": True, "return_dict": False}, None),
         ({"num_labels": 10**8, "id2label": {"0": "a"}, "task_specific_params": {"a": {"b": [1, True]}}}, None),
-        ({"num_experts": 10**6}, "num_experts 1,000,000, and 1,024 are read"),
+        ({"num_experts": 10**6}, "num_experts 1,000,000 .the maximum is 1,024"),
         ({"pad_token_id": 2**40}, "config.json is not valid"),
         ({"layer_types": ["full_attention"] * 10_001}, "config.json is not valid"),
         ({"rope_theta": 1e300}, "config.json is not valid"),

@@ -46,7 +46,7 @@ def test_names_of_comparisons_are_escaped():
 
 def test_finding_table_has_a_row_per_finding():
     """Bars are 1, 0 and -1; a finding that cannot be judged has none."""
-    table = findings.finding_table([JUDGEMENT, Judgement(FINDINGS[1], "cannot be said", (), "run this")])
+    table = findings.finding_table([JUDGEMENT, Judgement(FINDINGS[1], "undecided", (), "run this")])
     assert table["comparisons"].tolist() == [[1, 0, -1], []]
     assert table["hold"].fillna("").tolist() == ["1 of 3", ""]
 
@@ -76,12 +76,12 @@ def test_picture_of_a_verdict_without_curves_has_bars():
     """A bar points up if its comparison is on the paper's side; a finding that cannot be judged has no picture."""
     up, down, _ = drawn(findings.picture(JUDGEMENT))
     assert up[1][1] < up[0][1] == down[0][1] < down[1][1]
-    assert findings.picture(Judgement(FINDINGS[1], "cannot be said", (), "run this")) is None
+    assert findings.picture(Judgement(FINDINGS[1], "undecided", (), "run this")) is None
 
 
 def test_headline_counts_findings_that_can_be_judged():
     """Findings that cannot be judged are counted apart; without any others there is no headline."""
-    verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "cannot be said"]
+    verdicts = ["reproduced"] * 3 + ["partly"] * 2 + ["contradicted", "not", "undecided"]
     judgements = [Judgement(FINDINGS[0], verdict, (), "") for verdict in verdicts]
     words = findings.headline(judgements, 16, 16, StepUnit.UPDATES)
     assert "3 of 7 findings" in words and "2 in part, 1 not, 1 contradicted; 1 more" in words
@@ -93,7 +93,7 @@ def test_figure_of_a_finding_has_its_comparisons(tiny_results: Run):
     """The caption has the prediction; a finding without comparisons is an error."""
     for judgement in judge(tiny_results):
         if not judgement.comparisons:
-            with pytest.raises(FigureError, match="cannot be said"):
+            with pytest.raises(FigureError, match="undecided"):
                 findings.comparisons([tiny_results], AxisChoice(), judgement.finding.name)
             continue
         figure = findings.comparisons([tiny_results], AxisChoice(), judgement.finding.name)

@@ -55,9 +55,7 @@ def test_demo_has_answers_for_its_best_example(name: str) -> None:
 def test_findings_with_a_verdict_come_first(tiny_results: Run) -> None:
     """They are in the order of LEADING; findings that cannot be judged come after them."""
     judged = judge(tiny_results, tuple(growth.LEADING))
-    found = growth.leading(
-        [replace(one, verdict="cannot be said" if i < 2 else "partly") for i, one in enumerate(judged)]
-    )
+    found = growth.leading([replace(one, verdict="undecided" if i < 2 else "partly") for i, one in enumerate(judged)])
     rest = [one.finding.name for one in judged[2:]]
     names = [name for name in growth.LEADING if name in rest]
     assert [one.finding.name for one in found] == [*names, *(one.finding.name for one in judged[:2])][:3]

@@ -342,7 +342,7 @@ def verdict(comparisons: list[Compared]) -> str:
     """Apply the rule of docs/metrics.md."""
     hold, opposed = sum(low > 0 for _, low, *_ in comparisons), sum(high < 0 for _, _, high, *_ in comparisons)
     if 2 * sum(tied for *_, tied in comparisons) > len(comparisons) or not comparisons:
-        return "cannot be said"
+        return "undecided"
     if 4 * opposed >= len(comparisons) and opposed > hold:
         return "contradicted"
     if 2 * hold > len(comparisons) and opposed == 0:

@@ -11,7 +11,7 @@ HOLDS, OPEN, OPPOSED = (Comparison("", value, value - 1, value + 1, "", 9) for v
 @pytest.mark.parametrize(
     ("holding", "open_", "opposed", "verdict"),
     [
-        (0, 0, 0, "cannot be said"),
+        (0, 0, 0, "undecided"),
         (3, 2, 0, "reproduced"),
         (2, 2, 0, "partly"),
         (5, 0, 1, "partly"),
@@ -32,7 +32,7 @@ def test_no_verdict_if_most_comparisons_are_tied():
     """With exactly half of them tied the verdict remains."""
     tied = Comparison("", 0, 0, 0, "checkpoints", 9, tied=True)
     assert verdict_of([HOLDS] * 2 + [tied] * 2) == "partly"
-    assert verdict_of([HOLDS] * 2 + [tied] * 3) == "cannot be said"
+    assert verdict_of([HOLDS] * 2 + [tied] * 3) == "undecided"
 
 
 def test_summary_counts_comparisons_and_cases():

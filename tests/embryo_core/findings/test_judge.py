@@ -20,7 +20,7 @@ def test_every_finding_is_judged(tiny_results: Run):
     for judgement in judgements:
         untied = sum(not one.tied for one in judgement.comparisons)
         said = bool(judgement.comparisons) and untied >= len(judgement.comparisons) / 2
-        assert said == (judgement.verdict != "cannot be said")
+        assert said == (judgement.verdict != "undecided")
         assert all(one.low <= one.value <= one.high and one.n > 0 for one in judgement.comparisons), judgement
     assert {one.finding.page for one in judgements if one.comparisons} >= {"Tokens", "Knowledge", "Probing"}
 
@@ -35,7 +35,7 @@ def test_damaged_table_affects_only_its_finding(tiny_results: Run, monkeypatch):
     monkeypatch.setattr(results, "read_task_scores", damaged)
     after = {one.finding.name: one for one in judge(tiny_results)}
     found = after.pop("gains_flatten")
-    assert (found.verdict, found.statistic) == ("cannot be said", "task_scores.parquet cannot be read")
+    assert (found.verdict, found.statistic) == ("undecided", "task_scores.parquet cannot be read")
     assert all(one.verdict == before[name] for name, one in after.items())
 
 
@@ -47,7 +47,7 @@ def test_names_of_findings_are_unique():
 def test_run_without_results_gets_the_commands_to_run(run: Run):
     """No finding has a verdict, and each names its command."""
     judgements = judge(run)
-    assert {judgement.verdict for judgement in judgements} == {"cannot be said"}
+    assert {judgement.verdict for judgement in judgements} == {"undecided"}
     for one in judgements:
         name, _, data = one.finding.command.partition(" ")
         assert one.remedy == f"python -m embryo_core {name} {run.name} {data}"

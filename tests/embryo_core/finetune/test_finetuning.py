@@ -230,7 +230,7 @@ def test_model_without_an_encoder_is_refused(own_run: Run, cola: Path):
 
 def test_missing_task_folder_is_reported(own_run: Run, tmp_path: Path):
     """The error names the argument that takes a folder."""
-    with pytest.raises(CorpusError, match="for the task 'cola', is no folder; give one with --glue"):
+    with pytest.raises(CorpusError, match="for the task 'cola', is not a folder; give one with --glue"):
         finetune(own_run, {"cola": tmp_path / "nowhere"})
 
 

@@ -194,7 +194,7 @@ def test_task_with_too_many_labels_is_refused(tmp_path: Path):
     """Its score could not be bootstrapped; values of a regression must be fractions."""
     write_split(tmp_path, "train", sentence=["a"] * 300, label=[*range(300)])
     write_split(tmp_path, "validation", sentence=["a"], label=[1])
-    with pytest.raises(CorpusError, match="have 300 labels; at most 256 are read"):
+    with pytest.raises(CorpusError, match="have 300 labels; the maximum is 256"):
         read_task("mine", tmp_path)
 
 

@@ -149,7 +149,7 @@ def test_folder_without_tasks_is_reported(trained, sample):
     """The folder of one task is given in place of the folder of all, and then a file."""
     with pytest.raises(CorpusError, match=r"no folder named pos, .* --probe NAME="):
         read(EdgeProbing(), trained, sample / "probing" / "pos")
-    with pytest.raises(CorpusError, match="is no folder"):
+    with pytest.raises(CorpusError, match="is not a folder"):
         read(EdgeProbing(), trained, sample / "treebank.conllu")
 
 

@@ -46,7 +46,7 @@ def test_mask_is_recognised_in_any_case(text: str) -> None:
         (" \n ", "The text is empty"),
         ("no mask here", "The text has no [MASK]; write [MASK] for the word to be predicted"),
         ("[MASK] " * 9, "The text has 9 [MASK]s; at most 8 can be answered together"),
-        ("[MASK]" + " a" * 10_000, "The text has 20,006 characters; at most 20,000 can be queried"),
+        ("[MASK]" + " a" * 10_000, "The text has 20,006 characters; the maximum is 20,000"),
     ],
 )
 def test_invalid_texts_are_refused_before_a_model_is_loaded(text: str, sentence: str) -> None:

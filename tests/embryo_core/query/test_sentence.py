@@ -56,7 +56,7 @@ def test_broken_checkpoint_is_left_out_and_named(own_run):
     [
         ("  ", "The text is empty"),
         ("cat " * 500, r"pieces long .* this model reads at most \d+\. Shorten it"),
-        ("cat " * 10_000, "39,999 characters; at most 20,000"),
+        ("cat " * 10_000, "39,999 characters; the maximum is 20,000"),
     ],
     ids=("empty", "past the positions", "past all reason"),
 )

@@ -115,7 +115,7 @@ def test_oversized_file_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.
     """A sparse file of 20 GB is refused without being read."""
     monkeypatch.setattr(trust, "digest", lambda *_: pytest.fail("hashed"))
     os.truncate(path, 20 * 10**9)
-    assert "at most 2,147,483,648 are read" in refused(run)
+    assert "the maximum is 2,147,483,648" in refused(run)
 
 
 # === Links and irregular files ===

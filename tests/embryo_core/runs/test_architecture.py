@@ -57,7 +57,7 @@ def test_largest_public_models_are_within_bound(family: str):
     """XLM-RoBERTa large has 0.56 billion parameters; twenty times its layers exceed the bound."""
     large = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 250_002}
     assert sizes(family, **large | {"num_hidden_layers": 24, "max_position_embeddings": 514}).hidden_size == 1024
-    with pytest.raises(ValidationError, match="parameters are more than the 4,294,967,296 that are read"):
+    with pytest.raises(ValidationError, match="parameters; the maximum is 4,294,967,296"):
         sizes(family, **large | {"num_hidden_layers": 480})
 
 
@@ -65,7 +65,7 @@ def test_largest_public_models_are_within_bound(family: str):
     ("family", "more", "message"),
     [
         ("bert", {"type_vocab_size": 0}, "type_vocab_size is 0, and the model adds the embedding of a segment"),
-        ("albert", {"inner_group_num": 2}, "inner_group_num is 2, and groups of one layer are read"),
+        ("albert", {"inner_group_num": 2}, "inner_group_num is 2; only 1"),
     ],
 )
 def test_unsupported_architecture_is_refused(family: str, more: dict, message: str):

@@ -152,4 +152,4 @@ def test_number_of_folders_is_limited(own_run: Run, monkeypatch):
     """Folders beyond the limit are not read, and are reported in one message."""
     monkeypatch.setattr(manifests, "MAX_CHECKPOINTS", 2)
     assert [c.step for c in runs.checkpoints(own_run)] == [0, 16]
-    assert "has 3 folders, and 2 are read" in runs.broken_checkpoints(own_run)[0][1]
+    assert "has 3 folders (the maximum is 2)" in runs.broken_checkpoints(own_run)[0][1]

@@ -44,7 +44,7 @@ def test_file_above_size_limit_is_not_read(tmp_path: Path):
     """The limit depends on the file's name."""
     (tmp_path / "run.json").touch()
     os.truncate(tmp_path / "run.json", trust.LIMITS["run.json"] + 1)
-    with pytest.raises(BrokenRun, match="and at most 4,194,304 are read"):
+    with pytest.raises(BrokenRun, match="the maximum is 4,194,304"):
         trust.read_bytes(tmp_path / "run.json", tmp_path, BrokenRun)
 
 
@@ -94,7 +94,7 @@ def test_missing_checksums_give_none(tmp_path: Path):
 def test_invalid_checksums_are_refused(tmp_path: Path, content: bytes):
     """The message names the file."""
     (tmp_path / "sums").write_bytes(content)
-    with pytest.raises(CorpusError, match="sums is no list of checksums"):
+    with pytest.raises(CorpusError, match="sums is not a list of checksums"):
         read_checksums(tmp_path / "sums", tmp_path, CorpusError)
 
 

@@ -55,7 +55,7 @@ def test_compressed_state_or_byte_order_mark_is_read(tmp_path, name, pack):
 def test_state_too_large_after_decompression_is_refused(tmp_path):
     """A small gzip file may expand to any size."""
     (tmp_path / "trainer_state.json").write_bytes(gzip.compress(b" " * (LIMITS["trainer_state.json"] + 1)))
-    with pytest.raises(BrokenTrainerState, match="bytes that are read"):
+    with pytest.raises(BrokenTrainerState, match="bytes, the maximum"):
         read_state(tmp_path)
 
 

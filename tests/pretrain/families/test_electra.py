@@ -100,7 +100,7 @@ def test_impossible_sizes_and_weights_are_refused():
     small = preset("electra-small")
     for change, sentence in (
         ({"generator_size": 1.5}, "generator_size 1.5 must be above 0 and at most 1"),
-        ({"generator_size": 0.7}, "the generator's 179 .* is no multiple of 2 heads"),
+        ({"generator_size": 0.7}, "the generator's 179 .* is not divisible by 2 heads"),
         ({"discriminator_weight": -1.0}, "discriminator_weight -1.0 is below 0"),
         ({"embedding_size": 0}, "embedding_size 0 must be at least 1"),
     ):
