@@ -1,4 +1,4 @@
-"""The queue of questions: computes one at a time on all cores, cheap ones first, until its visitor leaves.
+"""The queue of questions: one is computed at a time, on all cores, cheap ones first, until its visitor leaves.
 
 The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
 questions go first and expensive ones do not wait for ever. A heavy question pauses between two of its chunks

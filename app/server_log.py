@@ -1,4 +1,4 @@
-"""The server's log: warnings and errors of Streamlit are cut to one line, and each is logged at most once a minute.
+"""The server's log: warnings and errors of Streamlit take one line, and each is logged at most once a minute.
 
 Otherwise each forged message of a browser would write 4 kB. An error in this project's own code keeps its traceback.
 """

@@ -249,7 +249,7 @@ def note(text: object) -> None:
 
 
 def warn(text: object) -> None:
-    """Show a warning or an error as plain text."""
+    """Show a sentence or an error as a warning, in plain text."""
     st.warning(literal(str(text)), icon=":material/warning:")
 
 
@@ -266,7 +266,7 @@ def show_headline(sentence: str) -> None:
 
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:
-    """Show each problem as a warning, or in small print if it only names checkpoints without weights."""
+    """Show each problem as a warning, but in small print if it is only about checkpoints without weights."""
     on_purpose = runs.left_out(runs.checkpoints(run))
     for sentence in sentences:
         if sentence in on_purpose:

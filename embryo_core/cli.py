@@ -61,7 +61,7 @@ class _Plain:
 
 
 def versions() -> str:
-    """Return the versions of Embryo, Python and the packages in REPORTED, one per line, without importing them."""
+    """Return the versions of Embryo, Python and REPORTED (not imported), and the platform, one per line."""
     lines = [f"embryo {_version('embryo') or '(not installed)'}", f"python {platform.python_version()}"]
     lines += [f"{name} {version}" for name in REPORTED.split() if (version := _version(name))]
     return "\n".join([*lines, platform.platform()])

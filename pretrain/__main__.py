@@ -34,15 +34,17 @@ def parser() -> argparse.ArgumentParser:
         "python -m pretrain measure -h: measure the checkpoints of a run again.",
     )
     parse.add_argument("preset", metavar="PRESET", help=f"one of: {', '.join(presets())}")
-    parse.add_argument("--corpus", nargs="+", required=True, metavar="PATH", help="text files, folders, hf:NAME:CONFIG")
     parse.add_argument(
-        "--heldout", nargs="+", default=[], metavar="PATH", help="text to measure on, not trained on (default: none)"
+        "--corpus", nargs="+", required=True, metavar="PATH", help="text: files, folders, or hf:NAME:CONFIG"
+    )
+    parse.add_argument(
+        "--heldout", nargs="+", default=[], metavar="PATH", help="held-out text to measure on (default: none)"
     )
     _add_run(parse)
     parse.add_argument(
         "--init-from",
         metavar="CHECKPOINT",
-        help="continue from RUN, RUN@STEP or the folder of a checkpoint, as a new run: --steps counts from there",
+        help="checkpoint to continue from as a new run: RUN, RUN@STEP or a folder; --steps counts from there",
     )
     parse.add_argument(
         "--several-hosts", action="store_true", help="JAX: this is one of several processes of a job (docs/clusters.md)"
@@ -53,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         default=runs.data_folder("cache"),
         metavar="FOLDER",
-        help="prepared corpora (default: %(default)s)",
+        help="folder of prepared corpora (default: %(default)s)",
     )
     parse.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events to FOLDER/tensorboard")
     return parse
@@ -65,12 +67,15 @@ def import_parser() -> argparse.ArgumentParser:
         prog="python -m pretrain import",
         description="Make a run of checkpoints that google-research's albert, bert or electra wrote with TensorFlow 1.",
     )
-    parse.add_argument("path", type=Path, metavar="PATH", help="model.ckpt-N, or a folder for all in it")
+    parse.add_argument("path", type=Path, metavar="PATH", help="checkpoint model.ckpt-N, or a folder of checkpoints")
     _add_run(parse)
     parse.add_argument(
-        "--vocabulary", type=Path, metavar="FILE", help="spiece.model or vocab.txt; default: next to the checkpoint"
+        "--vocabulary",
+        type=Path,
+        metavar="FILE",
+        help="spiece.model or vocab.txt (default: the one next to the checkpoint)",
     )
-    parse.add_argument("--cased", action="store_true", help="the vocabulary distinguishes capitals from small letters")
+    parse.add_argument("--cased", action="store_true", help="the vocabulary is cased")
     return parse
 
 
@@ -82,16 +87,20 @@ def measure_parser() -> argparse.ArgumentParser:
         "held-out rows of its log, or on other text, which is only printed.",
     )
     parse.add_argument("--run", required=True, metavar="NAME", help="name of a run, or its folder")
-    parse.add_argument("--heldout", nargs="+", required=True, metavar="PATH", help="text, as for --corpus")
-    parse.add_argument("--steps", nargs="+", type=int, metavar="STEP", help="default: all checkpoints with weights")
-    sequences = "sequences of the shortest length, {}, in whole batches of 32; default: as many as in training"
+    parse.add_argument("--heldout", nargs="+", required=True, metavar="PATH", help="held-out text, as for --corpus")
+    parse.add_argument(
+        "--steps", nargs="+", type=int, metavar="STEP", help="checkpoints to measure (default: all with weights)"
+    )
+    sequences = "sequences of the shortest length, {}, in whole batches of 32 (default: as many as in training)"
     for name, masked in (("heldout", "masked as in training"), ("measured", "masked at 15 %%, each way")):
         parse.add_argument(f"--{name}-sequences", type=int, metavar="N", help=sequences.format(masked))
     return parse
 
 
 def _add_run(parse: argparse.ArgumentParser) -> None:
-    parse.add_argument("--run", type=_run_folder, required=True, metavar="NAME", help="data/runs/NAME, or a folder")
+    parse.add_argument(
+        "--run", type=_run_folder, required=True, metavar="NAME", help="name of the run, in data/runs, or a folder"
+    )
 
 
 def _run_folder(text: str) -> Path:
@@ -166,7 +175,7 @@ def _pretrain(arguments: list[str]) -> int:
 def _prepare_data(
     config: Config, sources: list[str], heldout: list[str], cache: Path, start: Checkpoint | None
 ) -> "Data":
-    """Return the corpus cut into examples; with `start`, check the settings against it and use its vocabulary."""
+    """Return the corpus split into examples; with `start`, check the settings against it and use its vocabulary."""
     from pretrain.batches import prepare_data
     from pretrain.corpus import extended_vocabulary
 

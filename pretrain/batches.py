@@ -28,7 +28,7 @@ AHEAD = 8  # minimum number of batches made in advance
 
 @dataclass(frozen=True)
 class Data:
-    """The data of a run, cut into examples for training and for measurements."""
+    """The data of a run, split into examples for training and for measurements."""
 
     corpus: corpora.Corpus
     config: Config
@@ -71,7 +71,7 @@ class Data:
 def prepare_data(
     config: Config, sources: list[str], heldout: list[str], cache: Path, vocabulary: Path | None = None
 ) -> Data:
-    """Prepare the corpus (see `corpus.prepare`) and cut it into examples. Raises CorpusError, ConfigError."""
+    """Prepare the corpus (see `corpus.prepare`) and split it into examples. Raises CorpusError, ConfigError."""
     corpus = corpora.prepare(
         sources,
         heldout,
@@ -95,7 +95,7 @@ def prepare_data(
 
 
 def _cut(corpus: corpora.Corpus, config: Config) -> Data:
-    """Cut a prepared corpus into examples."""
+    """Split a prepared corpus into examples."""
     collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(corpus.tokenizer))
     for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
         collator.check(name, text)

@@ -31,13 +31,13 @@ class MeasurePlan(NamedTuple):
 
 
 class Collator(ABC):
-    """Base class of the collators, which cut a text into examples and make batches of them."""
+    """Base class of the collators, which split a text into examples and make batches of them."""
 
     counted: ClassVar[str]  # key in the log for the number of predictions of the main objective
 
     @abstractmethod
     def pack(self, text: Text, length: int) -> Packing:
-        """Cut a text into examples for sequences of this length."""
+        """Split a text into examples for sequences of this length."""
 
     @abstractmethod
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
@@ -78,7 +78,7 @@ class MaskedPairs(Collator):
         return cls(config, masking, pairing, word_start)
 
     def pack(self, text: Text, length: int) -> Packing:
-        """Cut a text into chunks of whole sentences."""
+        """Split a text into chunks of whole sentences."""
         return pack(text, length, self.word_start)
 
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
@@ -129,7 +129,7 @@ class NextTokens(Collator):
     word_start: np.ndarray  # bool [V]: pieces that begin a word
 
     def pack(self, text: Text, length: int) -> Packing:
-        """Cut a text into windows that begin with a sentence."""
+        """Split a text into windows that begin with a sentence."""
         return windows(text, length, self.word_start)
 
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:

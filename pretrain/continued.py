@@ -86,8 +86,8 @@ def check_model(config: Config, start: Checkpoint) -> None:
         if name not in free and theirs.get(name) != ours:
             twice = f", or double {', '.join(DOUBLED)}" if FAMILIES[config.family].can_widen else ""
             raise ConfigError(
-                f"{start.path} has {name} {theirs.get(name)}, and these settings make it {ours}; a continued "
-                f"pretraining keeps model and vocabulary: give the first run's preset and settings{twice}."
+                f"{start.path} has {name} {theirs.get(name)}, but these settings give {ours}. A continued "
+                f"pretraining keeps the model and vocabulary; give the first run's preset and settings{twice}."
             )
 
 

@@ -170,7 +170,7 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
     text = _open(folder)
     if not len(text.tokens):
         listed = ", ".join(source.name for source in sources)
-        raise CorpusError(f"No document of {MIN_WORDS} words is in {listed}; name text that has one.")
+        raise CorpusError(f"The text {listed} has no document of at least {MIN_WORDS} words; give longer text.")
     return text, sha256(folder / "tokens.bin")
 
 
@@ -230,7 +230,10 @@ def _build(
 ) -> None:
     """Build each part, renaming it when it is complete; corpus.json, written last, marks the corpus as complete."""
     names = ", ".join(source.name for source in train)
-    empty = CorpusError(f"The corpus is empty: {names} has no document of {MIN_WORDS} words that is not held out.")
+    empty = CorpusError(
+        f"The corpus is empty: {names} has no document of at least {MIN_WORDS} words that is not held out; "
+        "give longer text."
+    )
     if not (folder / "tokenizer").is_dir():
         of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
         progress(f"training the tokenizer on {of}")
@@ -256,7 +259,9 @@ def _build(
     if heldout and len(_open(folder / "heldout").tokens) == 0:
         shutil.rmtree(folder)
         names = ", ".join(source.name for source in heldout)
-        raise CorpusError(f"The held-out text is empty: {names} has no document of {MIN_WORDS} words; name other text.")
+        raise CorpusError(
+            f"The held-out text is empty: {names} has no document of at least {MIN_WORDS} words; give longer text."
+        )
     parts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
     write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)

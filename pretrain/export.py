@@ -89,7 +89,7 @@ def tensors(modules: dict[str, Any]) -> dict[str, np.ndarray]:
 
 
 def read_checkpoint(model: PretrainingModel, config: Config, checkpoint: Checkpoint) -> None:
-    """Set the model's weights to those of a checkpoint. Raises BrokenCheckpoint, MissingWeights."""
+    """Load a checkpoint's weights into the model. Raises BrokenCheckpoint, MissingWeights."""
     for part, modules in _parts(model, config, checkpoint):
         assign(modules, load_file(part.path / "model.safetensors"), part.path)
 

@@ -68,7 +68,7 @@ def measure_run(
 
 
 def _with_counts(config: Config, heldout_sequences: int | None, measured_sequences: int | None) -> Config:
-    """Return the settings with these numbers of sequences; None keeps a number. Raises ConfigError."""
+    """Return the settings with these numbers of sequences; None leaves one unchanged. Raises ConfigError."""
     counts: dict[str, Any] = {}
     for name, count, minimum in (
         ("heldout_sequences", heldout_sequences, 1),

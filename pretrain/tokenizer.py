@@ -73,8 +73,8 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
     chosen = [word for word in map(without_prefix, words) if _is_cut(tokenizer, word)][:count]
     if len(chosen) < count:
         raise CorpusError(
-            f"The text has {len(chosen):,} different words that the vocabulary cuts into several pieces, and "
-            f"{count:,} new pieces were asked for; ask for fewer or give more text."
+            f"The text has {len(chosen):,} different words that the vocabulary splits into several pieces, and "
+            f"{count:,} new pieces were requested; request fewer, or give more text."
         )
     tokenizer.add_tokens([AddedToken(word, single_word=True, normalized=True) for word in chosen])
     with runs.replacing(target) as temporary:

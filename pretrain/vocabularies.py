@@ -46,7 +46,7 @@ class Vocabulary(ABC):
 
 
 class Unigram(Vocabulary):
-    """An uncased Unigram vocabulary, as in ALBERT, for words cut as in the Penn treebank.
+    """An uncased Unigram vocabulary, as in ALBERT, for words split as in the Penn treebank.
 
     Running text and treebank words give the same pieces: "don't" is always split into "do" and "n't", and the pieces of
     a word depend only on this word. Only the first piece of a word starts with "▁".
@@ -136,7 +136,7 @@ class Unigram(Vocabulary):
 
 
 class WordPiece(Vocabulary):
-    """An uncased WordPiece vocabulary, as in BERT and ELECTRA, for words cut at white space and punctuation marks.
+    """An uncased WordPiece vocabulary, as in BERT and ELECTRA, for words split at white space and punctuation marks.
 
     A piece inside a word begins with "##", and a word is split greedily, the longest piece first. The pieces are those
     of byte-pair encoding, which repeatedly merges the most frequent pair.

@@ -31,7 +31,7 @@ def show() -> None:
     view = widgets.open_page("Grammar", lambda run: results.evaluated_steps(run, METRIC))
     sets = results.pair_sets(view.run)
     if not sets:
-        message = f"Run '{view.run.name}' has not chosen between the sentences of minimal pairs yet."
+        message = f"Run '{view.run.name}' has not been evaluated on minimal pairs yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -93,11 +93,11 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
                 "chance", help="The last accuracy is significantly above or below chance, or at it", width=62
             ),
             "onset": NumberColumn(
-                "rises at", help="First step from which it stays half-way to its last accuracy", **steps
+                "rises at", help="First step from which it stays halfway to its last accuracy", **steps
             ),
-            "earliest": NumberColumn("from", help="The steps between which that may be", **steps),
+            "earliest": NumberColumn("from", help="Interval of that step (95 % for each accuracy)", **steps),
             "latest": NumberColumn("to", **steps),
-            "shape": TextColumn(help="Sure rises and falls, in their order", width=90),
+            "shape": TextColumn(help="Significant rises and falls, in their order", width=90),
             "turns": TextColumn("turns at", help="Lowest and highest points of these", width=100),
             "fallen": None,
             "n": None,
@@ -174,7 +174,9 @@ def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
 
 
 @cached(
-    lambda run: checkpoints_state(run) + results_state(run), 64, "Scoring the words; the first time also starts torch …"
+    lambda run: checkpoints_state(run) + results_state(run),
+    64,
+    "Scoring the words; the first time also loads the model library …",
 )
 def _words(run: Run, pair: MinimalPair, step: int) -> pd.DataFrame:
     """Return the scores of the words of both sentences at one step, computed in turn (see `in_turn`)."""

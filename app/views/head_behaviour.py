@@ -79,7 +79,7 @@ def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> N
             **{name: view.name_step(int(number)) for name, number in steps.items()},
             "history": LineChartColumn(
                 "over the steps",
-                help="A point per evaluated step, from the pattern's lowest value in any head to its highest",
+                help="One point per evaluated step; the axis spans the pattern's lowest and highest values in any head",
                 y_min=0,
                 y_max=1,
             ),

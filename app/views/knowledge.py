@@ -72,7 +72,7 @@ def _open_point(relation: str, step: int) -> None:
 
 def _show_variants(view: View) -> None:
     """Draw how often right facts stay right in variants of their questions, or the command that asks the variants."""
-    st.header("Right facts asked in other ways", anchor=False)
+    st.header("Correct facts, paraphrased and negated", anchor=False)
     groups = [*results.scores(view.run, knowledge_variants.METRIC)["group"].unique()]
     if not groups:
         words = "Neither paraphrases, negations nor wrong words before a question have been tried on this run yet: "

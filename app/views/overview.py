@@ -122,7 +122,7 @@ def _show_other_objectives(view: View, quantities: list[str]) -> None:
 def _show_if_scored(view: View, measured: str, make: Callable[..., Any], **options: Any) -> None:
     """Draw a figure of a metric, or a note that it has not been computed."""
     if results.scores(view.run, measured).empty:
-        st.caption(literal(f"This has not been computed for '{view.run.name}'."))
+        st.caption(literal(f"This metric has not been computed for '{view.run.name}'."))
         return
     figures.show(figures.draw(view, make, **options), titled=True)
 

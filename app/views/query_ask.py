@@ -201,7 +201,9 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         asked_for,
     )
     if wanted and not asked_for:
-        pickers.report_unknown("subject", [f"{wanted.subject} → {wanted.object}"], why="not what the text asks for")
+        pickers.report_unknown(
+            "subject", [f"{wanted.subject} → {wanted.object}"], why="not the fact that the text asks for"
+        )
     return known.get(chosen or "")
 
 

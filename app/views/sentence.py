@@ -69,7 +69,7 @@ def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
     widgets.show_caption(figures.describe_sentence(kind, view.run, step_name, size, chosen, layers, few))
 
 
-@cached(checkpoints_state, 4, "Reading your sentence; the first time also starts torch …")
+@cached(checkpoints_state, 4, "Reading your sentence; the first time also loads the model library …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
     return in_turn(cost.attend_seconds(run, text), COMMAND, lambda: sentence.attend(run, text, step))
 

@@ -70,7 +70,7 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
         clicked,
         {
             "age": NumberColumn("age", help=view.axis.step_heading("Acquired at"), **steps),
-            "earliest": NumberColumn("from", help="The steps between which that may be (95 %)", **steps),
+            "earliest": NumberColumn("from", help="95 % interval of the age", **steps),
             "latest": NumberColumn("to", **steps),
             "why": TextColumn("without an age", width=180),
             "children": NumberColumn(

@@ -146,7 +146,7 @@ def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
 
 
 def _parallel(series: Series, minimum: float = PARALLEL) -> np.ndarray:
-    """Return the smallest cosine that shows tensors to be parallel, [T]; above 1 for very small tensors."""
+    """Return the cosine from which each tensor counts as parallel, [T]; above 1, so never, for very small ones."""
     return np.maximum(minimum, CHANCE / np.sqrt(series.sizes))
 
 

@@ -26,7 +26,7 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
         "hf:OWNER/NAME-{step}k (a repository each), or a list of STEP:PATH or STEP:hf:OWNER/NAME/FOLDER@REVISION",
     )
     command.add_argument("--name", required=True, help="name of the run")
-    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every step of the source")
+    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="steps to add (default: all)")
     command.add_argument(
         "--pattern",
         nargs="+",
@@ -82,7 +82,7 @@ def add_source(options: argparse.Namespace) -> int:
 def add_audit_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `audit`: the run, and whether to remove fetched weights again."""
     add_run(command)
-    command.add_argument("--discard", action="store_true", help="remove weights again that are fetched from the Hub")
+    command.add_argument("--discard", action="store_true", help="afterwards delete weights fetched from the Hub")
 
 
 def audit_run(options: argparse.Namespace) -> int:

@@ -56,9 +56,14 @@ def add_run(command: argparse.ArgumentParser) -> None:
 
 def add_device(command: argparse.ArgumentParser) -> None:
     """Add --device and --dtype (embryo_core/engine/device.py reads them)."""
-    command.add_argument("--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu", help="default cpu")
     command.add_argument(
-        "--dtype", choices=("float32", "bfloat16", "float16"), default="float32", help="of weights (default float32)"
+        "--device", choices=("cpu", "cuda", "mps", "auto"), default="cpu", help="device to compute on (default cpu)"
+    )
+    command.add_argument(
+        "--dtype",
+        choices=("float32", "bfloat16", "float16"),
+        default="float32",
+        help="dtype of the weights (default float32)",
     )
 
 

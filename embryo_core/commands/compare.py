@@ -20,7 +20,7 @@ CELL = 30  # characters per line of a cell: two designs fit into 100 columns
 def add_findings_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `findings`: the run, and --json."""
     add_run(command)
-    command.add_argument("--json", action="store_true", help="as JSON, with every comparison, its interval and its n")
+    command.add_argument("--json", action="store_true", help="print JSON, with every comparison, interval and n")
 
 
 def print_findings(options: argparse.Namespace) -> int:
@@ -48,10 +48,15 @@ def print_findings(options: argparse.Namespace) -> int:
 def add_compare_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`: the runs, the metric and rule of the order of acquisition, and --json."""
     command.add_argument("runs", metavar="RUN", nargs="+", help=RUN)
-    command.add_argument("--metric", choices=METRICS, default=METRICS[0], help=f"default {METRICS[0]}")
-    order = "order by when half of the last value is reached (default), or as in Appendix C.4 of the paper"
+    command.add_argument(
+        "--metric",
+        choices=METRICS,
+        default=METRICS[0],
+        help=f"metric that orders the categories (default {METRICS[0]})",
+    )
+    order = "half: by the step at which half of the last value is reached (default); paper: as in its Appendix C.4"
     command.add_argument("--order", choices=ORDERS, default=ORDERS[0], help=order)
-    command.add_argument("--json", action="store_true", help="as JSON")
+    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def print_comparison(options: argparse.Namespace) -> int:

@@ -18,8 +18,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `evaluate`: run, metrics, steps, device, data, and downstream tasks."""
     command.usage = "%(prog)s RUN [options]"
     add_run(command)
-    command.add_argument("--metrics", nargs="+", metavar="METRIC", help="default: all whose needs the checkpoints meet")
-    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
+    command.add_argument("--metrics", nargs="+", metavar="METRIC", help="metrics to compute (default: all that apply)")
+    command.add_argument(
+        "--steps", nargs="+", type=whole, metavar="STEP", help="checkpoints to evaluate (default: all)"
+    )
     command.add_argument(
         "--limit",
         type=positive,
@@ -27,8 +29,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="use the first N sentences of a treebank or n-gram text, facts of each relation, pairs of each paradigm, "
         "examples of each split; the text of --words is read whole, see --occurrences",
     )
-    command.add_argument("--overwrite", action="store_true", help="compute again what is done")
-    command.add_argument("--discard", action="store_true", help="remove weights again that were fetched from the Hub")
+    command.add_argument("--overwrite", action="store_true", help="recompute results that exist")
+    command.add_argument("--discard", action="store_true", help="afterwards delete weights fetched from the Hub")
     add_device(command)
     add_ray(command, "a checkpoint")
     _add_data(command)

@@ -19,7 +19,9 @@ ONTONOTES = (
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the argument of `fetch`: the name of the data."""
-    command.add_argument("what", choices=(*FETCHED, "ontonotes"), help="ontonotes is licensed: prints where to get it")
+    command.add_argument(
+        "what", choices=(*FETCHED, "ontonotes"), help="data to download; for ontonotes, print where to get it"
+    )
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -21,8 +21,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `finetune`: tasks and data, steps and seeds, protocol, and where to compute."""
     command.usage = "%(prog)s RUN [options]"
     add_run(command)
-    command.add_argument("--tasks", nargs="+", metavar="TASK", help="default: all whose data are given")
-    command.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="default: every checkpoint")
+    command.add_argument("--tasks", nargs="+", metavar="TASK", help="tasks (default: all whose data are given)")
+    command.add_argument(
+        "--steps", nargs="+", type=whole, metavar="STEP", help="checkpoints to fine-tune (default: all)"
+    )
     command.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds 1 to N (default 1)")
     command.add_argument(
         "--protocol",
@@ -32,21 +34,23 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     add_folders(command)
     command.add_argument(
-        "--task", type=named_path, action="append", default=[], metavar="NAME=FOLDER", help="a task of your own"
+        "--task", type=named_path, action="append", default=[], metavar="NAME=FOLDER", help="your own task"
     )
-    command.add_argument("--device", metavar="NAME", help="cpu, cuda, cuda:1, ... (default: the first GPU, else cpu)")
+    command.add_argument(
+        "--device", metavar="NAME", help="device: cpu, cuda, cuda:1, ... (default: the first GPU, else cpu)"
+    )
     command.add_argument(
         "--jobs", type=positive, metavar="N", help="fine-tunings at once (default: one for each core, one on a GPU)"
     )
     add_ray(command, "a fine-tuning")
-    command.add_argument("--overwrite", action="store_true", help="compute again what is done")
+    command.add_argument("--overwrite", action="store_true", help="recompute results that exist")
 
 
 def add_folders(command: argparse._ActionsContainer) -> None:
     """Add --glue and --squad."""
-    glue = "GLUE: a folder of cola/, sst2/, ... with parquet"
+    glue = "folder of GLUE: cola/, sst2/, ... with parquet files"
     command.add_argument("--glue", type=Path, metavar="FOLDER", help=glue)
-    command.add_argument("--squad", type=Path, metavar="FOLDER", help="SQuAD 1.1 or 2.0: train, validation")
+    command.add_argument("--squad", type=Path, metavar="FOLDER", help="folder of SQuAD 1.1 or 2.0")
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -19,14 +19,16 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
     add_run(command)
     command.add_argument("text", metavar="TEXT", help=TEXT)
     steps = command.add_mutually_exclusive_group()
-    steps.add_argument("--step", type=_step, help="a step of the run, or all (default: all; 32 of a longer series)")
+    steps.add_argument(
+        "--step", type=_step, help="one step, or all (default: all, or 32 log-spaced ones of a longer series)"
+    )
     steps.add_argument("--steps", nargs="+", type=whole, metavar="STEP", help="several steps")
     command.add_argument("--top", type=positive, default=10, metavar="K", help="answers at one step (default 10)")
     kinds = command.add_mutually_exclusive_group()
     kinds.add_argument("--track", metavar="WORD", help="probability and rank of this word, of one piece or several")
-    kinds.add_argument("--lens", action="store_true", help="what each layer would answer")
+    kinds.add_argument("--lens", action="store_true", help="answers of each layer")
     command.add_argument(
-        "--mask", type=positive, metavar="M", help="with --track or --lens: which [MASK]; 1 is the first (default)"
+        "--mask", type=positive, metavar="M", help="with --track or --lens: number of the [MASK] (default 1, the first)"
     )
     add_device(command)
 
@@ -65,7 +67,7 @@ def ask(options: argparse.Namespace) -> int:
 
 def _step(text: str) -> int | str:
     if text != "all" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is neither a step nor all")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a step or 'all'")
     return text if text == "all" else int(text)
 
 

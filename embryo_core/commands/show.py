@@ -14,7 +14,9 @@ from embryo_core.words import name_step_range, quantity
 
 def add_app_arguments(command: argparse.ArgumentParser) -> None:
     """Add the argument of `app`, --port; all else is set by Streamlit's configuration and environment variables."""
-    command.add_argument("--port", type=port, default=8501, metavar="N", help="default %(default)s")
+    command.add_argument(
+        "--port", type=port, default=8501, metavar="N", help="port of the dashboard (default %(default)s)"
+    )
 
 
 def open_app(options: argparse.Namespace) -> int:
@@ -28,10 +30,12 @@ def open_app(options: argparse.Namespace) -> int:
 def add_animate_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `animate`: run, layer, head, colour scale and file."""
     add_run(command)
-    command.add_argument("--layer", type=whole, required=True, metavar="N", help="1 is the lowest")
-    command.add_argument("--head", type=whole, required=True, metavar="N", help="1 is the first")
-    command.add_argument("--colours", choices=("linear", "log"), default="linear", help="scale (default linear)")
-    command.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="head.gif or head.html")
+    command.add_argument("--layer", type=whole, required=True, metavar="N", help="layer, counted from 1, the lowest")
+    command.add_argument("--head", type=whole, required=True, metavar="N", help="head, counted from 1")
+    command.add_argument("--colours", choices=("linear", "log"), default="linear", help="colour scale (default linear)")
+    command.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="file to write, .gif or .html"
+    )
 
 
 def animate(options: argparse.Namespace) -> int:
@@ -52,7 +56,7 @@ def add_export_arguments(command: argparse.ArgumentParser) -> None:
     from embryo_core.share.trackers import FORMS
 
     add_run(command)
-    command.add_argument("--to", choices=FORMS, required=True, help="what reads the files")
+    command.add_argument("--to", choices=FORMS, required=True, help="format of the files")
     command.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
 
 
@@ -67,9 +71,16 @@ def export_scores(options: argparse.Namespace) -> int:
 def add_site_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `site`: runs, folder, title, note, and the number of live checkpoints."""
     command.add_argument("runs", metavar="RUN", nargs="*", help=RUN)
-    command.add_argument("--runs-from", type=Path, metavar="FOLDER", help="also all runs in this folder")
-    command.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="new, empty, or a site")
-    command.add_argument("--title", default="Embryo", help="of the site (default %(default)s)")
+    command.add_argument("--runs-from", type=Path, metavar="FOLDER", help="folder whose runs are added to RUN")
+    command.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="folder of the site: new, empty, or an earlier site",
+    )
+    command.add_argument("--title", default="Embryo", help="title of the site (default %(default)s)")
     command.add_argument(
         "--live",
         type=positive,
@@ -77,7 +88,7 @@ def add_site_arguments(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="let visitors ask N checkpoints of each run (needs npm once)",
     )
-    command.add_argument("--note", type=Path, metavar="FILE.md", help="Markdown for the first page")
+    command.add_argument("--note", type=Path, metavar="FILE.md", help="Markdown file to show on the first page")
 
 
 def write_static_site(options: argparse.Namespace) -> int:

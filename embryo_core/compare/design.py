@@ -126,7 +126,7 @@ def _sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | Non
 
 
 def _masked_share(config: dict[str, Any]) -> Value:
-    """Return the share of masked tokens, or "FIRST to LAST" if it changes in training."""
+    """Return the share of masked tokens, "FIRST to LAST" if it changes in training, or None if no token is masked."""
     first = config.get("masked_share")
     last = first if config.get("masked_share_end") is None else config["masked_share_end"]
     return (first or None) if first == last else f"{first} to {last}"

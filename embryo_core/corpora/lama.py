@@ -130,7 +130,7 @@ def _rows(path: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
 def _text(location: str, row: dict[str, Any], name: str) -> str:
     """Return the text of a column. Raises CorpusError if it is missing or blank."""
     if not isinstance(text := row.get(name), str) or not text.strip():
-        raise CorpusError(f"{location}: {name} must be a text, received {str(text)[:60]!r}.")
+        raise CorpusError(f"{location}: {name} must be a string that is not blank, received {str(text)[:60]!r}.")
     return text.strip()
 
 

@@ -84,5 +84,5 @@ def _text(location: str, row: Mapping[str, Any], names: tuple[str, ...], default
         columns = ", ".join(map(str, row)) or "nothing"
         raise CorpusError(f"{location}: a minimal pair needs {' or '.join(names)}, this one has {columns[:200]}.")
     if not isinstance(value, str) or not value.strip():
-        raise CorpusError(f"{location}: {names[0]} must be a text, received {str(value)[:60]!r}.")
+        raise CorpusError(f"{location}: {names[0]} must be a string that is not blank, received {str(value)[:60]!r}.")
     return value.strip()

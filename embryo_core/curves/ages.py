@@ -1,4 +1,4 @@
-"""The age of acquisition of words: the step at which a word's surprisal is half-way from chance to its best.
+"""The age of acquisition of words: the step at which a word's surprisal is halfway from chance to its best.
 
 Chang and Bergen (2022), "Word Acquisition in Neural Language Models": a sigmoid over the logarithm of the steps is
 fitted to the surprisals of a word; the word is acquired where the sigmoid crosses the middle between chance (all pieces
@@ -25,7 +25,7 @@ VALUES_AT_ONCE = 2**22  # curves times sigmoids of the grid, in memory at once
 FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
 FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
 CHANCE = "never significantly below chance"
-EARLY, LATE = "half-way before the first step", "half-way after the last step"
+EARLY, LATE = "halfway before the first step", "halfway after the last step"
 
 
 @dataclass(frozen=True, eq=False)

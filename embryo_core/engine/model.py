@@ -75,8 +75,8 @@ class Engine(Protocol):
 class Model:
     """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
 
-    `capabilities` are names: "masked_words", "next_words", "replaced_tokens", "states", "attentions", "trainable"
-    (see capabilities.py). Other outputs raise MissingCapability, and outputs that are NaN or infinite raise
+    `capabilities` are names: "masked_words", "next_words", "words", "replaced_tokens", "states", "attentions",
+    "trainable" (see capabilities.py). Other outputs raise MissingCapability, and outputs that are NaN or infinite raise
     BrokenCheckpoint. Word logits are over the V pieces of the tokenizer, even if the stored vocabulary is larger.
     """
 

@@ -177,7 +177,7 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
         places = {key: _next_place(file, storages[key][0]) for key in keys}
     sizes = {key: count * dtype.itemsize for key, (dtype, count) in storages.items()}
     if any(places[key][1] != size for key, size in sizes.items()) or sum(sizes.values()) > len(mapping):
-        raise ValueError("its numbers are not as many as they are said to be")
+        raise ValueError("a tensor has another length than declared")
     numbers = {key: _numbers(mapping, dtype, places[key][0], sizes[key]) for key, (dtype, _) in storages.items()}
     if order != sys.byteorder:
         numbers = {key: _swapped(one) for key, one in numbers.items()}

@@ -21,19 +21,20 @@ from embryo_core.words import count_range, percent
 
 RULES: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
-    "interval do not count. Line: the steps between which it may be, from the one evaluated before.",
+    "interval do not count. Line: interval of the step, from the 95 % intervals of the accuracy; it begins at the step "
+    "evaluated before.",
     "paper": "First step from which the accuracy stays at or above a tenth of its last value, for categories that "
     "rise from zero. Of those that rise at the same checkpoint, the one with the steeper rescaled slope is faster, as "
     "in Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval do not count. Line: "
-    "the steps between which the rise may be.",
-    "chance": "First step from which the accuracy stays at or above half-way from chance, one half, to its last value. "
-    "Dips within its 95 % interval do not count. Line: the steps between which it may be.",
+    "interval of the step, from the 95 % intervals of the accuracy.",
+    "chance": "First step from which the accuracy stays at or above halfway from chance, one half, to its last value. "
+    "Dips within its 95 % interval do not count. Line: interval of the step, from the 95 % intervals of the accuracy.",
 }
 TIES = "were acquired between the same two checkpoints"
 TIES_IN_PAPER = "rise at the same checkpoint with slopes that cannot be distinguished"
 SEEDS = (
-    "Several seeds of one design: the mean onset; its line is the mean of the seeds' intervals, and at least one "
-    "standard error long on both sides."
+    "Several seeds of one design: the mark is their mean onset, the line the mean of their intervals, at least one "
+    "standard error long on each side."
 )
 ONE_SEED = "A design of a single seed does not show how another seed would order them."
 
@@ -136,7 +137,9 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
             seeds,
             f"Without an onset: {', '.join(never)}." if never else "",
         ),
-        f"Runs: {named} {unit} per category." if several else f"n = {next(iter(counts.values()))} {unit} per category.",
+        f"{unit.capitalize()} per category: {named}."
+        if several
+        else f"n = {next(iter(counts.values()))} {unit} per category.",
     )
 
 

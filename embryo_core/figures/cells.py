@@ -104,7 +104,7 @@ def add_cells(
 def outline(
     figure: go.Figure, columns: tuple[int, int], rows: tuple[int, int], name: str | None = None, **line: object
 ) -> None:
-    """Draw an outline of the given color, width and dash around a range of columns and rows, ends included."""
+    """Outline a range of columns and rows, ends included; `line` has Plotly's color, width and dash."""
     (left, right), (low, high) = columns, rows
     figure.add_shape(type="rect", name=name, x0=left - 0.5, x1=right + 0.5, y0=low - 0.5, y1=high + 0.5, line=line)
 

@@ -40,7 +40,7 @@ def coverage(runs: Sequence[Run], axis: AxisChoice, capabilities: frozenset[str]
 
 
 def missing_metrics(run: Run, capabilities: frozenset[str]) -> list[str]:
-    """Return the names of the metrics that were not computed at every checkpoint with weights."""
+    """Return the names of the metrics that these capabilities allow but that some checkpoint with weights lacks."""
     loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
     written = results.steps_by_metric(run)
     return [one.name for one in METRICS if one.needs <= capabilities and not loadable <= written[one.name]]

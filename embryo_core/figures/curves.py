@@ -159,5 +159,5 @@ def _describe_seeds(lines: Sequence[Line]) -> str:
     several = [line for line in lines if line.seeds > 1]
     counts = "; ".join(f"{line.name}: {count_range(line.rows['seeds'])}" for line in several)
     mean = f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
-    alone = "A line of a single seed does not show what another seed would give."
+    alone = "A line of a single seed does not show the variation between seeds."
     return sentences(mean if several else "", alone if len(several) < len(lines) else "")

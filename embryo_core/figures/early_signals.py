@@ -50,7 +50,7 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
     hidden = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_SHOWN:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)
     caption = Caption(
-        f"Spearman's rho of the runs' order by {measure} at a step and their order by the last value of each task.",
+        f"Spearman's rho between the runs ranked by {measure} at a step and ranked by each task's last value.",
         sentences(
             "Band: 95 % interval over the runs; three runs have none." if table["n"].max() > MIN_RUNS else "",
             "The CSV also has the share of pairs of runs that are in the same order as in the end.",

@@ -29,7 +29,7 @@ MAX_PANELS = 24  # most paradigms with a panel when the page opens; more would p
 TITLE_WIDTH = 34  # characters of a line above a panel
 COLOURS = {"": style.SKY, "flat": style.GREY, "rises": style.BLUE, "falls": style.PURPLE}
 COLOUR_NAMES = (
-    "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no sure change"
+    "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no significant change"
 )
 SUM = "A sentence's score is the sum of the log probabilities of its pieces, never divided by its length; each is"
 HOW = {  # method -> how it scores a sentence
@@ -38,7 +38,7 @@ HOW = {  # method -> how it scores a sentence
     "from the left": f"{SUM} predicted from those before it.",
 }
 SHAPES = Caption(
-    "Sorted by the first step from which the accuracy stays half-way between chance and its last value.",
+    "Sorted by the first step from which the accuracy stays halfway between chance and its last value.",
     "Those that end at chance or below come last. A rise or fall counts if the lowest and the highest of its steps "
     "differ significantly on the same pairs: McNemar's test, 95 % for all comparisons of two steps together. “Chance” "
     "says whether the 95 % interval of the last accuracy is above or below one half, or contains it.",
@@ -205,7 +205,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
         sentences(
             HOW[method],
             f"Ties count half{most}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
-            "Sorted by the first step from which the accuracy stays half-way between chance and its last value; those "
+            "Sorted by the first step from which the accuracy stays halfway between chance and its last value; those "
             "that end at chance or below come last.",
             f"Colours: {COLOUR_NAMES} (95 % for all pairs of steps together, on the same pairs of sentences)."
             if level == "paradigms" and coloured

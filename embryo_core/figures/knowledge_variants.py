@@ -71,7 +71,7 @@ def variants(runs: Sequence[Run], axis: AxisChoice, relation: str = ALL) -> Figu
             "Click a point for its step.",
         )
 
-    name, title = f"variants-{relation}", f"Right facts asked in other ways: {relation_label(relation)}"
+    name, title = f"variants-{relation}", f"Correct facts, paraphrased and negated: {relation_label(relation)}"
     return curves_figure(runs, axis, lambda run: variant_table(run, relation), CURVES, name, title, caption, METRIC)
 
 

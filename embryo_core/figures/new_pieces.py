@@ -84,7 +84,7 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
         frame,
         Caption(
             f"Words that have pieces of their own in {owner.name}: {'; '.join(right)}.",
-            f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were cut before. "
+            f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were split before. "
             f"Each run is at its last step: {steps}. A run without these pieces has to get all pieces of a word right. "
             f"Lines: 95 % (Wilson). Rows have at least {MIN_WORDS} words.",
             f"Words: {data_note(runs[0], measured_as(runs[0], metric), 'a treebank')}.",

@@ -65,7 +65,7 @@ def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Return peak and decay of each task and layer of `probe_scores`, as shares of 1.
 
     Columns: task, layer, step (of the highest F1), f1 (there), last (F1 at the last step), decay (the difference), low,
-    high (its 95 % interval), n, earliest, latest (the steps between which the peak may be; see `curves.peak`).
+    high (its 95 % interval), n, earliest, latest (first and last step not significantly below; see `curves.peak`).
     """
     rows = []
     for (task, layer), curve in frame.groupby(["task", "layer"], sort=False):

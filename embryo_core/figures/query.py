@@ -131,7 +131,7 @@ def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_pro
 
 
 def _colours(together: pd.DataFrame) -> dict[str, str]:
-    """Return colours for the answers without a role: the final ones first, then the most probable."""
+    """Assign COLOURS to answers without a role, the final ones first, then the most probable; the rest get none."""
     best: dict[str, tuple[bool, float]] = {}
     for token, role, *score in zip(*(together[name].tolist() for name in ("token", "role", "final", "probability"))):
         if role == "":
@@ -175,7 +175,7 @@ def answer_curves(
         summary = f"Rank among {among} at {count}{subject.which}; 1 is the top answer."
     else:
         plot = plot_probability(table, lead, shared, axis.for_run(run))
-        drawn = "All answers that ever led, the five best at the last step, and the marked words."
+        drawn = "Lines: all answers that ever led, the five best at the last step, and the marked words."
         summary = f"Probability at {count} of run '{run.name}', one text{subject.which}."
     grey = "Grey: all but the first six; point at a line to read its answer."
     caption = Caption(summary, sentences(drawn, grey, describe_networks([run], NEEDS)))
@@ -356,8 +356,8 @@ def describe_continuation(greedy: Prediction) -> Caption:
     return Caption(
         f"Greedy continuation, probability {greedy.probability:.3g}.",
         f"Each piece is the most probable one after the text and the pieces before it, for up to {query.CONTINUED} "
-        "pieces or to the end of the text; the probability is the product of theirs. Other continuations may be more "
-        "probable. A word after ## continues without a space.",
+        "pieces or to the end of the text. The probability is the product of the "
+        "pieces' probabilities. Other continuations may be more probable. A word after ## continues without a space.",
     )
 
 

@@ -26,7 +26,7 @@ from embryo_core.words import quantity
 
 UNKNOWN = "no category"
 FREQUENCY, PIECES, CONCRETENESS = "log frequency", "pieces", "concreteness"
-AGES = "Age: the step at which a word's surprisal is half-way from chance to its lowest."
+AGES = "Age: the step at which a word's surprisal is halfway from chance to its lowest."
 
 
 def _tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFrame]:
@@ -49,7 +49,7 @@ def _tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFrame]:
 
 
 def ages(runs: Sequence[Run], axis: AxisChoice) -> Figure:
-    """Return the figure of every word's age with its interval, in the first run's order; other runs share its rows."""
+    """Return the figure of the ages of words with their intervals, in the order of the first run."""
     tables = _tables(runs, axis)
     drawn = [run for run in runs if run.name in tables]
     first = tables[drawn[0].name]
@@ -105,7 +105,7 @@ def _plot_ages(
 
 def _describe_ages(runs: Sequence[Run], tables: Mapping[str, pd.DataFrame]) -> Caption:
     first, words = runs[0], len(tables[runs[0].name])
-    order = f"Words of {first.name} from the first acquired to the last: {quantity(words, 'word')} with an age."
+    order = f"{quantity(words, 'word').capitalize()} of {first.name} with an age, from the first acquired to the last."
     agreements = [_agree(tables, first.name, run.name) for run in runs[1:]]
     several = len(runs) > 1
     return Caption(
@@ -171,7 +171,7 @@ def children(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
         seeds, table = next(iter(tables.items()))
         whole = table.set_index("group").loc[ALL]
-        order = {1: "the order", -1: "the reverse of the order"}.get(int(whole["sure"]), "")
+        order = {1: "the order", -1: "the reverse of the order"}.get(int(whole["significant"]), "")
         agreed = f"words tend to come in {order} in which children say them"
         verdict = agreed if order else "whether the orders agree is not clear"
         interval = "95 %" if len(seeds) == 1 else "one standard error"
@@ -187,8 +187,10 @@ def children(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     tables = _tables_by_design(runs, lambda run: children_table(run).dropna(subset="rho"), "group", "rho")
     if not tables:
-        raise FigureError("No category has four words with an age and children's ages, so there is no correlation.")
-    title, names = "Ages of words, and children's", {"group": "row", "rho": "value"}
+        raise FigureError(
+            "No category has four words with both an age and an age of children, so there is no correlation."
+        )
+    title, names = "Ages of words, compared with children's", {"group": "row", "rho": "value"}
     return _compare(runs, tables, names, "Spearman's rho", "children", title, caption(tables))
 
 
@@ -220,18 +222,18 @@ def predictor_table(run: Run) -> pd.DataFrame:
 
 
 def predictors(runs: Sequence[Run], axis: AxisChoice) -> Figure:
-    """Return the figure of what predicts the ages of words, for each run."""
+    """Return the figure of what predicts the ages of words, for each design."""
     tables = _tables_by_design(runs, predictor_table, "predictor", "value")
     if not tables:
         raise FigureError("Too few words have an age and all predictors, so there is no regression.")
     first = next(iter(tables.values()))
-    sure = first.loc[first["sure"] != 0, "predictor"]
+    significant = first.loc[first["significant"] != 0, "predictor"]
     fits = "; ".join(
         f"{design_name(seeds)}: R² = {table['r2'].iloc[0]:.2f}, n = {table['n'].iloc[0]}"
         for seeds, table in tables.items()
     )
     caption = Caption(
-        f"Predictors of a word's age, all others held fixed: {'; '.join(sure) or 'none is significant'}.",
+        f"Predictors of a word's age, all others held fixed: {'; '.join(significant) or 'none is significant'}.",
         sentences(
             "Linear regression of log10 of the age; above 0 is later. Numbers are in standard deviations, categories "
             "relative to the largest. Lines: 95 % (Student's).",
@@ -252,12 +254,12 @@ def _tables_by_design(
     """Return the table of each design, read by `read` and averaged over its seeds; keys are the runs with a table.
 
     `low` and `high` of a mean are one standard error from it, `seeds` is the number of seeds, and n is the sum. The
-    column sure is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
+    column `significant` is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
     """
     by_design = {}
     for seeds in compare.group_by_design(runs):
         tables = {
-            run: table.assign(sure=(table["low"] > 0).astype(int) - (table["high"] < 0))
+            run: table.assign(significant=(table["low"] > 0).astype(int) - (table["high"] < 0))
             for run in seeds
             if len(table := read(run))
         }
@@ -265,8 +267,8 @@ def _tables_by_design(
             continue
         rows = pd.concat(tables.values()).groupby(key, sort=False)
         means = rows.mean().assign(n=rows["n"].sum(), seeds=rows.size())
-        error, sure = rows[value].sem(), rows["sure"].min().where(rows["sure"].nunique() == 1, 0)
-        means = means.assign(low=means[value] - error, high=means[value] + error, sure=sure).reset_index()
+        error, sign = rows[value].sem(), rows["significant"].min().where(rows["significant"].nunique() == 1, 0)
+        means = means.assign(low=means[value] - error, high=means[value] + error, significant=sign).reset_index()
         by_design[tuple(tables)] = means if len(tables) > 1 else next(iter(tables.values()))
     return by_design
 
@@ -275,7 +277,7 @@ def _describe_seeds(tables: Mapping[tuple[Run, ...], Any]) -> str:
     """Return the part of the caption on seeds; "" for one run."""
     counts = [*map(len, tables)]
     several = "Several seeds: their mean, with a line of one standard error on both sides; n adds up."
-    alone = "A mark of a single seed does not show what another seed would give."
+    alone = "A mark of a single seed does not show the variation between seeds."
     return sentences(several if max(counts) > 1 else "", alone if min(counts) == 1 < sum(counts) else "")
 
 
@@ -290,7 +292,7 @@ def _compare(
 ) -> Figure:
     """Return the figure of the tables of some designs; `names` maps their columns to the columns of `plot_rows`."""
     drawn = [run for seeds in tables for run in seeds]
-    parts = [of_design.assign(run=design_name(seeds)).drop(columns="sure") for seeds, of_design in tables.items()]
+    parts = [rows.assign(run=design_name(seeds)).drop(columns="significant") for seeds, rows in tables.items()]
     table = pd.concat(parts, ignore_index=True)
     rows = table.rename(columns=dict(names))
     if len(tables) == 1:

@@ -97,7 +97,7 @@ def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         without = ages.loc[ages["age"].isna(), "why"].value_counts()
         named = ", ".join(f"{count} {why}" for why, count in without.items())
         return Caption(
-            "Share of the words acquired by each step: half-way from chance to their lowest surprisal.",
+            "Share of the words acquired by each step: halfway from chance to their lowest surprisal.",
             sentences(
                 "The age is where a sigmoid over log steps crosses the middle between chance (all pieces of the "
                 "vocabulary equally probable) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",

@@ -34,7 +34,7 @@ def measured_as(run: Run, metric: str) -> str:
 
 
 def reconstruction_first(evidence: Evidence) -> Tested:
-    """Compare in every category the onset of reconstruction with that of prediction."""
+    """Compare the onsets of reconstruction and prediction in every category."""
     comparisons = [_between(evidence, (RECONSTRUCTION, one), (PREDICTION, one), one) for one in (*FUNCTION, *CONTENT)]
     return Tested([comparison for comparison in comparisons if comparison])
 
@@ -92,7 +92,7 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 
 
 def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
-    """Compare for each pair of groups by how many checkpoints the onset of the first precedes the second's."""
+    """Compare the onsets of each pair of groups: by how many checkpoints the first precedes the second."""
     ending = f", {note}" if note else ""
     comparisons = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
     return [comparison for comparison in comparisons if comparison]

@@ -39,7 +39,7 @@ class Sequences:
 
 
 def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) -> Sequences:
-    """Encode each text or pair in at most `length` pieces; in a pair the longer text is cut first."""
+    """Encode each text or pair in at most `length` pieces; in a pair the longer text is truncated first."""
     segments = [[one.ids for one in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
     frame = tokenizer.frame(len(segments))
     room = length - sum(map(len, frame.ids))
@@ -62,7 +62,7 @@ def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int | None
 
 
 def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
-    """Cut one or two texts to `room` pieces in total; of two, the longer one is cut first."""
+    """Truncate one or two texts to `room` pieces in total; of two, the longer one is truncated first."""
     if len(parts) == 1:
         return [parts[0][:room]]
     first = min(len(parts[0]), max(room - len(parts[1]), room - room // 2))

@@ -19,7 +19,7 @@ from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 COLUMNS = ("id", "context", "question", "answers")
 # The defaults of run_squad_v2.py in google-research/albert.
-MAX_QUESTION_PIECES = 64  # longer questions are cut; also cut to half of a short window
+MAX_QUESTION_PIECES = 64  # longer questions are truncated, also to half of a short window
 STRIDE = 128  # pieces between the starts of two windows; in short windows, half the pieces left for the paragraph
 MAX_ANSWER_PIECES = 30  # longest predicted answer
 CANDIDATES = 20  # number of most likely first pieces of an answer that are tried
@@ -91,7 +91,7 @@ def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> Squa
     except (KeyError, TypeError):
         raise CorpusError(f"{line}: answers have text and answer_start, received {str(answers)[:60]}.") from None
     if not all(isinstance(one, str) for one in (id, context, text, *golds)) or len(golds) != len(starts):
-        raise CorpusError(f"{line}: id, context, question and answers are texts, each answer with its start.")
+        raise CorpusError(f"{line}: id, context, question and answers must be strings; each answer needs a start.")
     for gold, start in zip(golds, starts, strict=True):
         if context[start : start + len(gold)] != gold:
             raise CorpusError(f"{line}: the answer {gold[:40]!r} is not at character {start} of its context.")
@@ -112,7 +112,7 @@ class Windows:
 
 
 def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length: int) -> Windows:
-    """Cut the paragraph of each question into overlapping windows of at most `length` pieces."""
+    """Split the paragraph of each question into overlapping windows of at most `length` pieces."""
     frame = tokenizer.frame(2)
     free = length - sum(map(len, frame.ids))
     most = min(MAX_QUESTION_PIECES, free // 2)

@@ -1,4 +1,4 @@
-"""Folders of task data: download them from the Hugging Face Hub, and find those of stored results for their texts.
+"""Folders of task data: download them from the Hugging Face Hub, and find those with the texts of stored results.
 
 Results contain no texts. A run may be untrusted, so its results record a hash of the data, never a path, and the data
 are searched for only in this user's folders and settings.

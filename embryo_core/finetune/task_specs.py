@@ -68,7 +68,7 @@ class TuningSettings:
     batch: int  # examples per batch
     updates: int
     warmup: int  # updates
-    length: int  # pieces of a sequence; longer ones are cut
+    length: int  # pieces of a sequence; longer ones are truncated
     dropout: float = 0.0  # of the encoder, on states and on attention weights
     classifier_dropout: float = 0.1
 

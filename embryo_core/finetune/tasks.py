@@ -46,7 +46,7 @@ class TextTask:
     remark: str = ""  # a note on labels that are easily misunderstood
 
     def held_out(self) -> "TextTask":
-        """Return the task on training data only, a tenth of which become the validation split."""
+        """Return the task without its validation data: a random tenth of the training data takes their place."""
         train, held = held_out_rows(len(self.train.gold))
         return replace(self, train=self.train.part(train), validation=self.train.part(held))
 
@@ -121,7 +121,7 @@ def _files(folder: Path, split: str) -> list[Path]:
     ((_, of), parts), *_ = layouts.items()
     if missing := [number for number in range(of or 0) if number not in parts]:
         raise CorpusError(
-            f"{folder} has {len(parts)} of {of} parts of {split}, without number {missing[0]}; put the others there."
+            f"{folder} has {len(parts)} of {of} parts of {split}, and number {missing[0]} is missing; add the others."
         )
     return [parts[number] for number in sorted(parts)]
 
@@ -136,7 +136,7 @@ def _split(named: str, columns: Columns, spec: TaskSpec) -> Split:
     check_count(named, len(gold), "example")
     for name, values in zip(spec.texts, texts, strict=True):
         if (row := next((i for i, text in enumerate(values) if not isinstance(text, str)), None)) is not None:
-            raise CorpusError(f"{named} have {values[row]!r} as {name} in row {row}; a text is expected.")
+            raise CorpusError(f"{named} have {values[row]!r} as {name} in row {row}; a string is expected.")
     return Split(list(zip(*texts, strict=True)), _indices(named, gold, spec) if spec.labels else _values(named, gold))
 
 
@@ -171,7 +171,7 @@ def _indices(named: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
 
 def _check_hashable(named: str, row: int, label: Any) -> None:
     if not isinstance(label, int | float | str | None):
-        raise CorpusError(f"{named} have {str(label)[:60]} as label in row {row}; a number or a text is expected.")
+        raise CorpusError(f"{named} have {str(label)[:60]} as label in row {row}; a number or a string is expected.")
 
 
 def _values(named: str, values: list[Any]) -> np.ndarray:

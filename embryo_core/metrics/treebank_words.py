@@ -244,7 +244,7 @@ def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndar
 def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | None) -> list[str | None]:
     """Return the frequency band of each word, or None; None for all words if pretraining did not count words."""
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
-    # pretraining counted words as the tokenizer normalises and cuts them; one that is cut into parts has no count
+    # pretraining counted words as the tokenizer normalises and splits them; one that is split into parts has no count
     cuts = [tokenizer.cut(word) for word in (words if ranks else ())]
     counted = [cut[0] if len(cut) == 1 else word for word, cut in zip(words, cuts, strict=False)]
     return [band_of(ranks.get(word)) for word in counted] or [None] * len(words)

@@ -28,7 +28,7 @@ RIVALS = 0.4  # joint answers per checkpoint that lead at some step and are outs
 
 
 def ask_seconds(run: Run, question: Question | str, steps: int | None = None) -> float:
-    """Estimate the seconds of `query.ask` at this number of steps, or at all steps (None)."""
+    """Estimate the core-seconds of `query.ask` at this number of steps, or at all steps (None)."""
     sizes, checkpoints = _sizes(run, steps)
     question = _parsed(run, question, sizes)
     masks, length = len(question.masks), max(len(question.ids), question.masks[-1])

@@ -93,7 +93,9 @@ class Question:
     def mask_position(self, mask: int) -> int:
         """Return the position in ids of a mask, which is counted from 1. Raises QueryError if there is no such mask."""
         if self.continues and mask != 1:
-            raise QueryError(f"There is no [MASK] {mask}: the text is continued after its end, its one place.")
+            raise QueryError(
+                f"There is no [MASK] {mask}: the text has none and is continued at its end. Leave the mask out."
+            )
         if not 1 <= mask <= len(self.masks):
             count = len(self.masks)
             raise QueryError(f"There is no [MASK] {mask}: the text has {count}, counted from 1. Choose one of them.")

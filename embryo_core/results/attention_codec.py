@@ -30,7 +30,7 @@ def to_column(maps: Iterable[np.ndarray]) -> pa.Array:
 def check_numbers(name: str, column: pa.ChunkedArray, counts: pa.ChunkedArray) -> None:
     """Raise ValueError unless each row of a float16 column has the given count of numbers, all finite."""
     if not pc.all(pc.equal(pc.binary_length(column), pc.multiply(counts, WEIGHT.itemsize)), min_count=0).as_py():
-        raise ValueError(f"{name} are not as many as they are said to be")
+        raise ValueError(f"{name} have another length than declared")
     if any((_bytes(chunk)[1].view("<u2") & EXPONENT == EXPONENT).any() for chunk in column.chunks):
         raise ValueError(f"{name} are not finite")
 

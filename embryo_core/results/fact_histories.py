@@ -64,8 +64,10 @@ def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
     """Raise ValueError unless a summary has the steps of its table, and its columns agree."""
     steps = DECODER.decode(rows.schema.metadata[STEPS])
     lengths = set(pc.unique(pc.binary_length(rows["right"])).to_pylist())
-    if steps != sorted(set().union(*done.values())) or not lengths <= {-(-len(steps) // 8)}:
-        raise ValueError("it does not say which answers were right")
+    if steps != sorted(set().union(*done.values())):
+        raise ValueError("its steps are not those of the table")
+    if not lengths <= {-(-len(steps) // 8)}:
+        raise ValueError("its answers have another length than its steps")
     history, first = _developed(*_right(rows))
     if not (rows["history"].combine_chunks().equals(history) and rows["first"].combine_chunks().equals(first)):
         raise ValueError("it contradicts itself")

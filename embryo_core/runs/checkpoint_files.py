@@ -140,7 +140,7 @@ def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]
 
 
 def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
-    """Raise BrokenCheckpoint unless a file is an archive as torch writes it: uncompressed, with small pickles.
+    """Raise BrokenCheckpoint unless a file is an uncompressed archive with small pickles, or begins with a pickle.
 
     The list of parts at its end is limited like a header, since `ZipFile` would read one of any length. A file of torch
     before version 1.6 is not an archive; it begins with pickles. Only its first byte is checked here; the rest is

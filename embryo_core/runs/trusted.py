@@ -38,7 +38,7 @@ def trust_files(run: Run) -> tuple[Path, int]:
 
 
 def check_trusted(run: Run) -> Run:
-    """Return the run. Raises BrokenRun if only listed runs are shown, and this one does not match the list."""
+    """Return the run. Raises BrokenRun if only trusted runs are shown, and its files are not those of the list."""
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
         return run
     # read before hashing, since a run that is not listed need not be hashed

@@ -86,7 +86,7 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
 
     model = _words(checkpoint)
     if not heads(model) & {"masked_words", "next_words"}:
-        raise MissingCapability(f"Run '{checkpoint.run.name}' cannot be asked live: its models give no words.")
+        raise MissingCapability(f"Run '{checkpoint.run.name}' cannot be asked live: its models predict no words.")
     run_files.verify(model)
     check_vocabulary(model, pieces)
     files = run_files.weights_files(model)

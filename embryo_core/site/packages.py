@@ -111,5 +111,5 @@ def _pack(package: Package, path: Path) -> bytes:
     finally:
         shutil.rmtree(folder)
     if hashlib.sha256(content).hexdigest() != package.sha256:
-        raise SiteError(f"What npm sent as {named} is another archive (its SHA-256 differs); {by_hand}.")
+        raise SiteError(f"npm returned another archive for {named} (its SHA-256 differs); {by_hand}.")
     return content

@@ -283,7 +283,7 @@ def _check_room(added: list[SourceCheckpoint], tokenizer: str) -> None:
 def _draft(
     name: str, folder: Path, last: SourceCheckpoint, source: Sequence[str], copied: bool, seed: int | None
 ) -> Run:
-    """Return the run, described by its last checkpoint's config.json; tokenizer and planned steps are still missing."""
+    """Return the run as its last checkpoint's config.json describes it, without tokenizer and planned steps."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     settings = {name: config[name] for name in SIZES if config.get(name) is not None}
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json

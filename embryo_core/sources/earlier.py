@@ -43,8 +43,8 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
         )
     if measured and old and not _is_same_tokenizer(old, new):
         raise RunError(
-            f"'{new.name}' had another tokenizer, and {new.results} has results of texts that it cut; name that "
-            "one with --tokenizer, choose another --name, or remove that folder first."
+            f"'{new.name}' had another tokenizer, and {new.results} has results that depend on it; name that "
+            "tokenizer with --tokenizer, choose another --name, or remove that folder first."
         )
     if measured and old and (changed := sorted(_changed(old, new, measured))):
         steps = ", ".join(f"{step:,}" for step in changed[:4]) + (" and others" if len(changed) > 4 else "")

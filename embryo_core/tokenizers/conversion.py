@@ -125,7 +125,7 @@ def _difference(tokenizer: Tokenizer, theirs: Any) -> str:
         if cuts[0] != cuts[1]:
             ours, others = (" ".join(f"'{piece}'" for piece in cut) or "nothing" for cut in cuts)
             return (
-                f"tokenizer.json cuts {text!r} into {ours}, and transformers' {type(theirs).__name__} into {others}; "
+                f"tokenizer.json splits {text!r} into {ours}, and transformers' {type(theirs).__name__} into {others}; "
                 "the file decides."
             )
     return ""

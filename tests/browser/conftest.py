@@ -125,12 +125,12 @@ class Visitor:
         return body
 
     def close_files(self) -> None:
-        """Close the open menu, if any: the next click elsewhere would only close it."""
+        """Close the open menu, if any; otherwise the next click elsewhere would only close the menu."""
         self.page.keyboard.press("Escape")
         expect(self.page.get_by_test_id("stPopoverBody")).to_have_count(0)
 
     def save(self, button: Locator) -> tuple[str, bytes]:
-        """Return the name and the content of the file that a button saves."""
+        """Click a button; return the name and the content of the file that it saves."""
         with self.page.expect_download() as download:
             button.click()
         return download.value.suggested_filename, download.value.path().read_bytes()

@@ -63,7 +63,7 @@ def weights(run: Run) -> dict[int, str]:
 
 
 def test_steps_sequences_and_tokens_continue(first: Run, continued: Run):
-    """The first run's checkpoints up to the start are followed by new ones as planned; no count restarts at zero."""
+    """The new run has the first run's checkpoints up to the start, then the planned ones; no count restarts."""
     found = runs.checkpoints(continued)
     assert [checkpoint.step for checkpoint in found] == [0, 1, 2, 3, 4, 5, 6, 9] == list(continued.planned_steps)
     assert found[3].sequences == runs.checkpoint(first, 3).sequences and found[-1].sequences == 9 * 8

@@ -183,7 +183,7 @@ def test_empty_corpus_is_refused(texts: Path, tmp_path: Path) -> None:
     (tmp_path / "copy.txt").write_bytes((texts / "train.txt").read_bytes())
     with pytest.raises(CorpusError, match=r"corpus is empty: copy.txt has no document"):
         prepare([str(tmp_path / "copy.txt")], [train], 500, tmp_path / "cache")
-    with pytest.raises(CorpusError, match=r"held-out text is empty: empty.txt has no document of 8 words"):
+    with pytest.raises(CorpusError, match=r"held-out text is empty: empty.txt has no document of at least 8 words"):
         prepare([train], [str(tmp_path / "empty.txt")], 500, tmp_path / "cache")
     assert not files(tmp_path / "cache")
     with pytest.raises(CorpusError, match="100,000 pieces"):

@@ -147,7 +147,7 @@ def of_hosts(backend: str) -> list[dict[str, str]]:
 def test_two_devices_or_hosts_train_like_one(
     several: Way, backend: str, onto_one: bool, by_one: Path, arguments: list[str], tmp_path: Path
 ):
-    """Twenty losses agree to 1e-5, with the same files, even if the number of devices changes half-way."""
+    """Twenty losses agree to 1e-5, with the same files, even if the number of devices changes halfway."""
     by_two = tmp_path / "two"
     several(arguments, by_two, backend)
     expected = losses(by_one)

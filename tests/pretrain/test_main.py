@@ -101,7 +101,7 @@ def test_invalid_settings_are_refused(refused: Refused, texts, tmp_path: Path, s
     ("content", "sentence"),
     [
         (None, "does not exist; name a text file"),
-        (b"\n\n", "has no document of 8 words"),
+        (b"\n\n", "has no document of at least 8 words"),
         (b"\xff\xfe\x00bad", "is not UTF-8 text"),
     ],
 )

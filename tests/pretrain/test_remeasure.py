@@ -142,7 +142,7 @@ def test_runs_and_texts_that_cannot_be_measured_are_refused(own: Path, texts: tu
     with pytest.raises(ConfigError, match="--heldout-sequences, received 0"):
         measure_run(run, [str(texts[1])], heldout_sequences=0)
     (tmp_path / "short.txt").write_text("a word\n")
-    with pytest.raises(CorpusError, match=r"No document of 8 words is in short\.txt"):
+    with pytest.raises(CorpusError, match=r"short\.txt has no document of at least 8 words"):
         measure_run(run, [str(tmp_path / "short.txt")])
     with runs.locked(own), pytest.raises(BusyRun, match="by another process"):
         measure_run(run, [str(texts[1])])

@@ -154,7 +154,9 @@ def _read_task(folder: Path, encoder: _Encoder, limit: int | None) -> tuple[dict
                 f"{folder} has no target in its {split} split that fits the model; give other data or a higher --limit."
             )
     if len({len(spans) for targets in rows.values() for spans, _ in targets}) > 1:
-        raise CorpusError(f"{folder} has splits with one span and splits with two; a task has either, throughout.")
+        raise CorpusError(
+            f"Some targets of {folder} have one span and others two; all targets of a task must have the same number."
+        )
     return rows, types
 
 

@@ -46,7 +46,7 @@ class Protocol:
     whitened: bool
 
     def length(self, targets: int) -> int:
-        """Return the number of iterations for this number of training targets, a multiple of `evaluations`."""
+        """Return the number of iterations for `targets` training targets, rounded up to a multiple of `evaluations`."""
         epoch = -(-targets // self.batch)
         most = self.iterations if self.max_epochs is None else min(self.iterations, self.max_epochs * epoch)
         return self.evaluations * -(-max(most, self.min_epochs * epoch) // self.evaluations)

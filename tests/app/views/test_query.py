@@ -447,7 +447,7 @@ def test_fact_in_link_with_another_text_is_reported(app_with_facts: AppTest, tin
     app = ask(app_with_facts, template="P36", subject=fact["fact"])
     named = f"{fact['subject']} → {fact['object']}"
     notes = [info.value.replace("\\", "") for info in app.info]
-    assert notes == [f"The link has the subject '{named}', which is not what the text asks for."]
+    assert notes == [f"The link has the subject '{named}', which is not the fact that the text asks for."]
     assert box(app, "Subject").value is None and app.query_params["subject"] == fact["fact"] and app.metric
     app.text_area[0].set_value("a [MASK] .").run()
     assert not app.info and "subject" not in app.query_params

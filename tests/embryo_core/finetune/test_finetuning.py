@@ -365,7 +365,7 @@ def test_unread_file_does_not_change_the_data(own_run: Run, cola: Path):
 
 
 def test_leftover_weights_after_mnli_are_deleted(own_run: Run, tmp_path: Path):
-    """The weights go when the tasks that start from them are done; those of another step stay."""
+    """Weights are deleted once the tasks that start from them are done; those of another step stay."""
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),

@@ -39,8 +39,8 @@ def test_parts_of_a_split_are_read_in_order(tmp_path: Path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("train-00000-of-00002",), "has 1 of 2 parts of train, without number 1"),
-        (("train-00001-of-00002",), "has 1 of 2 parts of train, without number 0"),
+        (("train-00000-of-00002",), "has 1 of 2 parts of train, and number 1 is missing"),
+        (("train-00001-of-00002",), "has 1 of 2 parts of train, and number 0 is missing"),
         (("train", "train-00000-of-00001"), "train-00000-of-00001.parquet and train.parquet, which may hold the same"),
         (("train-00000-of-00001", "train-00000-of-00002"), "which may hold the same examples"),
         (("train", "train_part"), "train.parquet and train_part.parquet, which may hold the same"),

@@ -261,7 +261,7 @@ def test_file_replaced_after_size_check_is_read_again(run: Run, monkeypatch: pyt
 
 
 def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
-    """The checksum of an absent file is listed before the removal, so none is missed; the next writer cleans up."""
+    """The list of checksums allows the file to be absent before it is removed; the next writer cleans up."""
     results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     results.compact(run)
     path, unlink = run.results / "scores.parquet", Path.unlink

@@ -62,7 +62,7 @@ def test_tokenization_differences_from_transformers_are_reported(root, trainer_f
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RobertaTokenizerFast"}')
     main(["add", str(tmp_path), "--name", "small"])
     printed = capsys.readouterr().out
-    assert "tokenizer.json cuts 'The Café' into" in printed and "RobertaTokenizer" in printed
+    assert "tokenizer.json splits 'The Café' into" in printed and "RobertaTokenizer" in printed
     assert not load_tokenizer(runs.open_run("small")).cased
 
 

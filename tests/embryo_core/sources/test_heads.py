@@ -48,7 +48,7 @@ def save(folder: Path, byte_level: Path, model: PreTrainedModel, **config: objec
 @pytest.mark.parametrize("kind", [RobertaConfig, ModernBertConfig])
 @pytest.mark.parametrize("pickled", [False, True])
 def test_tensors_decide_on_masked_words(root, byte_level, tmp_path, kind, pickled):
-    """An encoder labelled as a masked LM predicts no words; a masked LM with a wrong label or without one does."""
+    """An encoder labelled as a masked LM predicts no words; a masked LM does, even with a wrong label or none."""
     model = model_of(kind)
     encoder = model.base_model
     for name, whole, architectures, words in (

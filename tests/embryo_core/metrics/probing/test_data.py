@@ -156,7 +156,7 @@ WRONG = {
     "nothing to train on": ({"train": [("A dog", [])], "dev": [("A dog", TARGET)]}, "no target in its train split"),
     "splits of two forms": (
         {"train": [("A dog", TARGET)], "test": [("A dog", [("A", (0, 1), (1, 2))])]},
-        "splits with one span and splits with two",
+        "have one span and others two",
     ),
 }
 
