@@ -150,7 +150,7 @@ word_ages = cached(results_state, 16, "Estimating the ages of words")(word_table
 
 @cached(run_state, 32)
 def describe_run(run: Run) -> tuple[str, str]:
-    """Return two sentences: what there is to watch in a run, and what the run is (see `growth.describe_run`)."""
+    """Return two sentences: what to watch in a run, and what kind of run it is (see `growth.describe_run`)."""
     last = runs.checkpoints(run)[-1]
     return tiles.describe_run(run, last.step, last.tokens)
 

@@ -205,7 +205,7 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
         return settings
     if original.head_size:
         return {}
-    raise ConfigError(f"{prefix.parent / file} does not exist; it says how many heads there are.")
+    raise ConfigError(f"{prefix.parent / file}, which has the number of heads, does not exist; put it there.")
 
 
 def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel:

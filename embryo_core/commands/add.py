@@ -37,7 +37,7 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--tokenizer",
         metavar="FOLDER",
-        help="the tokenizer, if the checkpoints have none: a folder, or hf:OWNER/NAME@REVISION",
+        help="tokenizer of checkpoints without one: a folder, or hf:OWNER/NAME@REVISION",
     )
     command.add_argument("--seed", type=whole, help="seed of the pretraining, unless a name or config.json has it")
     command.add_argument("--copy", action="store_true", help="copy the weights into the run, several parts as one file")

@@ -105,7 +105,7 @@ FINDINGS = Command(
 )
 COMPARE = Command(
     "compare",
-    "compare the designs of runs, and in which order they acquire the parts of speech",
+    "compare the designs of runs, and the orders in which they acquire the parts of speech",
     add_compare_arguments,
     print_comparison,
 )

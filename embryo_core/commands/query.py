@@ -74,7 +74,7 @@ def _step(text: str) -> int | str:
 def add_examples_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `examples`: the run, and the questions to try."""
     add_run(command)
-    line = "a text with [MASK], a tab and the word per line (default: data/sample/questions.tsv)"
+    line = "file with a text with [MASK], a tab and the word per line (default: data/sample/questions.tsv)"
     command.add_argument("--questions", type=Path, default=QUESTIONS, metavar="FILE", help=line)
 
 

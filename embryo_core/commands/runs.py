@@ -44,7 +44,7 @@ def _list() -> int:
     listed, troubles = runs.list_runs(), [reason for _, reason in runs.broken_runs()]
     if not listed:
         folders = " or ".join(str(root / "runs") for root in runs.roots())
-        print(f"No run in {folders}; start one with: python -m pretrain tiny --corpus PATH --run data/runs/NAME")
+        print(f"No run found in {folders}; start one with: python -m pretrain tiny --corpus PATH --run data/runs/NAME")
     for run in listed:
         checkpoints = runs.checkpoints(run)
         span = "no checkpoint"

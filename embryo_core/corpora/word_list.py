@@ -93,7 +93,7 @@ def _number(location: str, row: Mapping[str, str], names: tuple[str, ...]) -> fl
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise CorpusError(f"{location}: {' or '.join(names)} is a number, received {text[:40]!r}.")
+        raise CorpusError(f"{location}: {' or '.join(names)} must be a number, received {text[:40]!r}.")
     return number
 
 

@@ -97,7 +97,7 @@ def _check(answers: pd.DataFrame, example_column: str, labelled: bool) -> None:
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; the maximum is {MAX_ANSWERS:,}.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[example_column].nunique():
-        raise ResultsError("Some steps did not answer all examples of the task; fine-tune on it with --overwrite.")
+        raise ResultsError("Some steps lack answers to examples of the task; fine-tune on it with --overwrite.")
     values = answers[["gold", "answer"]].to_numpy() if labelled else np.zeros(0)
     if not ((values >= 0) & (values < MAX_LABELS) & (values == np.floor(values))).all():
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")

@@ -20,7 +20,7 @@ class Stored:
     def __init__(self, checkpoint: Checkpoint, unread: Sequence[str], epsilon: float, mapped: bool = False):
         """Read the tensors; if `mapped`, weights stay in their file.
 
-        Tensors with one of `unread` in their name need not be taken.
+        Tensors whose names contain one of `unread` need not be taken.
         """
         self.checkpoint = checkpoint
         self._unread, self._epsilon = unread, epsilon

@@ -243,7 +243,7 @@ def _values(opcodes: Opcodes, storages: Storages) -> Any:
 
 
 def _made(name: str, members: list[Any], storages: Storages) -> Any:
-    """Return the value that an opcode makes of the members it takes from the stack. Raises ValueError."""
+    """Return the value that an opcode makes of the members that it pops from the stack. Raises ValueError."""
     if name in LISTS:
         return members
     first, *others = members or [{}]

@@ -36,7 +36,7 @@ SEEDS = (
     "Several seeds of one design: the mark is their mean onset, the line the mean of their intervals, at least one "
     "standard error long on each side."
 )
-ONE_SEED = "A design of a single seed does not show how another seed would order them."
+ONE_SEED = "A design with a single seed does not show how much the order varies between seeds."
 
 
 def acquisition(

@@ -23,7 +23,7 @@ RULES = (
 def first_fact(run: Run) -> tuple[str | None, str | None]:
     """Return the relation and fact that the page opens on: the forgotten fact that was right at the most steps.
 
-    Without a forgotten fact, it is such a learned or else oscillating one. Facts whose subject's name contains the
+    If no fact was forgotten, it is a learned one, or else an oscillating one. Facts whose subject's name contains the
     object are left out. (None, None) if no fact remains. Raises ResultsError.
     """
     facts = results.read_histories(run)

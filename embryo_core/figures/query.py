@@ -332,9 +332,9 @@ def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) ->
     where = "where the answer changes" if narrowing else "between them"
     return Caption(
         f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {where}." if goes_on else "."),
-        "Every point is the answer of an asked checkpoint, and lines only join them. “First leads” and “leads for "
-        "good” count the asked checkpoints alone. The first round is log-spaced; further rounds ask between steps with "
-        "different answers, then the rest.",
+        "Each point is the answer of a checkpoint that was asked; lines only connect them. “First leads” and “leads "
+        "for good” consider only these checkpoints. The first round is log-spaced; further rounds ask between steps "
+        "with different answers, then the rest.",
     )
 
 

@@ -104,8 +104,8 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
     """
     if run.step_unit != other.step_unit:
         raise FigureError(
-            f"Run '{run.name}' counts {run.step_unit} and '{other.name}' {other.step_unit}; compare runs that "
-            "count the same."
+            f"Run '{run.name}' counts steps in {run.step_unit}, and '{other.name}' in {other.step_unit}; compare runs "
+            "with the same unit."
         )
     ours, theirs = (results.read_sources(one).get(METRIC, {}) for one in (run, other))
     if not theirs:
@@ -115,8 +115,8 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
     both = [(place, places[word]) for place, word in enumerate(words[0]) if word in places]
     if len(both) < MIN_WORDS:
         raise FigureError(
-            f"Runs '{run.name}' and '{other.name}' were measured on other words; evaluate geometry of both on the same "
-            "treebank."
+            f"Runs '{run.name}' and '{other.name}' were measured on different words; evaluate the geometry of both on "
+            "the same treebank."
         )
     return [own for own, _ in both], [their for _, their in both]
 

@@ -140,7 +140,7 @@ FINDINGS = (
         name="syntax_and_semantics",
         claim="Syntax and semantics develop at the same time.",
         place="Section 4, Figure 2b",
-        predicts="Half of the rise of each is made at steps that differ by less than a factor of two.",
+        predicts="The steps at which half of their rises is complete differ by less than a factor of two.",
         view={"probing": "tasks"},
         test=syntax_and_semantics_together,
         **PROBING,
@@ -176,7 +176,7 @@ FINDINGS = (
         name="diagonals",
         claim="Heads that attend to their own token appear in the upper layers first.",
         place="Section 4, Figure 4",
-        predicts="A head of each upper layer gains 0.05 of attention to its own token, for good, before one of each "
+        predicts="In each upper layer, a head gains 0.05 of attention to its own token, for good, before one in each "
         "lower layer.",
         page="Attention",
         view={"section": "heads", "pattern": "same"},

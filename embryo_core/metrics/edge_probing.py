@@ -123,8 +123,8 @@ def _folders(path: Path) -> dict[str, Path]:
     for name in folders:
         if name not in TASKS:
             raise CorpusError(
-                f"{path} has the folder '{name}', which is none of {', '.join(TASKS)}; move it elsewhere and give it "
-                f"as a task of your own: --probe {name}=FOLDER"
+                f"{path} has the folder '{name}', which is not one of {', '.join(TASKS)}; move it elsewhere and give "
+                f"it as your own task: --probe {name}=FOLDER"
             )
     if not folders:
         raise CorpusError(

@@ -114,7 +114,7 @@ def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], v
     named += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
     note = f"{quantity(len(facts.asked), 'fact')} of LAMA's T-REx; {named}"
     left = {
-        "in which the object is not the end": questions.going_on,
+        "whose object is not at the end": questions.going_on,
         "that are too long": questions.too_long,
     }
     reasons = [f"{quantity(count, 'question')} {why}" for why, count in left.items() if count]

@@ -60,7 +60,7 @@ def encode(rows: pa.Table) -> pa.Table:
 
 
 def decode(rows: pa.Table) -> pa.Table:
-    """Return stored rows as rows of a table, also from files of earlier versions, with bytes in order or lists.
+    """Return stored rows as rows of a table; earlier versions stored the bytes in order, or lists of weights.
 
     Raises ValueError if a map ends within a number.
     """
@@ -78,7 +78,7 @@ def _convert(rows: pa.Table, name: str, new_name: str, convert: Callable[[pa.Arr
 
 
 def _reorder(maps: pa.Array, reorder: Callable[[np.ndarray, np.ndarray], None]) -> pa.Array:
-    """Return maps with the bytes of each written in another order by `reorder`."""
+    """Return maps after `reorder` has changed the order of the bytes of each."""
     ends, content = _bytes(maps)
     reordered = np.empty_like(content)
     for start, end in pairwise((ends - ends[0]).tolist()):

@@ -104,7 +104,7 @@ def _load_pending(
         if is_stored(path):
             with open_table(run, path, table) as stored:
                 if stored and stored.done != {metric: [step]}:
-                    raise ValueError("it is of another evaluation")
+                    raise ValueError("it belongs to another evaluation")
                 rows = stored.read(columns, where) if stored else None
         if rows is not None:
             yield (metric, step), rows

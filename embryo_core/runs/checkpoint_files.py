@@ -109,8 +109,8 @@ def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
         return _check_pickled(path, within, sizes)
     tensors, _ = read_header(path, within)
     if (count := sum(prod(tensor.shape) for tensor in tensors.values())) > sizes.max_parameters:
-        most = f"config.json makes it at most {sizes.max_parameters:,}"
-        raise refusal(path, f"has {count:,} numbers, and {most}", BrokenCheckpoint)
+        most = f"the maximum by config.json is {sizes.max_parameters:,}"
+        raise refusal(path, f"has {count:,} numbers ({most})", BrokenCheckpoint)
 
 
 def is_pickled(path: Path, within: Path) -> bool:

@@ -106,7 +106,7 @@ def clipping(history: HeadHistory) -> str:
     over = quantity(len(history.steps), "step")
     over = over if len(history.steps) == 1 else f"all {over}"
     return (
-        f"Colours end at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over {over}; "
+        f"The colour scale ends at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over {over}; "
         f"{f'{100 * larger:.1f} %' if larger else 'none'} of this head's are larger."
     )
 

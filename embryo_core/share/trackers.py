@@ -26,7 +26,7 @@ def export(run: Run, form: str, folder: Path) -> Path:
     scores = results.read_scores(run)
     if scores.empty:
         raise ResultsError(
-            f"Run '{run.name}' has no scores yet; make some with: python -m embryo_core evaluate {run.name}"
+            f"Run '{run.name}' has no scores yet; compute them with: python -m embryo_core evaluate {run.name}"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -34,7 +34,7 @@ def places_of(added: Iterable[SourceCheckpoint]) -> set[str]:
 
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
-    """Raise RunError if there are results under the new run's name that belong to other models."""
+    """Raise RunError if results under the new run's name belong to other models."""
     measured = set().union(*results.steps_by_metric(new).values())
     if measured and old is None:
         raise RunError(

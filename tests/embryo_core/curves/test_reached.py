@@ -140,7 +140,7 @@ def test_answer_that_is_no_label_is_refused(answer: float):
 
 def test_missing_example_of_a_step_is_reported():
     """Scores on different examples are not compared."""
-    with pytest.raises(ResultsError, match="did not answer all examples"):
+    with pytest.raises(ResultsError, match="lack answers to examples"):
         reached(frame({0: 0.5, 10: 1.0}, n=4).iloc[1:], "accuracy", [0.95])
 
 

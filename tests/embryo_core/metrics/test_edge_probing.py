@@ -141,7 +141,7 @@ def test_unknown_task_is_reported_with_its_option(trained, sample, tmp_path: Pat
     """The error names --probe, which takes custom tasks."""
     copytree(sample / "probing", tmp_path / "probing")
     (tmp_path / "probing" / "pos").rename(tmp_path / "probing" / "tags")
-    with pytest.raises(CorpusError, match=r"folder 'tags', which is none of pos, .*--probe tags=FOLDER"):
+    with pytest.raises(CorpusError, match=r"folder 'tags', which is not one of pos, .*--probe tags=FOLDER"):
         read(EdgeProbing(), trained, tmp_path / "probing")
 
 

@@ -124,8 +124,8 @@ def test_recorded_variants_have_the_answers_of_single_questions(trained):
 def test_variants_that_cannot_be_asked_are_counted(trained, gpt2):
     """These are a negation equal to its template and, for a decoder, a paraphrase that does not end with the object."""
     notes = {name: read(LamaVariants(), model).summary["note"] for name, model in (("a", trained), ("g", gpt2))}
-    assert "the negation of 1 relation" in notes["a"] and "not the end" not in notes["a"]
-    assert "in which the object is not the end" in notes["g"]
+    assert "the negation of 1 relation" in notes["a"] and "not at the end" not in notes["a"]
+    assert "whose object is not at the end" in notes["g"]
 
 
 def test_unusable_folders_of_variants_are_reported(trained, tmp_path):

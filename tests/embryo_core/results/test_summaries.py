@@ -152,7 +152,7 @@ def test_task_with_changed_examples_is_refused_on_read(run: Run):
     tune(run, STEPS[:-1])
     tune(run, STEPS[-1:], n=N - 1)
     results.compact(run)
-    with pytest.raises(ResultsError, match="did not answer all examples"):
+    with pytest.raises(ResultsError, match="lack answers to examples"):
         results.read_reached(run, "rte", "accuracy")
 
 
