@@ -41,8 +41,8 @@ LACKING = {  # what models cannot do without a capability, as a part of a messag
     "next_words": "predict no next words",
     "words": "predict no words",
     "replaced_tokens": "do not detect replaced tokens",
-    "states": "give no states of their layers",
-    "attentions": "give no attention weights of every head",
+    "states": "do not output the states of their layers",
+    "attentions": "do not output the attention weights of every head",
 }
 PASSING = "step_passing"  # session: whether playing set the step; the URL then keeps its earlier step
 

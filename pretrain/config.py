@@ -129,7 +129,9 @@ class Config:
             ),
         }
         for name, choices in CHOICES.items():
-            checks[f"{name} '{getattr(self, name)}' is none of {', '.join(choices)}"] = getattr(self, name) in choices
+            checks[f"{name} '{getattr(self, name)}' is not one of {', '.join(choices)}"] = (
+                getattr(self, name) in choices
+            )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "beta_1", "beta_2"):
             checks[f"{name} {getattr(self, name)} must be at least 0 and below 1"] = 0 <= getattr(self, name) < 1
         for name in ("learning_rate", "epsilon", "layer_norm_eps", "clip_norm"):

@@ -76,7 +76,7 @@ class PairConfig(MaskedConfig):
         """Add the rule of the sentence loss."""
         listed = ", ".join(SENTENCE_LOSSES)
         return super().problems() | {
-            f"sentence_loss '{self.sentence_loss}' is none of {listed}": self.sentence_loss in SENTENCE_LOSSES,
+            f"sentence_loss '{self.sentence_loss}' is not one of {listed}": self.sentence_loss in SENTENCE_LOSSES,
         }
 
 

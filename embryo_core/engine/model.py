@@ -184,7 +184,7 @@ class Model:
             kind = runs.read_config(self.checkpoint, runs.ModelClass).name
             wanted = capability.replace("_", " ")
             given = ", ".join(sorted(self.capabilities)).replace("_", " ") or "nothing that Embryo reads"
-            raise MissingCapability(f"{path} ({kind}) gives no {wanted}, only {given}; choose a run of another model.")
+            raise MissingCapability(f"{path} ({kind}) does not output {wanted}, only {given}; choose another model.")
 
 
 def mlm_logits(

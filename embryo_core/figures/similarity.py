@@ -153,7 +153,7 @@ def between(runs: Sequence[Run], axis: AxisChoice, other: str) -> Figure:
 def _name_steps(rows: pd.DataFrame, other: str) -> str:
     """Return a sentence on the compared steps, which names those that differ."""
     pairs = rows[["step", "other_step"]].drop_duplicates().itertuples(index=False)
-    differing = [f"{ours:,} beside {their:,}" for ours, their in pairs if ours != their]
+    differing = [f"{their:,} instead of {ours:,}" for ours, their in pairs if ours != their]
     if not differing:
         return "At the steps of both."
     more = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""

@@ -39,7 +39,7 @@ class AlbertConfig(PairConfig):
         layers, groups = self.num_hidden_layers, self.num_hidden_groups
         return super().problems() | {
             f"embedding_size {self.embedding_size} must be at least 1": self.embedding_size >= 1,
-            f"share '{self.share}' is none of {', '.join(SHARED)}": self.share in SHARED,
+            f"share '{self.share}' is not one of {', '.join(SHARED)}": self.share in SHARED,
             f"num_hidden_layers {layers} is not a multiple of num_hidden_groups {groups}": (
                 groups >= 1 and layers % groups == 0
             ),

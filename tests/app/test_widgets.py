@@ -62,9 +62,9 @@ def test_axis_of_view_follows_run_step_and_scale(own_run: Run) -> None:
         ("tokens", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no words"),
         ("knowledge", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no words"),
         ("query", None, {"architectures": ["AlbertForTokenClassification"]}, "predict no masked words"),
-        ("attention", "maps", {"model_type": "fnet"}, "give no attention weights"),
-        ("attention", "heads", {"model_type": "fnet"}, "give no attention weights"),
-        ("attention", "sentence", {"model_type": "fnet"}, "give no attention weights"),
+        ("attention", "maps", {"model_type": "fnet"}, "do not output the attention weights"),
+        ("attention", "heads", {"model_type": "fnet"}, "do not output the attention weights"),
+        ("attention", "sentence", {"model_type": "fnet"}, "do not output the attention weights"),
     ],
 )
 def test_unsupported_measures_are_explained_without_command(open_page, own_run, page, section, config, sentence):

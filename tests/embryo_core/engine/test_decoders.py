@@ -65,12 +65,12 @@ def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) 
 
 
 def test_missing_prediction_head_is_reported(own_run: Run) -> None:
-    """An encoder gives no next words, and a decoder gives no masked words."""
+    """An encoder does not output next words, and a decoder does not output masked words."""
     at = np.array([[1, 5]]), np.ones((1, 2)), np.array([0]), np.array([0])
     encoder = load(runs.checkpoint(own_run, 16))
-    with pytest.raises(MissingCapability, match="gives no next words"):
+    with pytest.raises(MissingCapability, match="does not output next words"):
         encoder.next_logits(*at)
-    with pytest.raises(MissingCapability, match="gives no masked words"):
+    with pytest.raises(MissingCapability, match="does not output masked words"):
         load(write(own_run, decoders.make("gpt2"))).mlm_logits(*at)
 
 

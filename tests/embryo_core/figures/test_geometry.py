@@ -96,7 +96,7 @@ def test_runs_are_compared_at_nearest_steps(own_run, other):
     table = similarity.to_run(own_run, other)
     assert table[["step", "other_step"]].to_numpy().tolist() == [[0, 0], [8, 9]] * LAYERS
     assert table["value"].iloc[1] == pytest.approx(plain_cka(ours[1, 0], theirs[1, 0]), abs=1e-3)
-    assert "8 beside 9" in similarity.between([own_run, other], LINEAR, "other").caption.details
+    assert "9 instead of 8" in similarity.between([own_run, other], LINEAR, "other").caption.details
     assert similarity.nearest_steps([7, 8], [8, 9]) == {8: 8} and similarity.nearest_steps([], [1]) == {}
     with pytest.raises(FigureError, match="'other' words"):
         similarity.to_run(own_run, replace(other, step_unit=StepUnit.WORDS))

@@ -137,10 +137,10 @@ def test_each_sentence_loss_has_its_objective():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"share": "some"}, "share 'some' is none of all, attention, ffn, none"),
+        ({"share": "some"}, "share 'some' is not one of all, attention, ffn, none"),
         ({"num_hidden_groups": 5}, "num_hidden_layers 12 is not a multiple of num_hidden_groups 5"),
         ({"num_hidden_groups": 0}, "num_hidden_layers 12 is not a multiple of num_hidden_groups 0"),
-        ({"sentence_loss": "order"}, "sentence_loss 'order' is none of sop, nsp, none"),
+        ({"sentence_loss": "order"}, "sentence_loss 'order' is not one of sop, nsp, none"),
         ({"embedding_size": 0}, "embedding_size 0 must be at least 1"),
     ],
 )

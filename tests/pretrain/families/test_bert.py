@@ -96,5 +96,5 @@ def test_sentence_loss_determines_second_head():
     }
     kinds = {loss: family.huggingface(config)["architectures"] for loss, config in configs.items()}
     assert kinds == {"nsp": ["BertForPreTraining"], "sop": ["BertForPreTraining"], "none": ["BertForMaskedLM"]}
-    with pytest.raises(ConfigError, match="sentence_loss 'nextt' is none of sop, nsp, none"):
+    with pytest.raises(ConfigError, match="sentence_loss 'nextt' is not one of sop, nsp, none"):
         replace(configs["nsp"], sentence_loss="nextt")
