@@ -111,8 +111,8 @@ def test_resume_without_first_checkpoint_widens_again(wide: Run, first: Run, com
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (WIDER[:1], f"has hidden_size {NARROW.hidden_size}, and these settings make it {TWICE['hidden_size']}"),
-        ([*WIDER, "num_hidden_layers=4"], "has num_hidden_layers 2, and these settings make it 4"),
+        (WIDER[:1], f"has hidden_size {NARROW.hidden_size}, but these settings give {TWICE['hidden_size']}"),
+        ([*WIDER, "num_hidden_layers=4"], "has num_hidden_layers 2, but these settings give 4"),
         (WIDER[1:], "or double hidden_size, num_attention_heads, intermediate_size."),
     ],
     ids=("states alone", "layers too", "all but the states"),

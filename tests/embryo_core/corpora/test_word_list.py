@@ -46,7 +46,7 @@ def test_plain_list_needs_only_words(tmp_path):
         ("a.csv", "word\n!\n", "'!'"),
         ("a.txt", "\n", "no word"),
         ("a.csv", "word,age\ndog,inf\n", "'inf'"),
-        ("a.csv", f"word,{'x' * 200_000}\n", "no table"),
+        ("a.csv", f"word,{'x' * 200_000}\n", "not a table"),
     ],
 )
 def test_faulty_list_is_reported(tmp_path, name, text, named):

@@ -105,7 +105,7 @@ def test_too_many_rows_per_step_are_refused(run: Run, table: Table):
     values = {pa.string(): "a", pa.bool_(): True, pa.large_binary(): b"\0\0"}
     row = {field.name: values.get(field.type, 1) for field in table.schema}
     put(path_of(run, table.name), repeated(pa.Table.from_pylist([row], table.schema)))
-    with pytest.raises(ResultsError, match="rows, more than"), open_table(run, path_of(run, table.name), table):
+    with pytest.raises(ResultsError, match="rows; the maximum is"), open_table(run, path_of(run, table.name), table):
         pass
 
 

@@ -97,7 +97,7 @@ def test_file_is_hashed_once_until_changed(own_run: Run, monkeypatch):
         ),
         ({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, "is not valid"),
         ({"a": {"dtype": "F8", "shape": [4], "data_offsets": [0, 4]}}, "does not have the tensors of its header"),
-        ({"a": {"dtype": "F16", "shape": [2**18], "data_offsets": [0, 2**19]}}, "config.json makes it"),
+        ({"a": {"dtype": "F16", "shape": [2**18], "data_offsets": [0, 2**19]}}, "the maximum by config.json"),
         ({}, "does not have the tensors of its header"),
     ],
     ids=("larger than the file", "negative", "of unknown type", "more than config.json", "none"),
