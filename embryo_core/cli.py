@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments[0] if arguments else "").parse_args(arguments)
     with redirect_stdout(_Plain(sys.stdout)):
-        return exit_status(lambda: options.command(options), "what was written stays")
+        return exit_status(lambda: options.command(options), "what was written is kept")
 
 
 class _Plain:

@@ -190,7 +190,7 @@ def exit_status(command: Callable[[], int], stopped: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python's last flush would fail again
         return OUTPUT_CLOSED
     except OSError as error:  # such as a full disk, or a folder without write permission
-        print(f"Error: {error}; what was written stays, and the same command continues from there.", file=sys.stderr)
+        print(f"Error: {error}; what was written is kept, and the same command continues from there.", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"Stopped; {stopped}.", file=sys.stderr)

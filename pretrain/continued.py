@@ -118,7 +118,7 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
     theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["type"].lower()
     if theirs != kind:
         raise ConfigError(
-            f"{path} is a {theirs} vocabulary, and these settings have tokenizer={kind}; a continued pretraining "
+            f"{path} is a {theirs} vocabulary, but these settings have tokenizer={kind}; a continued pretraining "
             f"keeps the vocabulary: use --set tokenizer={theirs}."
         )
 

@@ -107,7 +107,7 @@ def _check_finite(row: dict[str, Any], step: int) -> None:
     if not isfinite(row["loss"]):
         raise ConfigError(
             f"The training loss is not finite by update {step:,}; start a run with a smaller learning_rate. What was "
-            "written before stays."
+            "written before is kept."
         )
 
 

@@ -33,7 +33,7 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
         **{findings.verdict_column(place): TextColumn(run, width=130) for place, run in enumerate(compared)},
         "finding": TextColumn("Finding", width=430),
         "hold": TextColumn("Hold", width=62, help="Comparisons that hold, of all"),
-        "picture": ImageColumn("Curves", width=90, help="Click it to see them large on their page"),
+        "picture": ImageColumn("Curves", width=90, help="Click to open the figure on its page"),
         "comparisons": BarChartColumn("Comparisons", y_min=-1, y_max=1, width=84),
         "paper": TextColumn("In the paper", width=146),
     }

@@ -46,7 +46,7 @@ class Stored:
             self._missing.append(name)
             return torch.zeros(shape)
         if tensor.shape != shape:
-            problem = f"{name} is {list(tensor.shape)}, config.json makes it {list(shape)}"
+            problem = f"{name} has the shape {list(tensor.shape)}, by config.json {list(shape)}"
             raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({problem})")
         check_finite(self.checkpoint, name, tensor)
         return tensor

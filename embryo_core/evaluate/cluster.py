@@ -44,7 +44,7 @@ def run_on_ray(
         jobs, more = (_absolute(one) for one in work), (device, dtype, discard)
         for (checkpoint, requests), outcomes in map_on_ray(ray, _evaluate_in_worker, jobs, *more, device=device):
             if isinstance(outcomes, str):
-                why = f"Step {checkpoint.step} was given up after {outcomes}; the same command computes it again."
+                why = f"Step {checkpoint.step} was abandoned after {outcomes}; the same command computes it again."
                 outcomes = [Failure(why, len(requests))]
             for outcome in outcomes:
                 yield checkpoint, outcome

@@ -188,7 +188,7 @@ def _values(named: str, values: list[Any]) -> np.ndarray:
     if labels.std() and np.abs(labels - labels.astype(np.float32)).max() > labels.std() / MIN_PRECISION:
         raise CorpusError(
             f"{named} have labels from {labels.min():.12g} to {labels.max():.12g}, which differ too little for their "
-            "size to be stored as numbers of 32 bits; subtract their mean."
+            "size to be stored in float32; subtract their mean."
         )
     return labels
 

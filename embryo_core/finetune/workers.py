@@ -189,8 +189,8 @@ class Workers:
                 yield waiting[future], future.result()
         except BrokenProcessPool:
             raise ConfigError(
-                "A process that fine-tuned was killed, most likely because memory ran out; what was written stays, and "
-                "the same command with a smaller --jobs continues from there."
+                "A process that fine-tuned was killed, most likely because memory ran out; what was written is kept, "
+                "and the same command with a smaller --jobs continues from there."
             ) from None
 
 
@@ -270,7 +270,7 @@ class ClusterWorkers:
         for (_, job, _), answer in answered:
             if isinstance(answer, str):
                 raise ConfigError(
-                    f"A fine-tuning was given up after {answer}; what was written stays, and the same command "
+                    f"A fine-tuning was abandoned after {answer}; what was written is kept, and the same command "
                     "continues."
                 )
             yield job, answer

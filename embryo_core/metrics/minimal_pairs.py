@@ -108,7 +108,7 @@ def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "
     if pair.good == pair.bad:
         return "of equal sentences"
     if any(not len(one.ids) or (one.ids == tokenizer.unk_id).any() for one in both):
-        return "with a word that the tokenizer cannot write"
+        return "with a word that the tokenizer cannot encode"
     return (
         f"longer than {positions} pieces" if any(len(tokenizer.surround(one.ids)) > positions for one in both) else ""
     )

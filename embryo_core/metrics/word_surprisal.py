@@ -33,7 +33,7 @@ START = ""  # in bigrams, what precedes the first word of a sentence
 # Reasons why words or occurrences are left out.
 ABSENT = "never in the text"
 FIRST = "at the start of a text, where nothing predicts them"
-UNWRITABLE = "with letters that the tokenizer cannot write"
+UNWRITABLE = "with letters that the tokenizer cannot encode"
 ACROSS = "with a piece that holds more than the word"
 
 

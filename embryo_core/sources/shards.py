@@ -63,4 +63,4 @@ def _shard_of(index: Path) -> Mapping[str, str]:
 
 def _refuse_lacking(path: Path, names: Iterable[str], present: Container[str]) -> None:
     if lacking := [name for name in names if name not in present]:
-        raise refusal(path, f"lacks {lacking[0]}, which its index promises", BrokenCheckpoint)
+        raise refusal(path, f"lacks {lacking[0]}, which its index lists", BrokenCheckpoint)

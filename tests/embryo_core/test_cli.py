@@ -339,7 +339,7 @@ def test_ctrl_c_is_one_line_and_status_130(root, sample, command, stopped_in):
     start = [sys.executable, "-c", code, *command, *data]
     done = subprocess.run(start, cwd=REPOSITORY, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 130
-    assert done.stderr.splitlines()[-1] == "Stopped; what was written stays." and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1] == "Stopped; what was written is kept." and "Traceback" not in done.stderr
 
 
 def test_version_names_packages_without_importing_them():

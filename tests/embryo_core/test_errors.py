@@ -70,7 +70,7 @@ def test_first_line_of_exception_is_never_blank(text: str, expected: str):
     ("reason", "status", "said"),
     [
         (UnknownRun("No run."), 2, "Error: No run.\n"),
-        (OSError("No space left"), 2, "Error: No space left; what was written stays, and the same command continues"),
+        (OSError("No space left"), 2, "Error: No space left; what was written is kept, and the same command continues"),
         (KeyboardInterrupt(), 130, "Stopped; all stays.\n"),
     ],
 )

@@ -191,9 +191,9 @@ def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path)
     [
         ({"--init-from": "first@4"}, "no checkpoint at step 4; the nearest is 3"),
         ({"--init-from": "frist"}, "Unknown run 'frist'"),
-        ({"settings": ["vocab_size=600"]}, "has vocab_size 500, and these settings make it 600; a continued"),
-        ({"settings": ["num_hidden_layers=3"]}, "has num_hidden_layers 2, and these settings make it 3"),
-        ({"settings": ["tokenizer=wordpiece"]}, "is a unigram vocabulary, and these settings have tokenizer=wordpiece"),
+        ({"settings": ["vocab_size=600"]}, "has vocab_size 500, but these settings give 600. A continued"),
+        ({"settings": ["num_hidden_layers=3"]}, "has num_hidden_layers 2, but these settings give 3"),
+        ({"settings": ["tokenizer=wordpiece"]}, "is a unigram vocabulary, but these settings have tokenizer=wordpiece"),
     ],
     ids=("step", "run", "vocabulary", "layers", "kind of vocabulary"),
 )

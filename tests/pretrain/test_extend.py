@@ -173,10 +173,10 @@ def test_other_families_are_extended_too(preset, corpus, root, texts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--extend-vocabulary", "50000"], "50,000 new pieces were asked for"),
+        (["--extend-vocabulary", "50000"], "50,000 new pieces were requested"),
         (
             ["--extend-vocabulary", "20", "--set", "vocab_size=400"],
-            "vocab_size 500, and these settings make it 420",
+            "vocab_size 500, but these settings give 420",
         ),
         (["--extend-vocabulary", "-1"], "extend_vocabulary, received -1, must be at least 0"),
         (["--extend-vocabulary", "20", "--set", "tokenizer=bpe"], "and tokenizer is bpe"),

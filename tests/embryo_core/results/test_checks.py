@@ -143,7 +143,7 @@ REFUSED = {
     ),
     "NaN weight": (Findings(attention=[AttentionMap(1, 1, SQUARE * np.nan, 3)]), "weights are not finite"),
     "a weight beyond float16": (Findings(attention=[AttentionMap(1, 1, SQUARE * 1e6, 3)]), "weights are not finite"),
-    "no square": (Findings(attention=[AttentionMap(1, 1, np.ones((2, 3)), 3)]), "weights are not as many"),
+    "no square": (Findings(attention=[AttentionMap(1, 1, np.ones((2, 3)), 3)]), "weights have another length"),
     "no sentences": (Findings(attention=[AttentionMap(1, 1, SQUARE, 0)]), "sentences 0"),
     "a loss that is NaN": (
         Findings(probes=[ProbeCurve("pos", 0, False, 1, float("nan"), 0.5)]),
@@ -160,7 +160,7 @@ REFUSED = {
     "a pair without a score": (Findings(pairs=[PairScore("a/b/c", 0, float("nan"), -1.0)]), "good nan"),
     "a word with fewer numbers than occurrences": (
         Findings(surprisals=[word(2, [1.5])]),
-        "occurrences are not as many",
+        "occurrences have another length",
     ),
     "a surprisal beyond float16": (Findings(surprisals=[word(1, [np.inf])]), "occurrences are not finite"),
     "a span that ends before it begins": (
