@@ -13,9 +13,8 @@ import plotly.graph_objects as go
 from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.families import FAMILIES
-from embryo_core.figures import file_layout
 from embryo_core.figures.draft import Draft
-from embryo_core.figures.file_words import legible_columns
+from embryo_core.figures.file_layout import SIZES, for_paper
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
 from embryo_core.findings.words import measured_as
@@ -112,13 +111,8 @@ class Figure:
     def file_sizes(self) -> dict[str, Any]:
         """Return what a browser needs to draw SVG and PNG by size: inches, layout, kept columns, long legend names."""
         return {
-            columns: {
-                "inches": size.inches,
-                "layout": (file := file_layout.layout(self.drawn, columns, self.title, self.small_print)),
-                "kept": legible_columns(self.drawn, size.pixels),
-                "long": file_layout.second_legend(self.drawn, file),
-            }
-            for columns, size in file_layout.SIZES.items()
+            columns: {"inches": size.inches, **for_paper(self.drawn, columns, self.title, self.small_print)._asdict()}
+            for columns, size in SIZES.items()
         }
 
     def save(self, path: str | Path, columns: str = "two") -> Path:
@@ -139,9 +133,9 @@ class Figure:
         return path
 
     def _draw(self, path: Path, columns: str) -> None:
-        size = file_layout.SIZES[columns]
+        size = SIZES[columns]
         dots = 300 if path.suffix == ".png" else 96  # dots per inch
-        plot = go.Figure(self.plot.data, file_layout.layout(self.plot, columns, self.title, self.small_print))
+        plot = for_paper(self.plot, columns, self.title, self.small_print).draw(self.plot)
         try:
             plot.write_image(path, scale=size.inches * dots / size.pixels)
         except (ImportError, RuntimeError, ValueError) as error:

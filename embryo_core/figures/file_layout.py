@@ -4,15 +4,14 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import plotly.graph_objects as go
 
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_LINE, STEP_MARK
 from embryo_core.figures.file_panels import LETTER, fit_panels
-from embryo_core.figures.file_words import describe_left_out, draw_columns, legible_columns
+from embryo_core.figures.file_words import WORDS, describe_left_out, draw_columns, keep_columns, legible_columns
 
 # Every system has one of these fonts with Arial's widths, so that text has the width that was reserved for it.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -41,6 +40,24 @@ class Size:
     inches: float
 
 
+class Paper(NamedTuple):
+    """What Plotly needs to draw a figure into a file."""
+
+    layout: dict[str, Any]
+    kept: list[int] | None  # the columns of a heat map of words that is too wide; None: all
+    long: list[str]  # the names in the second legend
+
+    def draw(self, figure: go.Figure) -> go.Figure:
+        """Return the figure as it is in the file."""
+        traces = []
+        for trace in figure.data:
+            settings = trace.to_plotly_json()
+            if self.kept and trace.meta == WORDS:
+                keep_columns(settings, self.kept)
+            traces.append(settings | {"legend": "legend2"} if trace.name in self.long else settings)
+        return go.Figure(traces, self.layout)
+
+
 SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # widths of one and two columns in the ACL's style
 
 
@@ -49,8 +66,8 @@ def map_sizes(small_print: str) -> dict[str, Any]:
     return {name: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for name, size in SIZES.items()}
 
 
-def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dict[str, Any]:
-    """Return the layout of a figure's file for Plotly; `columns` is a name of SIZES."""
+def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> Paper:
+    """Lay out a figure for its file; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
     kept = legible_columns(figure, width)
     if kept:
@@ -69,13 +86,16 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
     text |= PRINT
     axes = [name for name in file if name.startswith("yaxis")]
     named = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
-    legends, room = _legends(figure, file, width - SIDES - (beside if named else NUMBERS))
+    width_of_legends = width - SIDES - (beside if named else NUMBERS)
+    names = _names(figure, file)
+    long = _long_names(names, width_of_legends)
+    legends, room = _legends(file, names, long, width_of_legends)
     inner = fit_panels(file, width - SIDES, max(rows, _tall(figure, width)))
     more = LINE * _break_title(file, width - SIDES - beside) if rows else 0
     text["yshift"] -= more
     top, below = 16 + 19 * len(heading) + room, 64 + more + LINE * len(lines)
     height = top + inner + below
-    return file | {
+    file |= {
         "width": width,
         "height": height,
         "margin": {"l": 12, "r": 16, "t": top, "b": below},
@@ -86,6 +106,7 @@ def layout(figure: go.Figure, columns: str, title: str, small_print: str) -> dic
         **{name: one | {"y": 1 - (top - room + one["y"]) / height} for name, one in legends.items()},
         "annotations": [*file.get("annotations", ()), text],
     }
+    return Paper(file, kept, long)
 
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
@@ -135,14 +156,14 @@ def _joined(lines: list[str]) -> str:
     return "<br>".join(map(style.escape_text, lines))
 
 
-def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return the legends above the plot, one or two, and their height in pixels; the second one has the long names.
+def _legends(
+    file: dict[str, Any], names: Sequence[str], long: Sequence[str], width: float
+) -> tuple[dict[str, dict[str, Any]], int]:
+    """Return the legends above the plot, one or two, and their height in pixels; the second one has the `long` names.
 
     Entries are in columns as wide as the longest name. At this point the y of a legend is in pixels below the first
-    one; `layout` converts it.
+    one; `for_paper` converts it.
     """
-    names = _names(figure, file)
-    long = _long_names(names, width)
     if not names:
         return {}, 0
     file["shapes"] = [one | {"legend": "legend2"} if one.get("name") in long else one for one in file["shapes"]]
@@ -154,12 +175,6 @@ def _legends(figure: go.Figure, file: dict[str, Any], width: float) -> tuple[dic
             layouts[name] = file.get("legend", {}) | base | entries | {"y": below}
             below += ROW * _rows(own, width)
     return layouts, 8 + below
-
-
-def second_legend(figure: go.Figure, file: dict[str, Any]) -> list[str]:
-    """Return the names in the second legend of a file's layout."""
-    widest = file["legend"]["entrywidth"] + 0.5 if "legend2" in file else np.inf
-    return [name for name in _names(figure, file) if LETTER * len(name) > widest]
 
 
 def _long_names(names: Sequence[str], width: float) -> list[str]:

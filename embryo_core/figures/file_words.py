@@ -32,6 +32,13 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
     return [named[place] for place in sorted(set(places))]
 
 
+def keep_columns(trace: dict[str, Any], kept: Sequence[int]) -> None:
+    """Reduce a heat map of words to the columns `kept`."""
+    places = [[*trace["x"]].index(column) for column in kept]
+    z, text = (np.asarray(trace[name])[:, places] for name in ("z", "text"))
+    trace |= {"x": [*range(len(kept))], "z": z, "text": text}
+
+
 def draw_columns(layout: dict[str, Any], kept: Sequence[int]) -> None:
     """Reduce the layout of a heat map of words to the columns `kept`, counted from 0; annotations are left out."""
     axis, new = layout["xaxis"], {old: i for i, old in enumerate(kept)}
