@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Key = tuple[str, int]  # folder, and manifest mtime (ns), which changes if the step is retrained
 TRANSIENT_QUOTA = 1 / 4  # share of the limit
 TRIM_AFTER = 1 / 16  # share of the limit; once this much was evicted, memory is returned to the system
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+UNIT_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 
 
 class ModelCache:
@@ -90,8 +90,8 @@ class ModelCache:
     def _keep(self, key: Key, model: "Model", limit: int, transient: bool) -> None:
         """Add a model, and evict models until the limit is met."""
         with self._lock:
-            for outdated in [other for other in self._models if other[0] == key[0]]:
-                self._evict(outdated)
+            for old_key in [cached_key for cached_key in self._models if cached_key[0] == key[0]]:
+                self._evict(old_key)
             if model.nbytes > limit or model.mapped:
                 return  # larger than the whole cache; or mapped, so that the system caches its file
             self._models[key] = model
@@ -105,9 +105,9 @@ class ModelCache:
 
     def _next_to_evict(self, limit: int) -> Key:
         """Return the oldest transient model if these exceed their quota, else the least recently used other model."""
-        transient = sum(self._models[key].nbytes for key in self._transient)
+        transient_bytes = sum(self._models[key].nbytes for key in self._transient)
         oldest = next(iter(self._transient), None)
-        if oldest and len(self._transient) > 1 and transient > limit * TRANSIENT_QUOTA:
+        if oldest and len(self._transient) > 1 and transient_bytes > limit * TRANSIENT_QUOTA:
             return oldest
         return next((key for key in self._models if key not in self._transient), oldest) or next(iter(self._models))
 
@@ -124,13 +124,11 @@ def return_memory() -> None:
 
 def memory_limit() -> int:
     """Return the limit in EMBRYO_MODEL_MEMORY in bytes (default 2 GB). Raises ConfigError if it is not a size."""
-    received = os.environ.get("EMBRYO_MODEL_MEMORY") or "2 GB"
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", received)
-    if match is None or match[2].upper() not in UNITS:
-        raise ConfigError(
-            f"EMBRYO_MODEL_MEMORY is '{received}', which is not a size; write for example 500 MB or 4 GB."
-        )
-    return int(float(match[1]) * UNITS[match[2].upper()])
+    value = os.environ.get("EMBRYO_MODEL_MEMORY") or "2 GB"
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+    if match is None or match[2].upper() not in UNIT_BYTES:
+        raise ConfigError(f"EMBRYO_MODEL_MEMORY is '{value}', which is not a size; write for example 500 MB or 4 GB.")
+    return int(float(match[1]) * UNIT_BYTES[match[2].upper()])
 
 
 MODELS = ModelCache()

@@ -45,7 +45,9 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
 )
 MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # suffixes of the names of classes that predict masked words
 DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # suffixes of the names of classes that predict the next piece
-BARE_HEADS = ("eurobert",)  # families whose head may consist of the word embeddings only, so that no tensor shows it
+BARE_HEAD_FAMILIES = (
+    "eurobert",
+)  # families whose head may consist of the word embeddings only, so that no tensor shows it
 WITHOUT_ATTENTIONS = frozenset(  # families without an attention weight for each head and pair of pieces
     "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )
@@ -89,24 +91,28 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
     are not on this machine, from the class in config.json. Support for a new kind of head is added here and in `Engine`
     (model.py). Raises BrokenCheckpoint if config.json cannot be read.
     """
-    saved = runs.read_config(checkpoint, runs.ModelClass)
-    if is_decoder(saved):
-        return frozenset({"next_words"} if not saved.name or saved.name.endswith(DECODER_HEADS) else ())
-    named, stored = _heads_of_class(saved), heads_stored(checkpoint)
-    other = saved.name.endswith(DECODER_HEADS) or (saved.name and not saved.name.endswith((*MASKED_HEADS, "Model")))
-    if stored is None or other or saved.model_type in BARE_HEADS:  # a class of another task has that task's head
-        return named
-    layout = FAMILIES.get(saved.model_type)
-    return stored if layout and layout.replaced_token_heads else stored - {"replaced_tokens"}
+    model_class = runs.read_config(checkpoint, runs.ModelClass)
+    if is_decoder(model_class):
+        return frozenset({"next_words"} if not model_class.name or model_class.name.endswith(DECODER_HEADS) else ())
+    class_heads, stored_heads = _heads_of_class(model_class), heads_stored(checkpoint)
+    has_foreign_head = model_class.name.endswith(DECODER_HEADS) or (
+        model_class.name and not model_class.name.endswith((*MASKED_HEADS, "Model"))
+    )
+    if (
+        stored_heads is None or has_foreign_head or model_class.model_type in BARE_HEAD_FAMILIES
+    ):  # a class of another task has that task's head
+        return class_heads
+    layout = FAMILIES.get(model_class.model_type)
+    return stored_heads if layout and layout.replaced_token_heads else stored_heads - {"replaced_tokens"}
 
 
-def _heads_of_class(saved: runs.ModelClass) -> frozenset[str]:
+def _heads_of_class(model_class: runs.ModelClass) -> frozenset[str]:
     """Return the capabilities of an encoder's heads according to the class in its config.json."""
-    if (layout := FAMILIES.get(saved.model_type)) is not None:
-        known = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
-        return frozenset(capability for capability, classes in known.items() if saved.name in classes)
-    masked = saved.model_type in THROUGH_TRANSFORMERS and saved.name.endswith(MASKED_HEADS)
-    return frozenset({"masked_words"} if masked else ())
+    if (layout := FAMILIES.get(model_class.model_type)) is not None:
+        head_classes = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
+        return frozenset(capability for capability, classes in head_classes.items() if model_class.name in classes)
+    has_masked_head = model_class.model_type in THROUGH_TRANSFORMERS and model_class.name.endswith(MASKED_HEADS)
+    return frozenset({"masked_words"} if has_masked_head else ())
 
 
 def is_read(family: str) -> bool:
@@ -114,33 +120,33 @@ def is_read(family: str) -> bool:
     return family in FAMILIES or family in THROUGH_TRANSFORMERS or family in DECODERS
 
 
-def is_decoder(saved: runs.ModelClass) -> bool:
+def is_decoder(model_class: runs.ModelClass) -> bool:
     """Return whether a model reads a text from left to right, by its family or by is_decoder in its config.json."""
-    return saved.model_type in DECODERS or (saved.is_decoder and saved.model_type in ALSO_DECODERS)
+    return model_class.model_type in DECODERS or (model_class.is_decoder and model_class.model_type in ALSO_DECODERS)
 
 
-def _describe(capabilities: frozenset[str], saved: runs.ModelClass) -> str:
+def _describe(capabilities: frozenset[str], model_class: runs.ModelClass) -> str:
     """Return capabilities as text, and whether the head for words is missing: "states; no masked words: ..."."""
-    words = "next_words" if is_decoder(saved) else "masked_words"
-    listed = [name for name in (words, "replaced_tokens", "states", "attentions") if name in capabilities]
-    text = ", ".join(listed).replace("_", " ")
+    words = "next_words" if is_decoder(model_class) else "masked_words"
+    labels = [name for name in (words, "replaced_tokens", "states", "attentions") if name in capabilities]
+    text = ", ".join(labels).replace("_", " ")
     return text if words in capabilities else f"{text}; no {words.replace('_', ' ')}: their head is missing"
 
 
 def head_groups(run: Run) -> int | None:
     """Return the number of groups of layers that share their attention heads; None if no layers share them."""
     layout = FAMILIES.get(run.family)
-    shared = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
-    return run.config.get("num_hidden_groups", 1) if shared else None
+    shares_heads = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
+    return run.config.get("num_hidden_groups", 1) if shares_heads else None
 
 
 def describe_run(run: Run) -> Iterator[str]:
     """Yield a sentence on what a run's checkpoints can compute, one for each set of capabilities among them."""
     steps: dict[str, list[int]] = {}
-    for one in runs.checkpoints(run):
+    for checkpoint in runs.checkpoints(run):
         with suppress(BrokenCheckpoint):  # the audit reports it
-            description = _describe(checkpoint_capabilities(one), runs.read_config(one, runs.ModelClass))
-            steps.setdefault(description, []).append(one.step)
-    for description, steps_of in steps.items():
-        which = f"Checkpoints of {list_steps(steps_of, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
-        yield f"{which} give {description}."
+            description = _describe(checkpoint_capabilities(checkpoint), runs.read_config(checkpoint, runs.ModelClass))
+            steps.setdefault(description, []).append(checkpoint.step)
+    for description, group in steps.items():
+        subject = f"Checkpoints of {list_steps(group, run.step_unit)}" if len(steps) > 1 else "The checkpoints"
+        yield f"{subject} give {description}."

@@ -60,44 +60,44 @@ def rotation(length: int, frequencies: Tensor, start: int = 0) -> Tensor:
     return torch.stack([angles.cos(), angles.sin()])
 
 
-def rotate(states: Tensor, turned: Tensor) -> Tensor:
-    """Rotate the first R dimensions of queries or keys [B, heads, L, D] by the angles `turned` [2, L, R]."""
-    size = turned.shape[2]
+def rotate(states: Tensor, angles: Tensor) -> Tensor:
+    """Rotate the first R dimensions of queries or keys [B, heads, L, D] by `angles` [2, L, R]."""
+    size = angles.shape[2]
     if size == 0:
         return states
-    first = states[..., :size]
-    half = torch.cat([-first[..., size // 2 :], first[..., : size // 2]], -1)
-    return torch.cat([first * turned[0] + half * turned[1], states[..., size:]], -1)
+    rotated = states[..., :size]
+    half = torch.cat([-rotated[..., size // 2 :], rotated[..., : size // 2]], -1)
+    return torch.cat([rotated * angles[0] + half * angles[1], states[..., size:]], -1)
 
 
-def project(states: Tensor, layer: DecoderLayer, turned: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def project(states: Tensor, layer: DecoderLayer, angles: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute query and key, both rotated, and value [B, heads, L, D] from states [B, L, H]."""
     batch, length, _ = states.shape
-    projected = linear(apply_norm(states, layer.attention_norm), layer.query_key_value)
+    query_key_value = linear(apply_norm(states, layer.attention_norm), layer.query_key_value)
     if layer.by_head:
-        parts = projected.view(batch, length, layer.heads, 3, -1).permute(3, 0, 2, 1, 4)
+        halves = query_key_value.view(batch, length, layer.heads, 3, -1).permute(3, 0, 2, 1, 4)
     else:
-        parts = projected.view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
-    return rotate(parts[0], turned), rotate(parts[1], turned), parts[2]
+        halves = query_key_value.view(batch, length, 3, layer.heads, -1).permute(2, 0, 3, 1, 4)
+    return rotate(halves[0], angles), rotate(halves[1], angles), halves[2]
 
 
-def apply_layer(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
+def apply_layer(states: Tensor, layer: DecoderLayer, angles: Tensor) -> Tensor:
     """Apply a layer to states [B, L, H]; return states of the same shape."""
-    query, key, value = project(states, layer, turned)
-    mixed = scaled_dot_product_attention(query, key, value, is_causal=True, scale=layer.scale)
-    return add_halves(states, mixed, layer)
+    query, key, value = project(states, layer, angles)
+    context = scaled_dot_product_attention(query, key, value, is_causal=True, scale=layer.scale)
+    return add_halves(states, context, layer)
 
 
-def add_halves(states: Tensor, mixed: Tensor, layer: DecoderLayer) -> Tensor:
-    """Add the outputs of a layer's halves to states [B, L, H]; `mixed` [B, heads, L, D] are the attended values."""
-    attended = linear(mixed.transpose(1, 2).reshape(states.shape), layer.output).add_(states)
-    read = apply_norm(states if layer.parallel else attended, layer.norm)
-    return linear(activate(linear(read, layer.inner), layer.activation), layer.outer).add_(attended)
+def add_halves(states: Tensor, context: Tensor, layer: DecoderLayer) -> Tensor:
+    """Add the outputs of a layer's halves to states [B, L, H]; `context` [B, heads, L, D] are the attended values."""
+    residual = linear(context.transpose(1, 2).reshape(states.shape), layer.output).add_(states)
+    inner_input = apply_norm(states if layer.parallel else residual, layer.norm)
+    return linear(activate(linear(inner_input, layer.inner), layer.activation), layer.outer).add_(residual)
 
 
-def attend(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
+def attend(states: Tensor, layer: DecoderLayer, angles: Tensor) -> Tensor:
     """Compute the attention weights [B, heads, L, L] of a layer on states [B, L, H]."""
-    query, key, _ = project(states, layer, turned)
+    query, key, _ = project(states, layer, angles)
     scores = query @ key.transpose(2, 3) * layer.scale
     length = scores.shape[3]
     return scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
@@ -109,9 +109,9 @@ def attend(states: Tensor, layer: DecoderLayer, turned: Tensor) -> Tensor:
 @compiled
 def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
     """Compute states [layers + 1, B, L, H] of ids [B, L], from the embeddings to the states after the final norm."""
-    states, turned = [embed(ids, network)], rotation(ids.shape[1], network.frequencies)
+    states, angles = [embed(ids, network)], rotation(ids.shape[1], network.frequencies)
     for layer in network.layers:
-        states.append(apply_layer(states[-1], layer, turned))
+        states.append(apply_layer(states[-1], layer, angles))
     states[-1] = apply_norm(states[-1], network.final_norm)
     return torch.stack(states)
 
@@ -119,11 +119,11 @@ def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
 @compiled
 def attentions(network: DecoderNetwork, ids: Tensor) -> Tensor:
     """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
-    states, turned = embed(ids, network), rotation(ids.shape[1], network.frequencies)
+    states, angles = embed(ids, network), rotation(ids.shape[1], network.frequencies)
     weights: list[Tensor] = []
     for layer in network.layers:
-        weights.append(attend(states, layer, turned))
-        states = apply_layer(states, layer, turned)
+        weights.append(attend(states, layer, angles))
+        states = apply_layer(states, layer, angles)
     return torch.stack(weights)
 
 
@@ -140,9 +140,9 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor,
     """Compute the next-piece logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     batches: list[Tensor] = []
     for i, network in enumerate(networks):
-        states, turned = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
+        states, angles = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
         for layer in network.layers:
-            states = apply_layer(states, layer, turned)
+            states = apply_layer(states, layer, angles)
         decoder = network.decoder
         assert decoder is not None
         batches.append(linear(apply_norm(states[positions[0], positions[1]], network.final_norm), decoder))
@@ -155,16 +155,18 @@ def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor, last: 
 
     `past` [layers, 2, B or 1, heads, P, D] has the keys and values of the P pieces before the ids; P may be 0.
     """
-    batch, length, before = ids.shape[0], ids.shape[1], past.shape[4]
-    states, turned = embed(ids, network, before), rotation(length, network.frequencies, before)
-    seen = torch.ones(length, before + length, dtype=torch.bool).tril(before)
-    kept: list[Tensor] = []
+    batch, length, past_length = ids.shape[0], ids.shape[1], past.shape[4]
+    states, angles = embed(ids, network, past_length), rotation(length, network.frequencies, past_length)
+    causal_mask = torch.ones(length, past_length + length, dtype=torch.bool).tril(past_length)
+    layer_pasts: list[Tensor] = []
     for i, layer in enumerate(network.layers):
-        query, key, value = project(states, layer, turned)
-        past_of_layer = past[i].expand(2, batch, layer.heads, before, key.shape[3])
-        kept.append(torch.cat([past_of_layer, torch.stack([key, value])], 3))
-        mixed = scaled_dot_product_attention(query, kept[i][0], kept[i][1], attn_mask=seen, scale=layer.scale)
-        states = add_halves(states, mixed, layer)
+        query, key, value = project(states, layer, angles)
+        past_of_layer = past[i].expand(2, batch, layer.heads, past_length, key.shape[3])
+        layer_pasts.append(torch.cat([past_of_layer, torch.stack([key, value])], 3))
+        context = scaled_dot_product_attention(
+            query, layer_pasts[i][0], layer_pasts[i][1], attn_mask=causal_mask, scale=layer.scale
+        )
+        states = add_halves(states, context, layer)
     decoder = network.decoder
     assert decoder is not None
-    return linear(apply_norm(states[:, length - last :], network.final_norm), decoder), torch.stack(kept)
+    return linear(apply_norm(states[:, length - last :], network.final_norm), decoder), torch.stack(layer_pasts)

@@ -45,8 +45,8 @@ def find_device(name: str, dtype: str = "float32") -> Device:
     if name == "auto":
         name = next((gpu for gpu in ("cuda", "mps") if available[gpu]), "cpu")
     if not available.get(name):
-        existing = ", ".join(device for device in NAMES if available[device])
-        raise ConfigError(f"This machine has no device '{name}'; it has: {existing}. Leave out --device, or name one.")
+        present = ", ".join(device for device in NAMES if available[device])
+        raise ConfigError(f"This machine has no device '{name}'; it has: {present}. Leave out --device, or name one.")
     return Device(name, DTYPES[dtype])
 
 

@@ -28,10 +28,10 @@ class FastDecoder(FastBase):
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        sizes = runs.read_config(checkpoint, runs.Architecture)
+        architecture = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
         mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
-        super().__init__(sizes, _read_network(checkpoint, sizes, pieces, mapped), mapped)
+        super().__init__(architecture, _read_network(checkpoint, architecture, pieces, mapped), mapped)
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         return self._network.words.float(), self._network.positions
@@ -78,63 +78,71 @@ def decoder_activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str
     return ACTIVATIONS.get(str(config.activation_function or config.hidden_act or layout.activation), "")
 
 
-def _read_network(checkpoint: Checkpoint, sizes: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
+def _read_network(checkpoint: Checkpoint, architecture: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
     """Read a checkpoint, without vocabulary rows beyond the tokenizer's `pieces`. Raises BrokenCheckpoint."""
-    layout, config = DECODERS[sizes.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
-    names, hidden = layout.names, sizes.hidden_size
-    stored = Stored(checkpoint, layout.unread, config.epsilon, mapped)
-    base = layout.base if stored.has_prefix(layout.base) else ""
-    words = stored.take(f"{base}{names['words']}.weight", sizes.vocab_size, hidden)
-    learned = names.get("positions")
-    positions = stored.take(f"{base}{learned}.weight", sizes.max_position_embeddings, hidden) if learned else None
+    layout, config = DECODERS[architecture.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
+    names, hidden = layout.names, architecture.hidden_size
+    tensors = Stored(checkpoint, layout.unread, config.epsilon, mapped)
+    base = layout.base if tensors.has_prefix(layout.base) else ""
+    words = tensors.take(f"{base}{names['words']}.weight", architecture.vocab_size, hidden)
+    position_name = names.get("positions")
+    positions = (
+        tensors.take(f"{base}{position_name}.weight", architecture.max_position_embeddings, hidden)
+        if position_name
+        else None
+    )
     table = words[:pieces] if mapped else words[:pieces].clone()
     network = DecoderNetwork(
         table,
         None if positions is None else own(positions),
-        frequencies(sizes, config) if layout.rotary else torch.empty(0),
-        [_layer(sizes, config, stored, base, i) for i in range(sizes.num_hidden_layers)],
-        stored.norm(base + names["final_norm"], hidden),
-        _decoder(sizes, config, stored, table) if "next_words" in heads(checkpoint) else None,
+        frequencies(architecture, config) if layout.rotary else torch.empty(0),
+        [_layer(architecture, config, tensors, base, i) for i in range(architecture.num_hidden_layers)],
+        tensors.norm(base + names["final_norm"], hidden),
+        _decoder(architecture, config, tensors, table) if "next_words" in heads(checkpoint) else None,
     )
-    stored.finish()
+    tensors.finish()
     return network
 
 
-def frequencies(sizes: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
+def frequencies(architecture: runs.Architecture, config: runs.DecoderConfig) -> Tensor:
     """Return the rotation frequencies [R / 2], theta^(-2 i / R) for i from 0 to R / 2 - 1."""
     theta, share = config.rotation
-    rotated = int(sizes.hidden_size // sizes.num_attention_heads * share)
-    return 1 / theta ** (torch.arange(0, rotated, 2).float() / rotated)
+    dimensions = int(architecture.hidden_size // architecture.num_attention_heads * share)
+    return 1 / theta ** (torch.arange(0, dimensions, 2).float() / dimensions)
 
 
-def _layer(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored, base: str, i: int) -> DecoderLayer:
+def _layer(
+    architecture: runs.Architecture, config: runs.DecoderConfig, tensors: Stored, base: str, i: int
+) -> DecoderLayer:
     """Return layer i; 0 is the lowest."""
-    layout = DECODERS[sizes.model_type]
+    layout = DECODERS[architecture.model_type]
     prefix = base + layout.names["layer"].format(i)
     names = {part: f"{prefix}.{name}" for part, name in layout.names.items()}
-    hidden, inner, across = sizes.hidden_size, sizes.intermediate_size or 0, layout.transposed
-    scale = (hidden // sizes.num_attention_heads) ** -0.5 if config.scale_attn_weights else 1.0
+    hidden, inner, across = architecture.hidden_size, architecture.intermediate_size or 0, layout.transposed
+    scale = (hidden // architecture.num_attention_heads) ** -0.5 if config.scale_attn_weights else 1.0
     return DecoderLayer(
-        sizes.num_attention_heads,
+        architecture.num_attention_heads,
         layout.by_head,
         scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale,
-        stored.norm(names["attention_norm"], hidden),
-        stored.linear(3 * hidden, hidden, names["query_key_value"], transposed=across),
-        stored.linear(hidden, hidden, names["output"], transposed=across),
+        tensors.norm(names["attention_norm"], hidden),
+        tensors.linear(3 * hidden, hidden, names["query_key_value"], transposed=across),
+        tensors.linear(hidden, hidden, names["output"], transposed=across),
         layout.parallel if config.use_parallel_residual is None else config.use_parallel_residual,
-        stored.norm(names["norm"], hidden),
-        stored.linear(inner, hidden, names["inner"], transposed=across),
+        tensors.norm(names["norm"], hidden),
+        tensors.linear(inner, hidden, names["inner"], transposed=across),
         decoder_activation(config, layout),
-        stored.linear(hidden, inner, names["outer"], transposed=across),
+        tensors.linear(hidden, inner, names["outer"], transposed=across),
     )
 
 
-def _decoder(sizes: runs.Architecture, config: runs.DecoderConfig, stored: Stored, table: Tensor) -> network.Linear:
+def _decoder(
+    architecture: runs.Architecture, config: runs.DecoderConfig, tensors: Stored, table: Tensor
+) -> network.Linear:
     """Return the output matrix [pieces, H]: the stored one, or the word embeddings `table` if tied."""
-    layout, pieces = DECODERS[sizes.model_type], len(table)
+    layout, pieces = DECODERS[architecture.model_type], len(table)
     own_names = [f"{name}.weight" for name in layout.decoder]
-    its = next((name for name in own_names if name in stored), own_names[0])
-    tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
-    tied &= its not in stored
-    matrix = table if tied else stored.take(its, sizes.vocab_size, sizes.hidden_size)[:pieces]
-    return stored.to_linear(matrix, torch.zeros(pieces), shared=tied)
+    own_name = next((name for name in own_names if name in tensors), own_names[0])
+    is_tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
+    is_tied &= own_name not in tensors
+    matrix = table if is_tied else tensors.take(own_name, architecture.vocab_size, architecture.hidden_size)[:pieces]
+    return tensors.to_linear(matrix, torch.zeros(pieces), shared=is_tied)

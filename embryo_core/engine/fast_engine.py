@@ -20,7 +20,7 @@ from embryo_core.types import Checkpoint
 
 # Parts of the names of tensors that may stay unread in any family: the pooler, position ids, the decoder if the
 # masked-word head is not read, and the head's bias if the decoder has one itself.
-UNREAD = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")
+UNREAD_NAMES = ("pooler.", "position_ids", "predictions.decoder.", "predictions.bias")
 OBJECT_BYTES = 1024  # memory of a tensor object besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
@@ -28,14 +28,14 @@ ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "ge
 class FastBase:
     """The base of the fast engines of encoders and decoders (see `Engine` in model.py)."""
 
-    def __init__(self, sizes: runs.Architecture, network: Any, mapped: bool = False):
+    def __init__(self, architecture: runs.Architecture, network: Any, mapped: bool = False):
         """Wrap a network of these sizes; if `mapped`, its weights stay in their file."""
         device.use_one_core_per_pass()
         self._network, self.mapped = network, mapped
-        self.max_positions = sizes.max_position_embeddings
-        self.num_layers = sizes.num_hidden_layers
-        self.num_heads = sizes.num_attention_heads
-        self.hidden_size = sizes.hidden_size
+        self.max_positions = architecture.max_position_embeddings
+        self.num_layers = architecture.num_hidden_layers
+        self.num_heads = architecture.num_attention_heads
+        self.hidden_size = architecture.hidden_size
         self.nbytes = nbytes(network)
         self.max_batch_tokens = device.CPU_TOKENS
         self.parallel_passes = device.parallel_passes()
@@ -78,15 +78,15 @@ class FastEngine(FastBase):
 
 def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
     """Read a checkpoint, for the first `pieces` rows of its vocabulary. Raises BrokenCheckpoint, TokenizerMismatch."""
-    sizes = runs.read_config(checkpoint, runs.Architecture)
+    architecture = runs.read_config(checkpoint, runs.Architecture)
     check_vocabulary(checkpoint, pieces)
-    stored = Stored(checkpoint, (*UNREAD, *sizes.layout.unread), sizes.layer_norm_eps)
-    embeddings = _embeddings(sizes, stored, pieces)
-    groups = [_layer(sizes, stored, i) for i in range(sizes.groups)]
-    head = _head(sizes, stored, embeddings.words) if "masked_words" in heads(checkpoint) else None
-    detector = _detector(sizes, stored) if "replaced_tokens" in heads(checkpoint) else None
-    stored.finish()
-    return Network(embeddings, groups, sizes.num_hidden_layers, head, detector)
+    tensors = Stored(checkpoint, (*UNREAD_NAMES, *architecture.layout.unread), architecture.layer_norm_eps)
+    embeddings = _embeddings(architecture, tensors, pieces)
+    groups = [_layer(architecture, tensors, i) for i in range(architecture.groups)]
+    head = _head(architecture, tensors, embeddings.words) if "masked_words" in heads(checkpoint) else None
+    detector = _detector(architecture, tensors) if "replaced_tokens" in heads(checkpoint) else None
+    tensors.finish()
+    return Network(embeddings, groups, architecture.num_hidden_layers, head, detector)
 
 
 def nbytes(part: Any) -> int:
@@ -101,68 +101,68 @@ def nbytes(part: Any) -> int:
     return sum(map(nbytes, part)) if isinstance(part, tuple | list) else 0
 
 
-def activation_of(sizes: runs.Architecture) -> str:
+def activation_of(architecture: runs.Architecture) -> str:
     """Return the engine's name of an encoder's activation."""
-    return ACTIVATIONS[str(sizes.hidden_act)]
+    return ACTIVATIONS[str(architecture.hidden_act)]
 
 
 # === Parts ===
 
 
-def _embeddings(sizes: runs.Architecture, stored: Stored, pieces: int) -> EmbeddingTables:
+def _embeddings(architecture: runs.Architecture, tensors: Stored, pieces: int) -> EmbeddingTables:
     """Return the embeddings; a tied decoder shares the word embeddings."""
-    names, size = sizes.layout.names, sizes.width
-    part = names["embeddings"]
-    segments = stored.take(f"{part}.token_type_embeddings.weight", sizes.type_vocab_size, size)
-    positions = stored.take(f"{part}.position_embeddings.weight", sizes.max_position_embeddings, size)
-    words = stored.take(f"{part}.word_embeddings.weight", sizes.vocab_size, size)
+    names, size = architecture.layout.names, architecture.width
+    prefix = names["embeddings"]
+    segments = tensors.take(f"{prefix}.token_type_embeddings.weight", architecture.type_vocab_size, size)
+    positions = tensors.take(f"{prefix}.position_embeddings.weight", architecture.max_position_embeddings, size)
+    words = tensors.take(f"{prefix}.word_embeddings.weight", architecture.vocab_size, size)
     return EmbeddingTables(
         words[:pieces].clone(),
         own(positions),
         segments[0].float() + positions.float(),
-        stored.norm(f"{part}.LayerNorm", size),
-        stored.linear(sizes.hidden_size, size, names["projection"]) if sizes.is_projected else None,
+        tensors.norm(f"{prefix}.LayerNorm", size),
+        tensors.linear(architecture.hidden_size, size, names["projection"]) if architecture.is_projected else None,
     )
 
 
-def _layer(sizes: runs.Architecture, stored: Stored, group: int) -> Layer:
+def _layer(architecture: runs.Architecture, tensors: Stored, group: int) -> Layer:
     """Return the layer of this group; unless the family shares layers, each layer is a group."""
-    prefix = sizes.layout.names["layer"].format(group)
-    names = {part: f"{prefix}.{name}" for part, name in sizes.layout.names.items()}
-    hidden, intermediate = sizes.hidden_size, sizes.intermediate_size or 0
+    prefix = architecture.layout.names["layer"].format(group)
+    names = {part: f"{prefix}.{name}" for part, name in architecture.layout.names.items()}
+    hidden, intermediate = architecture.hidden_size, architecture.intermediate_size or 0
     return Layer(
-        sizes.num_attention_heads,
-        stored.linear(hidden, hidden, names["query"], names["key"], names["value"]),
-        stored.linear(hidden, hidden, names["output"]),
-        stored.norm(names["attention_norm"], hidden),
-        stored.linear(intermediate, hidden, names["inner"]),
-        activation_of(sizes),
-        stored.linear(hidden, intermediate, names["outer"]),
-        stored.norm(names["norm"], hidden),
+        architecture.num_attention_heads,
+        tensors.linear(hidden, hidden, names["query"], names["key"], names["value"]),
+        tensors.linear(hidden, hidden, names["output"]),
+        tensors.norm(names["attention_norm"], hidden),
+        tensors.linear(intermediate, hidden, names["inner"]),
+        activation_of(architecture),
+        tensors.linear(hidden, intermediate, names["outer"]),
+        tensors.norm(names["norm"], hidden),
     )
 
 
-def _head(sizes: runs.Architecture, stored: Stored, words: Tensor) -> Head:
+def _head(architecture: runs.Architecture, tensors: Stored, words: Tensor) -> Head:
     """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored.
 
     Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
     """
-    names, size, pieces = sizes.layout.names, sizes.width, len(words)
+    names, size, pieces = architecture.layout.names, architecture.width, len(words)
     decoder_name = names.get("decoder", "")  # empty for a family whose decoder is always tied
     its_bias = decoder_name.removesuffix("weight") + "bias"
-    tied = sizes.tie_word_embeddings and decoder_name not in stored
-    decoder = words if tied else stored.take(decoder_name, sizes.vocab_size, size)[:pieces]
-    bias = its_bias if decoder_name and its_bias in stored else names["bias"]
+    is_tied = architecture.tie_word_embeddings and decoder_name not in tensors
+    decoder = words if is_tied else tensors.take(decoder_name, architecture.vocab_size, size)[:pieces]
+    bias = its_bias if decoder_name and its_bias in tensors else names["bias"]
     return Head(
-        stored.linear(size, sizes.hidden_size, names["dense"]),
-        sizes.layout.head_activation or activation_of(sizes),
-        stored.norm(names["head_norm"], size),
-        stored.to_linear(decoder, stored.take(bias, sizes.vocab_size)[:pieces], shared=tied),
+        tensors.linear(size, architecture.hidden_size, names["dense"]),
+        architecture.layout.head_activation or activation_of(architecture),
+        tensors.norm(names["head_norm"], size),
+        tensors.to_linear(decoder, tensors.take(bias, architecture.vocab_size)[:pieces], shared=is_tied),
     )
 
 
-def _detector(sizes: runs.Architecture, stored: Stored) -> Detector:
+def _detector(architecture: runs.Architecture, tensors: Stored) -> Detector:
     """Return the replaced-token head."""
-    names, size = sizes.layout.names, sizes.hidden_size
-    dense, decision = stored.linear(size, size, names["detector_dense"]), stored.linear(1, size, names["detector"])
-    return Detector(dense, activation_of(sizes), decision)
+    names, size = architecture.layout.names, architecture.hidden_size
+    dense, decision = tensors.linear(size, size, names["detector_dense"]), tensors.linear(1, size, names["detector"])
+    return Detector(dense, activation_of(architecture), decision)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
 
 RETRY_AFTER = 30  # seconds after a failure during which the Hub is not asked again
-BUSY = 429  # HTTP status: too many requests
+TOO_MANY_REQUESTS = 429  # HTTP status: too many requests
 MAX_WAIT_SECONDS = 15 * 60  # a request fails if the Hub asks to wait longer
 MAX_WAITS = 20  # waits of one request
 Response = TypeVar("Response")
@@ -28,9 +28,9 @@ Response = TypeVar("Response")
 _unreached = -inf, ""  # time and reason of the last failure to reach the Hub
 
 
-def fetch(pointer: Pointer, place: str = "") -> Path:
+def fetch(pointer: Pointer, label: str = "") -> Path:
     """Return the file that a pointer names; fetch it unless it is cached. Raises MissingWeights if that fails."""
-    return fetch_file(pointer.repository, pointer.commit, pointer.file, place)
+    return fetch_file(pointer.repository, pointer.commit, pointer.file, label)
 
 
 def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
@@ -53,16 +53,18 @@ def prefetched(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tupl
             discard(pointer)
 
     with ThreadPoolExecutor(1) as pool:
-        coming = [pool.submit(_try_to_fetch, checkpoint) for checkpoint in checkpoints[:1]]
+        fetches = [pool.submit(_try_to_fetch, checkpoint) for checkpoint in checkpoints[:1]]
         try:
             for i, checkpoint in enumerate(checkpoints):
-                _, reason = coming[0].result()
-                coming += [pool.submit(_try_to_fetch, following) for following in checkpoints[i + 1 : i + 2]]
+                _, reason = fetches[0].result()
+                fetches += [
+                    pool.submit(_try_to_fetch, next_checkpoint) for next_checkpoint in checkpoints[i + 1 : i + 2]
+                ]
                 yield checkpoint, reason
-                remove_fetched(coming.pop(0))
+                remove_fetched(fetches.pop(0))
         finally:
-            for one in coming:
-                remove_fetched(one)
+            for pending in fetches:
+                remove_fetched(pending)
 
 
 def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | None]:
@@ -78,7 +80,7 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
     if checkpoint.pointer is None or not checkpoint.pointer.repository:
         return []
     inner = generator(checkpoint)
-    pointers = [file for one in (checkpoint, inner) if one and one.pointer for file in one.pointer.files]
+    pointers = [file for holder in (checkpoint, inner) if holder and holder.pointer for file in holder.pointer.files]
     return [pointer for pointer in pointers if pointer.repository and not is_cached(pointer)]
 
 
@@ -93,10 +95,10 @@ def discard(pointer: Pointer) -> None:
     blob = blob_of(file)
     file.unlink(missing_ok=True)
     if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(blob_of, home.glob("snapshots/**/*")):
-        stored = blob_of(blob)
+        shared_blob = blob_of(blob)
         blob.unlink(missing_ok=True)
-        if stored != blob:
-            sweep_shared_blob(stored, cache_dir=home.parent)
+        if shared_blob != blob:
+            sweep_shared_blob(shared_blob, cache_dir=home.parent)
 
 
 def is_cached(pointer: Pointer) -> bool:
@@ -121,10 +123,10 @@ def is_offline() -> bool:
     return is_offline_mode()
 
 
-def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path:
+def fetch_file(repository: str, commit: str, name: str, label: str = "") -> Path:
     """Return one file of a repository at a commit, from the cache or the Hub. Raises MissingWeights if that fails.
 
-    `place` describes the commit in the error's message, by a step or a revision. huggingface_hub tries to reach the Hub
+    `label` describes the commit in the error's message, by a step or a revision. huggingface_hub tries to reach the Hub
     for half a minute; after a failure, the Hub is not asked again for RETRY_AFTER seconds, so that a long series does
     not wait at each step.
     """
@@ -135,8 +137,8 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
 
     if (file := _in_cache(Pointer(name, repository, commit))).exists():
         return file
-    since, why = _unreached
-    if monotonic() >= since + RETRY_AFTER:
+    failed_at, why = _unreached
+    if monotonic() >= failed_at + RETRY_AFTER:
         try:
             cache = hub_folder(repository).parent
             return Path(retry_while_busy(lambda: hf_hub_download(repository, name, revision=commit, cache_dir=cache)))
@@ -151,7 +153,7 @@ def fetch_file(repository: str, commit: str, name: str, place: str = "") -> Path
         if isinstance(reason, ConnectError | TimeoutException):
             _unreached = monotonic(), why
     raise MissingWeights(
-        f"{name} of {place or f'{HUB}{repository}@{commit[:7]}'} {why}; fetch it while online, or leave out that step."
+        f"{name} of {label or f'{HUB}{repository}@{commit[:7]}'} {why}; fetch it while online, or leave out that step."
     )
 
 
@@ -175,14 +177,14 @@ def _wait(reason: "HfHubHTTPError") -> int | None:
     """Return the seconds that the Hub asks to wait; None if it does not."""
     from huggingface_hub.utils import parse_ratelimit_headers
 
-    if reason.response.status_code != BUSY:
+    if reason.response.status_code != TOO_MANY_REQUESTS:
         return None
     headers = reason.response.headers
-    asked, limit = headers.get("Retry-After", "").strip(), parse_ratelimit_headers(headers)
-    if asked.isdecimal():
-        return int(asked)
+    retry_after, limit = headers.get("Retry-After", "").strip(), parse_ratelimit_headers(headers)
+    if retry_after.isdecimal():
+        return int(retry_after)
     try:
-        return max(0, ceil(parsedate_to_datetime(asked).timestamp() - time()))
+        return max(0, ceil(parsedate_to_datetime(retry_after).timestamp() - time()))
     except ValueError:
         return limit.reset_in_seconds if limit else None
 

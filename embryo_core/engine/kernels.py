@@ -26,12 +26,12 @@ from torch import Tensor
 from embryo_core.errors import ConfigError
 
 SETTINGS = ("fast", "plain")
-BLOCK = 512  # FBGEMM pads the input size to a multiple of this, which wastes memory on narrow weights
-TALL = 4096  # outputs; packing a padded weight with at least this number dominates the loading of a model
+BLOCK_SIZE = 512  # FBGEMM pads the input size to a multiple of this, which wastes memory on narrow weights
+MIN_TALL = 4096  # outputs; packing a padded weight with at least this number dominates the loading of a model
 MAX_REUSED = 2**22  # numbers of the largest weight with a reused float32 buffer (16 MB; at most 4 buffers)
 UNAVAILABLE = (AttributeError, RuntimeError, TypeError, OSError)  # errors that torch raises for a missing kernel
 _SPARE: deque[Tensor] = deque(maxlen=4)  # float32 buffers, reused while weights are packed
-_TRYING = Lock()  # only one of several loading threads tries the kernels and compiles the passes
+_TRIAL_LOCK = Lock()  # only one of several loading threads tries the kernels and compiles the passes
 
 
 # === Linear maps ===
@@ -58,7 +58,11 @@ def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
     """
     forms = kernels()
     out, into = weight.shape
-    if "half" in forms and weight.dtype == torch.float16 and into >= (BLOCK // 2 if out >= TALL else BLOCK // 8):
+    if (
+        "half" in forms
+        and weight.dtype == torch.float16
+        and into >= (BLOCK_SIZE // 2 if out >= MIN_TALL else BLOCK_SIZE // 8)
+    ):
         return _half(weight, bias)
     if shared and weight.dtype == torch.float16:
         return Linear(weight, own(bias), "stored", 4 * len(bias))
@@ -70,41 +74,41 @@ def keep_linear(weight: Tensor, bias: Tensor, across: bool = False) -> Linear:
     return Linear(weight, own(bias), "across" if across else "stored", weight.nbytes + 4 * len(bias))
 
 
-def linear(states: Tensor, part: Linear) -> Tensor:
+def linear(states: Tensor, linear_map: Linear) -> Tensor:
     """Apply a linear map: [..., in] -> [..., out]."""
-    if part.form == "stored" or part.form == "across":
+    if linear_map.form == "stored" or linear_map.form == "across":
         rows = states.reshape(-1, states.shape[-1])
-        output = apply_across(rows, part) if part.form == "across" else apply_stored(rows, part)
+        output = apply_across(rows, linear_map) if linear_map.form == "across" else apply_stored(rows, linear_map)
         return output.view(states.shape[:-1] + output.shape[1:])
-    if part.form == "half":
-        return torch.fbgemm_linear_fp16_weight_fp32_activation(states, part.weight, part.bias)
-    if part.form == "onednn":
-        return torch.ops.mkldnn._linear_pointwise(states, part.weight, part.bias, "none", [], "")
-    return torch.nn.functional.linear(states, part.weight, part.bias)
+    if linear_map.form == "half":
+        return torch.fbgemm_linear_fp16_weight_fp32_activation(states, linear_map.weight, linear_map.bias)
+    if linear_map.form == "onednn":
+        return torch.ops.mkldnn._linear_pointwise(states, linear_map.weight, linear_map.bias, "none", [], "")
+    return torch.nn.functional.linear(states, linear_map.weight, linear_map.bias)
 
 
-def apply_stored(states: Tensor, part: Linear) -> Tensor:
+def apply_stored(states: Tensor, linear_map: Linear) -> Tensor:
     """Apply a map stored as [out, in] to states [n, in], widening a block of its rows at a time; return [n, out]."""
-    weight, bias = part.weight, part.bias
+    weight, bias = linear_map.weight, linear_map.bias
     out, into = weight.shape
     step = min(1024, max(1, 524288 // into))  # rows that fit into the processor's cache
-    output, widened = torch.empty(len(states), out), torch.empty(min(step, out), into)
+    output, buffer = torch.empty(len(states), out), torch.empty(min(step, out), into)
     for i in range(0, out, step):
-        piece = weight[i : i + step]
-        numbers = widened[: len(piece)].copy_(piece)
+        block = weight[i : i + step]
+        numbers = buffer[: len(block)].copy_(block)
         output[:, i : i + step] = torch.addmm(bias[i : i + step], states, numbers.t())
     return output
 
 
-def apply_across(states: Tensor, part: Linear) -> Tensor:
+def apply_across(states: Tensor, linear_map: Linear) -> Tensor:
     """Apply a map stored as [in, out] to states [n, in], widening a block of its rows at a time; return [n, out]."""
-    weight = part.weight
+    weight = linear_map.weight
     into, out = weight.shape
     step = max(1, 524288 // out)
-    output, widened = part.bias.repeat(len(states), 1), torch.empty(min(step, into), out)
+    output, buffer = linear_map.bias.repeat(len(states), 1), torch.empty(min(step, into), out)
     for i in range(0, into, step):
-        piece = weight[i : i + step]
-        output.addmm_(states[:, i : i + step], widened[: len(piece)].copy_(piece))
+        block = weight[i : i + step]
+        output.addmm_(states[:, i : i + step], buffer[: len(block)].copy_(block))
     return output
 
 
@@ -123,17 +127,17 @@ def largest(values: np.ndarray, k: int) -> np.ndarray:
 def _half(weight: Tensor, bias: Tensor) -> Linear:
     """Return a linear map with a float16 weight, packed for FBGEMM."""
     out, into = weight.shape
-    packed = 2 * BLOCK * -(-into // BLOCK) * 16 * -(-out // 16)
+    packed_bytes = 2 * BLOCK_SIZE * -(-into // BLOCK_SIZE) * 16 * -(-out // 16)
     with _widened(weight) as numbers:
-        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(numbers), own(bias), "half", packed + 4 * out)
+        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(numbers), own(bias), "half", packed_bytes + 4 * out)
 
 
 def _onednn(weight: Tensor, bias: Tensor) -> Linear:
     """Return a linear map with a float32 weight, reordered for oneDNN."""
     out, into = weight.shape
-    blocked = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
+    blocked_bytes = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
     with _widened(weight) as numbers:
-        return Linear(torch.ops.mkldnn._reorder_linear_weight(numbers), own(bias), "onednn", blocked + 4 * out)
+        return Linear(torch.ops.mkldnn._reorder_linear_weight(numbers), own(bias), "onednn", blocked_bytes + 4 * out)
 
 
 def _plain(weight: Tensor, bias: Tensor) -> Linear:
@@ -168,13 +172,13 @@ def own(tensor: Tensor) -> Tensor:
 
 def kernels() -> frozenset[str]:
     """Return the fast forms of linear maps in use: "half" (FBGEMM), "onednn". Raises ConfigError."""
-    if not _wanted():
+    if not _is_enabled():
         return frozenset()
-    with _TRYING:
-        return _working()
+    with _TRIAL_LOCK:
+        return _working_forms()
 
 
-def compiled(passes: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function with TorchScript; return it unchanged if that fails.
 
     Compiled code runs without Python's global lock, so threads on different cores do not wait for one another.
@@ -184,24 +188,24 @@ def compiled(passes: Callable[..., Any]) -> Callable[..., Any]:
     def script() -> Callable[..., Any]:
         try:
             with warnings.catch_warnings(action="ignore"):  # TorchScript is deprecated
-                scripted = torch.jit.script(passes)
-            torch._C._jit_pass_inline(scripted.graph)  # calls between compiled functions take a lock
+                compiled_function = torch.jit.script(function)
+            torch._C._jit_pass_inline(compiled_function.graph)  # calls between compiled functions take a lock
         except UNAVAILABLE:
-            return passes
-        return scripted
+            return function
+        return compiled_function
 
     def run(*arguments: Any) -> Any:
-        if not _wanted():
-            return passes(*arguments)
-        with _TRYING:
-            scripted = script()
+        if not _is_enabled():
+            return function(*arguments)
+        with _TRIAL_LOCK:
+            compiled_function = script()
         with torch.jit.optimized_execution(False):  # optimising delays the first pass without a later gain
-            return scripted(*arguments)
+            return compiled_function(*arguments)
 
     return run
 
 
-def _wanted() -> bool:
+def _is_enabled() -> bool:
     """Return whether EMBRYO_KERNELS allows fast kernels. Raises ConfigError for an unknown setting."""
     setting = os.environ.get("EMBRYO_KERNELS") or SETTINGS[0]
     if setting not in SETTINGS:
@@ -210,24 +214,24 @@ def _wanted() -> bool:
 
 
 @cache
-def _working() -> frozenset[str]:
+def _working_forms() -> frozenset[str]:
     """Try each kernel on a small product; return those that reproduce torch's result."""
     draw = torch.Generator().manual_seed(0)
     states, weight, bias = (torch.randn(*shape, generator=draw) for shape in ((5, 80), (24, 80), (24,)))
     weight = weight.half()
-    expected = linear(states, _plain(weight, bias))
-    rounding = 80 * torch.finfo(torch.float32).eps * (states.abs() @ weight.float().abs().t()).max()
+    reference = linear(states, _plain(weight, bias))
+    tolerance = 80 * torch.finfo(torch.float32).eps * (states.abs() @ weight.float().abs().t()).max()
     makers = {}
     if "fbgemm" in torch.backends.quantized.supported_engines:  # x86 only; elsewhere a call may crash the process
         makers["half"] = _half
     if torch.backends.mkldnn.is_available():
         makers["onednn"] = _onednn
-    working = set()
+    forms = set()
     with warnings.catch_warnings(action="ignore"):  # FBGEMM is deprecated; torch warns once per process
         for form, make in makers.items():
             try:
-                if (linear(states, make(weight, bias)) - expected).abs().max() <= rounding:
-                    working.add(form)
+                if (linear(states, make(weight, bias)) - reference).abs().max() <= tolerance:
+                    forms.add(form)
             except UNAVAILABLE:
                 continue
-    return frozenset(working)
+    return frozenset(forms)

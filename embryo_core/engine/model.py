@@ -181,10 +181,12 @@ class Model:
         """Raise MissingCapability if the model lacks a capability."""
         if capability not in self.capabilities:
             path = self.checkpoint.path
-            kind = runs.read_config(self.checkpoint, runs.ModelClass).name
-            wanted = capability.replace("_", " ")
-            given = ", ".join(sorted(self.capabilities)).replace("_", " ") or "nothing that Embryo reads"
-            raise MissingCapability(f"{path} ({kind}) does not output {wanted}, only {given}; choose another model.")
+            class_name = runs.read_config(self.checkpoint, runs.ModelClass).name
+            label = capability.replace("_", " ")
+            available = ", ".join(sorted(self.capabilities)).replace("_", " ") or "nothing that Embryo reads"
+            raise MissingCapability(
+                f"{path} ({class_name}) does not output {label}, only {available}; choose another model."
+            )
 
 
 def mlm_logits(
@@ -216,9 +218,13 @@ def _logits(
         _mask(attention_mask),
     )
     logits: list[Tensor] = []
-    for kind, group in groupby(range(len(engines)), key=lambda i: type(engines[i])):  # usually one kind for a whole run
-        chosen = [*group]
-        logits += kind.logits([engines[i] for i in chosen], all_ids[chosen[0] : chosen[-1] + 1], mask, positions)
+    for engine_type, group in groupby(
+        range(len(engines)), key=lambda i: type(engines[i])
+    ):  # usually one kind for a whole run
+        indices = [*group]
+        logits += engine_type.logits(
+            [engines[i] for i in indices], all_ids[indices[0] : indices[-1] + 1], mask, positions
+        )
     return [model._finite("logits", of_model) for model, of_model in zip(models, logits, strict=True)]
 
 

@@ -79,8 +79,8 @@ class Network(NamedTuple):
 def split(query_key_value: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     """Split [B, L, 3 H] into query, key and value of each head, [B, heads, L, D] each."""
     batch, length, _ = query_key_value.shape
-    parts = query_key_value.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-    return parts[0], parts[1], parts[2]
+    heads_first = query_key_value.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
+    return heads_first[0], heads_first[1], heads_first[2]
 
 
 def apply_norm(states: Tensor, norm: Norm) -> Tensor:
@@ -107,16 +107,16 @@ def layer_at(network: Network, i: int) -> Layer:
     return network.groups[i * len(network.groups) // network.depth]
 
 
-def embed(ids: Tensor, part: EmbeddingTables) -> Tensor:
+def embed(ids: Tensor, tables: EmbeddingTables) -> Tensor:
     """Compute embeddings [B, L, H] of ids [B, L], projected to H."""
-    return embed_at(ids, torch.arange(ids.shape[1]), part)
+    return embed_at(ids, torch.arange(ids.shape[1]), tables)
 
 
-def embed_at(ids: Tensor, positions: Tensor, part: EmbeddingTables) -> Tensor:
+def embed_at(ids: Tensor, positions: Tensor, tables: EmbeddingTables) -> Tensor:
     """Compute embeddings [..., H] of ids [...] at `positions`, shaped like the ids or their last axis."""
-    words = embedding(ids, part.words).float() + part.added[positions]
-    states = apply_norm(words, part.norm)
-    projection = part.projection
+    words = embedding(ids, tables.words).float() + tables.added[positions]
+    states = apply_norm(words, tables.norm)
+    projection = tables.projection
     return states if projection is None else linear(states, projection)
 
 
@@ -159,11 +159,11 @@ def apply_layer(
             query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
             key, value = key[rows], value[rows]
             mask = None if mask is None else mask[rows]
-    mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    mixed = mixed.transpose(1, 2).reshape(states.shape)
-    attended = apply_norm(linear(mixed, layer.output).add_(states), layer.attention_norm)
-    inner = activate(linear(attended, layer.inner), layer.activation)
-    return apply_norm(linear(inner, layer.outer).add_(attended), layer.norm)
+    context = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    context = context.transpose(1, 2).reshape(states.shape)
+    attention_output = apply_norm(linear(context, layer.output).add_(states), layer.attention_norm)
+    inner = activate(linear(attention_output, layer.inner), layer.activation)
+    return apply_norm(linear(inner, layer.outer).add_(attention_output), layer.norm)
 
 
 def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
@@ -193,12 +193,12 @@ def layer_logits(network: Network, ids: Tensor, position: int) -> Tensor:
 
     The last layer is computed at that position only.
     """
-    states, last = embed(ids, network.embeddings), (torch.tensor([0]), torch.tensor([position]))
+    states, final_position = embed(ids, network.embeddings), (torch.tensor([0]), torch.tensor([position]))
     states_of_layers = [states[:, position]]
     for i in range(network.depth - 1):
         states = apply_layer(states, layer_at(network, i), None, None)
         states_of_layers.append(states[:, position])
-    states_of_layers.append(apply_layer(states, layer_at(network, network.depth - 1), None, last))
+    states_of_layers.append(apply_layer(states, layer_at(network, network.depth - 1), None, final_position))
     head = network.head
     assert head is not None
     return apply_head(torch.cat(states_of_layers), head)
@@ -234,11 +234,11 @@ def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, positions:
         for j in range(network.depth - 1):
             states = apply_layer(states, layer_at(network, j), mask, None, first_states)
             first_states = None
-        last, head = layer_at(network, network.depth - 1), network.head
+        last_layer, head = layer_at(network, network.depth - 1), network.head
         if len(positions[0]) <= 2 * len(states):  # for more positions, computing the whole last layer is cheaper
-            states = apply_layer(states, last, mask, positions, first_states)
+            states = apply_layer(states, last_layer, mask, positions, first_states)
         else:
-            states = apply_layer(states, last, mask, None, first_states)[positions[0], positions[1]]
+            states = apply_layer(states, last_layer, mask, None, first_states)[positions[0], positions[1]]
         assert head is not None
         logits_of.append(apply_head(states, head))
     return logits_of

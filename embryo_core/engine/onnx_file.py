@@ -23,33 +23,35 @@ class OnnxGraph:
         self._constants: list[bytes] = []
         self._count = 0
 
-    def input(self, name: str, kind: int, shape: Sequence[int | str]) -> str:
+    def input(self, name: str, data_type: int, shape: Sequence[int | str]) -> str:
         """Add an input, and return its name; in `shape`, a size that varies between calls is a name."""
-        self._inputs.append(_value(name, kind, shape))
+        self._inputs.append(_value(name, data_type, shape))
         return name
 
     def constant(self, values: np.ndarray | Sequence[int] | float) -> str:
         """Add a constant, converted to int64 or float32, and return its name."""
         array = np.asarray(values)
         array = array.astype("<i8" if array.dtype.kind == "i" else "<f4")
-        name, kind = self._name(), INT64 if array.dtype.kind == "i" else FLOAT
+        name, data_type = self._name(), INT64 if array.dtype.kind == "i" else FLOAT
         dims = b"".join(_number(1, size) for size in array.shape)
-        self._constants.append(dims + _number(2, kind) + _text(8, name) + _bytes(9, array.tobytes()))
+        self._constants.append(dims + _number(2, data_type) + _text(8, name) + _bytes(9, array.tobytes()))
         return name
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes: Attribute) -> str:
         """Add a node, and return the name of its output."""
         output = output or self._name()
-        parts = [_text(1, name) for name in inputs] + [_text(2, output), _text(4, operator)]
-        parts += [_bytes(5, _attribute(name, value)) for name, value in attributes.items()]
-        self._nodes.append(b"".join(parts))
+        node_fields = [_text(1, name) for name in inputs] + [_text(2, output), _text(4, operator)]
+        node_fields += [_bytes(5, _attribute(name, value)) for name, value in attributes.items()]
+        self._nodes.append(b"".join(node_fields))
         return output
 
     def to_bytes(self, output: str, shape: Sequence[int | str]) -> bytes:
         """Return the serialised model; its only output is `output`, float32 of this shape."""
-        parts = [_bytes(1, node) for node in self._nodes] + [_text(2, "embryo")]
-        parts += [_bytes(5, constant) for constant in self._constants] + [_bytes(11, one) for one in self._inputs]
-        graph = b"".join([*parts, _bytes(12, _value(output, FLOAT, shape))])
+        graph_fields = [_bytes(1, node) for node in self._nodes] + [_text(2, "embryo")]
+        graph_fields += [_bytes(5, constant) for constant in self._constants] + [
+            _bytes(11, graph_input) for graph_input in self._inputs
+        ]
+        graph = b"".join([*graph_fields, _bytes(12, _value(output, FLOAT, shape))])
         return _number(1, IR_VERSION) + _text(2, "embryo") + _bytes(7, graph) + _bytes(8, _number(2, OPSET))
 
     def _name(self) -> str:
@@ -60,11 +62,11 @@ class OnnxGraph:
 # === Protocol buffers ===
 
 
-def _value(name: str, kind: int, shape: Sequence[int | str]) -> bytes:
+def _value(name: str, data_type: int, shape: Sequence[int | str]) -> bytes:
     """Encode the name, type and shape of a value (ValueInfoProto)."""
-    sizes = [_text(2, size) if isinstance(size, str) else _number(1, size) for size in shape]
-    dims = b"".join(_bytes(1, size) for size in sizes)
-    return _text(1, name) + _bytes(2, _bytes(1, _number(1, kind) + _bytes(2, dims)))
+    shape_fields = [_text(2, size) if isinstance(size, str) else _number(1, size) for size in shape]
+    dims = b"".join(_bytes(1, size) for size in shape_fields)
+    return _text(1, name) + _bytes(2, _bytes(1, _number(1, data_type) + _bytes(2, dims)))
 
 
 def _attribute(name: str, value: Attribute) -> bytes:
@@ -75,7 +77,7 @@ def _attribute(name: str, value: Attribute) -> bytes:
         return _text(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _number(20, 1)
     if isinstance(value, int):
         return _text(1, name) + _number(3, value) + _number(20, 2)
-    return _text(1, name) + b"".join(_number(8, one) for one in value) + _number(20, 7)
+    return _text(1, name) + b"".join(_number(8, number) for number in value) + _number(20, 7)
 
 
 def _number(field: int, value: int) -> bytes:
@@ -92,8 +94,8 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 def _varint(value: int) -> bytes:
     """Encode a number in base 128, lowest digit first; the high bit marks that a digit follows."""
-    encoded = bytearray()
+    digits = bytearray()
     while value > 127:
-        encoded.append(value & 127 | 128)
+        digits.append(value & 127 | 128)
         value >>= 7
-    return bytes([*encoded, value])
+    return bytes([*digits, value])

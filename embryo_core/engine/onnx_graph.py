@@ -25,15 +25,15 @@ Tensors = Mapping[str, TensorHeader]
 
 def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     """Return the graph of a checkpoint with these tensors. Raises MissingCapability if no graph computes its model."""
-    saved = runs.read_config(checkpoint, runs.ModelClass)
-    family, families = saved.model_type, (*FAMILIES, *DECODERS)
+    model_class = runs.read_config(checkpoint, runs.ModelClass)
+    family, families = model_class.model_type, (*FAMILIES, *DECODERS)
     if family not in families:
         raise MissingCapability(f"its family {family!r} has no graph for a browser (only {', '.join(families)} have)")
-    decodes = is_decoder(saved)
-    known_parts = is_fast(checkpoint) if decodes else runs.read_config(checkpoint, runs.Architecture).hidden_act
+    has_decoder = is_decoder(model_class)
+    known_parts = is_fast(checkpoint) if has_decoder else runs.read_config(checkpoint, runs.Architecture).hidden_act
     if known_parts is not True and known_parts not in ACTIVATIONS:
         raise MissingCapability("its config.json names an activation or parts that have no graph for a browser")
-    if not decodes:
+    if not has_decoder:
         return _encoder(runs.read_config(checkpoint, runs.Architecture), tensors)
     return _decoder(checkpoint, tensors)
 
@@ -53,11 +53,11 @@ class _Graph(OnnxGraph):
         """Return a tensor in float32, as an input. Raises MissingCapability unless it is stored as F16 or F32."""
         if name not in self._weights:
             tensor = self._tensors.get(name)
-            if tensor is None or (kind := TYPES.get(tensor.dtype)) is None:
+            if tensor is None or (data_type := TYPES.get(tensor.dtype)) is None:
                 problem = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
                 raise MissingCapability(f"its tensor {name} {problem}")
-            self.input(name, kind, tensor.shape)
-            self._weights[name] = self.add("Cast", name, to=FLOAT) if kind == FLOAT16 else name
+            self.input(name, data_type, tensor.shape)
+            self._weights[name] = self.add("Cast", name, to=FLOAT) if data_type == FLOAT16 else name
         return self._weights[name]
 
     def rows(self, name: str, which: str) -> str:
@@ -93,8 +93,8 @@ class _Graph(OnnxGraph):
         scores = self.add("MatMul", query, self.add("Transpose", key, perm=(0, 2, 1)))
         scores = self.add("Mul", scores, self.constant(scale))
         weights = self.add("Softmax", self.add("Add", scores, mask) if mask else scores, axis=-1)
-        mixed = self.add("Transpose", self.add("MatMul", weights, value), perm=(1, 0, 2))
-        return self.reshape(mixed, 0, hidden)
+        context = self.add("Transpose", self.add("MatMul", weights, value), perm=(1, 0, 2))
+        return self.reshape(context, 0, hidden)
 
     def chosen(self, states: list[str]) -> str:
         """Return the states [n, H] that `at` selects from the states [L, H] of all layers."""
@@ -109,41 +109,49 @@ class _Graph(OnnxGraph):
 # === Encoders ===
 
 
-def _encoder(sizes: runs.Architecture, tensors: Tensors) -> bytes:
+def _encoder(architecture: runs.Architecture, tensors: Tensors) -> bytes:
     """Return the graph of an encoder, with the operations of network.py."""
-    graph, names, heads = _Graph(tensors, sizes.layer_norm_eps), sizes.layout.names, sizes.num_attention_heads
-    size = sizes.hidden_size // heads
-    part, activation = names["embeddings"], activation_of(sizes)
-    added = graph.add(
+    graph, names, heads = (
+        _Graph(tensors, architecture.layer_norm_eps),
+        architecture.layout.names,
+        architecture.num_attention_heads,
+    )
+    size = architecture.hidden_size // heads
+    part, activation = names["embeddings"], activation_of(architecture)
+    summed = graph.add(
         "Add",
         graph.rows(f"{part}.position_embeddings.weight", graph.positions),
         graph.rows(f"{part}.token_type_embeddings.weight", graph.constant([0])),
     )
     words = f"{part}.word_embeddings.weight"
-    embedded = graph.norm(graph.add("Add", graph.rows(words, graph.ids), added), f"{part}.LayerNorm")
-    states = [graph.linear(embedded, names["projection"]) if sizes.is_projected else embedded]
-    for i in range(sizes.num_hidden_layers):
-        prefix = names["layer"].format(i * sizes.groups // sizes.num_hidden_layers)
-        of = {part: f"{prefix}.{name}" for part, name in names.items()}
+    embedded = graph.norm(graph.add("Add", graph.rows(words, graph.ids), summed), f"{part}.LayerNorm")
+    states = [graph.linear(embedded, names["projection"]) if architecture.is_projected else embedded]
+    for i in range(architecture.num_hidden_layers):
+        prefix = names["layer"].format(i * architecture.groups // architecture.num_hidden_layers)
+        layer_names = {part: f"{prefix}.{name}" for part, name in names.items()}
         query, key, value = (
-            graph.heads(graph.linear(states[-1], of[part]), heads, size) for part in ("query", "key", "value")
+            graph.heads(graph.linear(states[-1], layer_names[part]), heads, size) for part in ("query", "key", "value")
         )
-        mixed = graph.linear(graph.attend(query, key, value, size**-0.5, sizes.hidden_size), of["output"])
-        attended = graph.norm(graph.add("Add", mixed, states[-1]), of["attention_norm"])
-        inner = graph.activate(graph.linear(attended, of["inner"]), activation)
-        states.append(graph.norm(graph.add("Add", graph.linear(inner, of["outer"]), attended), of["norm"]))
+        attention = graph.linear(
+            graph.attend(query, key, value, size**-0.5, architecture.hidden_size), layer_names["output"]
+        )
+        attended = graph.norm(graph.add("Add", attention, states[-1]), layer_names["attention_norm"])
+        inner = graph.activate(graph.linear(attended, layer_names["inner"]), activation)
+        states.append(
+            graph.norm(graph.add("Add", graph.linear(inner, layer_names["outer"]), attended), layer_names["norm"])
+        )
     dense = graph.activate(
-        graph.linear(graph.chosen(states), names["dense"]), sizes.layout.head_activation or activation
+        graph.linear(graph.chosen(states), names["dense"]), architecture.layout.head_activation or activation
     )
-    return graph.finish(graph.norm(dense, names["head_norm"]), *_output(sizes, tensors, words))
+    return graph.finish(graph.norm(dense, names["head_norm"]), *_output(architecture, tensors, words))
 
 
-def _output(sizes: runs.Architecture, tensors: Tensors, words: str) -> tuple[str, str]:
+def _output(architecture: runs.Architecture, tensors: Tensors, words: str) -> tuple[str, str]:
     """Return the names of an encoder's output matrix and its bias, chosen as in fast_engine.py."""
-    decoder_name = sizes.layout.names.get("decoder", "")
+    decoder_name = architecture.layout.names.get("decoder", "")
     its_bias = decoder_name.removesuffix("weight") + "bias"
-    bias = its_bias if decoder_name and its_bias in tensors else sizes.layout.names["bias"]
-    return (words if sizes.tie_word_embeddings and decoder_name not in tensors else decoder_name), bias
+    bias = its_bias if decoder_name and its_bias in tensors else architecture.layout.names["bias"]
+    return (words if architecture.tie_word_embeddings and decoder_name not in tensors else decoder_name), bias
 
 
 # === Decoders ===
@@ -151,36 +159,43 @@ def _output(sizes: runs.Architecture, tensors: Tensors, words: str) -> tuple[str
 
 def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     """Return the graph of a decoder, with the operations of decoder_network.py."""
-    sizes, config = runs.read_config(checkpoint, runs.Architecture), runs.read_config(checkpoint, runs.DecoderConfig)
-    layout = DECODERS[sizes.model_type]
-    names, heads, graph = layout.names, sizes.num_attention_heads, _Graph(tensors, config.epsilon)
+    architecture, config = (
+        runs.read_config(checkpoint, runs.Architecture),
+        runs.read_config(checkpoint, runs.DecoderConfig),
+    )
+    layout = DECODERS[architecture.model_type]
+    names, heads, graph = layout.names, architecture.num_attention_heads, _Graph(tensors, config.epsilon)
     base = layout.base if any(name.startswith(layout.base) for name in tensors) else ""
-    words, size = f"{base}{names['words']}.weight", sizes.hidden_size // heads
+    words, size = f"{base}{names['words']}.weight", architecture.hidden_size // heads
     embedded = graph.rows(words, graph.ids)
-    if learned := names.get("positions"):
-        embedded = graph.add("Add", embedded, graph.rows(f"{base}{learned}.weight", graph.positions))
-    turned = _rotation(graph, frequencies(sizes, config).numpy()) if layout.rotary else None
+    if position_name := names.get("positions"):
+        embedded = graph.add("Add", embedded, graph.rows(f"{base}{position_name}.weight", graph.positions))
+    rotation = _rotation(graph, frequencies(architecture, config).numpy()) if layout.rotary else None
     states, mask = [embedded], _causal_mask(graph)
     parallel = layout.parallel if config.use_parallel_residual is None else config.use_parallel_residual
     scale = size**-0.5 if config.scale_attn_weights else 1.0
-    for i in range(sizes.num_hidden_layers):
-        of = {part: f"{base}{names['layer'].format(i)}.{name}" for part, name in names.items()}
-        before, across = states[-1], layout.transposed
-        read = graph.linear(graph.norm(before, of["attention_norm"]), of["query_key_value"], across)
+    for i in range(architecture.num_hidden_layers):
+        layer_names = {part: f"{base}{names['layer'].format(i)}.{name}" for part, name in names.items()}
+        layer_input, across = states[-1], layout.transposed
+        projected = graph.linear(
+            graph.norm(layer_input, layer_names["attention_norm"]), layer_names["query_key_value"], across
+        )
         shape, order = ((heads, 3), (2, 1, 0, 3)) if layout.by_head else ((3, heads), (1, 2, 0, 3))
-        split = graph.add("Transpose", graph.reshape(read, 0, *shape, size), perm=order)  # [3, heads, L, D]
+        split = graph.add("Transpose", graph.reshape(projected, 0, *shape, size), perm=order)  # [3, heads, L, D]
         query, key, value = (graph.add("Gather", split, graph.constant(np.array(part)), axis=0) for part in range(3))
-        if turned:
-            query, key = (_rotate(graph, one, turned, size) for one in (query, key))
-        scaled = scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale
-        mixed = graph.attend(query, key, value, scaled, sizes.hidden_size, mask)
-        attended = graph.add("Add", graph.linear(mixed, of["output"], across), before)
-        inner = graph.linear(graph.norm(before if parallel else attended, of["norm"]), of["inner"], across)
-        outer = graph.linear(graph.activate(inner, decoder_activation(config, layout)), of["outer"], across)
-        states.append(graph.add("Add", outer, attended))
+        if rotation:
+            query, key = (_rotate(graph, vector, rotation, size) for vector in (query, key))
+        layer_scale = scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale
+        context = graph.attend(query, key, value, layer_scale, architecture.hidden_size, mask)
+        residual = graph.add("Add", graph.linear(context, layer_names["output"], across), layer_input)
+        inner = graph.linear(
+            graph.norm(layer_input if parallel else residual, layer_names["norm"]), layer_names["inner"], across
+        )
+        outer = graph.linear(graph.activate(inner, decoder_activation(config, layout)), layer_names["outer"], across)
+        states.append(graph.add("Add", outer, residual))
     decoder_names = [f"{name}.weight" for name in layout.decoder]
-    tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
-    output = next((name for name in decoder_names if name in tensors), words if tied else decoder_names[0])
+    is_tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
+    output = next((name for name in decoder_names if name in tensors), words if is_tied else decoder_names[0])
     return graph.finish(graph.norm(graph.chosen(states), base + names["final_norm"]), output)
 
 
@@ -191,23 +206,23 @@ def _causal_mask(graph: _Graph) -> str:
     return graph.add("Where", later, graph.constant(-np.inf), graph.constant(0.0))
 
 
-def _rotation(graph: _Graph, by: np.ndarray) -> tuple[str, str, int]:
+def _rotation(graph: _Graph, rates: np.ndarray) -> tuple[str, str, int]:
     """Return cosine and sine [L, R] of the angles of all positions, and R."""
     positions = graph.add("Unsqueeze", graph.add("Cast", graph.positions, to=FLOAT), graph.constant([1]))
-    angles = graph.add("Mul", positions, graph.constant(np.concatenate([by, by])[None]))
-    return graph.add("Cos", angles), graph.add("Sin", angles), 2 * len(by)
+    angles = graph.add("Mul", positions, graph.constant(np.concatenate([rates, rates])[None]))
+    return graph.add("Cos", angles), graph.add("Sin", angles), 2 * len(rates)
 
 
-def _rotate(graph: _Graph, states: str, turned: tuple[str, str, int], size: int) -> str:
+def _rotate(graph: _Graph, states: str, rotation: tuple[str, str, int], size: int) -> str:
     """Rotate the first R dimensions of queries or keys [heads, L, D]."""
-    cosine, sine, rotated = turned
-    if not rotated:
+    cosine, sine, rotated_size = rotation
+    if not rotated_size:
         return states
-    ends = ((0, rotated // 2), (rotated // 2, rotated), (rotated, size))
+    bounds = ((0, rotated_size // 2), (rotated_size // 2, rotated_size), (rotated_size, size))
     low, high, rest = (
-        graph.add("Slice", states, graph.constant([a]), graph.constant([b]), graph.constant([2])) for a, b in ends
+        graph.add("Slice", states, graph.constant([a]), graph.constant([b]), graph.constant([2])) for a, b in bounds
     )
-    first = graph.add("Concat", low, high, axis=-1)
+    pair = graph.add("Concat", low, high, axis=-1)
     half = graph.add("Concat", graph.add("Neg", high), low, axis=-1)
-    output = graph.add("Add", graph.add("Mul", first, cosine), graph.add("Mul", half, sine))
-    return output if rotated == size else graph.add("Concat", output, rest, axis=-1)
+    output = graph.add("Add", graph.add("Mul", pair, cosine), graph.add("Mul", half, sine))
+    return output if rotated_size == size else graph.add("Concat", output, rest, axis=-1)

@@ -11,7 +11,7 @@ from embryo_core.engine.network import Norm
 from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
 from embryo_core.types import Checkpoint
 
-MAX_NAMED = 5  # tensors that an error names
+MAX_LISTED_NAMES = 5  # tensors that an error names
 
 
 class Stored:
@@ -72,12 +72,15 @@ class Stored:
 
     def finish(self) -> None:
         """Raise BrokenCheckpoint if a tensor was missing or was not taken."""
-        foreign = [name for name in self._left if not any(part in name for part in self._unread)]
-        if self._missing or foreign:
-            raise broken(self.checkpoint, f"{self._file} lacks {_few(self._missing)}; unexpected: {_few(foreign)}")
+        unexpected = [name for name in self._left if not any(fragment in name for fragment in self._unread)]
+        if self._missing or unexpected:
+            raise broken(
+                self.checkpoint,
+                f"{self._file} lacks {_list_names(self._missing)}; unexpected: {_list_names(unexpected)}",
+            )
 
 
-def _few(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Return the first names and the number of further ones, as text."""
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}" if names else "nothing"
+    remainder = f" and {len(names) - MAX_LISTED_NAMES} more" if len(names) > MAX_LISTED_NAMES else ""
+    return f"{', '.join(names[:MAX_LISTED_NAMES])}{remainder}" if names else "nothing"

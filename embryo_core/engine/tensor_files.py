@@ -28,32 +28,32 @@ WRAPPERS = ("module.", "_orig_mod.")  # prefixes of all names in a model that wa
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}  # suffixes of layer normalisations in old models
 STORED_DTYPES = [getattr(torch, name) for name in "float64 float32 float16 bfloat16 int64 int32 uint8 bool".split()]
 DTYPES = dict(zip(BYTES, STORED_DTYPES, strict=True))  # by their names in safetensors
-MASKS = (torch.uint8, torch.bool)  # dtypes of causal masks, which old files store as attn.bias
+MASK_DTYPES = (torch.uint8, torch.bool)  # dtypes of causal masks, which old files store as attn.bias
 
 # What the pickle of a model may contain: names of globals, opcodes of constants, and classes of storages.
-NAMED = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")
+ALLOWED_GLOBALS = re.compile(r"torch \w+|torch\._utils _rebuild_(tensor|tensor_v2|parameter)|collections OrderedDict")
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 STORAGE_NAMES = "Double Float Half BFloat16 Long Int Byte Bool".split()
 STORAGES = {f"torch {name}Storage": kind for name, kind in zip(STORAGE_NAMES, STORED_DTYPES, strict=True)}
-MORE = "it holds more than tensors, or is damaged"
+NOT_ONLY_TENSORS = "it holds more than tensors, or is damaged"
 Storages = dict[str, tuple[torch.dtype, int]]  # dtype and size of each storage, by its key
-LISTS = "EMPTY_LIST LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3".split()  # opcodes that make a list or a tuple
+LIST_OPCODES = "EMPTY_LIST LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3".split()  # opcodes that make a list or a tuple
 
 
-def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
+def read_tensors(checkpoint: Checkpoint, mappings: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
     """Return tensors by name, mapped from their files; old names are replaced by those of current transformers.
 
     A file that torch pickled before version 1.6, or on a machine of another byte order, is read into memory instead.
     Causal masks and rotation frequencies of decoders, which early versions stored, are left out: no pass reads them,
-    and a mask's value is minus infinity in half precision. The mappings of the files are appended to a list `mapped`,
+    and a mask's value is minus infinity in half precision. The mappings of the files are appended to a list `mappings`,
     for `free_pages`.
 
     The caller verifies the files beforehand (`runs.verify`), and checks the numbers (`check_finite`) or calls
     `read_finite`. Raises BrokenCheckpoint if a file cannot be read, or stores a weight as integers.
     """
     tensors: dict[str, Tensor] = {}
-    for path, within in runs.weights_files(checkpoint):
-        tensors |= read_file(path, within, mapped)
+    for path, root in runs.weights_files(checkpoint):
+        tensors |= read_file(path, root, mappings)
     wrapper = _wrapper(tensors)
     tensors = {
         _name_of_today(name.removeprefix(wrapper)): tensor
@@ -61,9 +61,9 @@ def read_tensors(checkpoint: Checkpoint, mapped: list[mmap.mmap] | None = None) 
         if not _is_buffer(name, tensor)
     }
     for name, tensor in tensors.items():
-        if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASKS):
-            kind = str(tensor.dtype).removeprefix("torch.")
-            raise broken(checkpoint, f"{name} is stored as {kind}, and only floating types are weights")
+        if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASK_DTYPES):
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise broken(checkpoint, f"{name} is stored as {dtype}, and only floating types are weights")
     return tensors
 
 
@@ -75,19 +75,21 @@ def read_finite(checkpoint: Checkpoint) -> dict[str, Tensor]:
     return tensors
 
 
-def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
-    """Read the tensors of one file by their stored names; its mapping is added to `mapped`. Raises BrokenCheckpoint."""
+def read_file(path: Path, root: Path, mappings: list[mmap.mmap] | None = None) -> dict[str, Tensor]:
+    """Read the tensors of one file by their stored names; its mapping goes to `mappings`. Raises BrokenCheckpoint."""
     try:
         with path.open("rb") as file:
             mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # torch warns about read-only memory
-            if mapped is not None:
-                mapped.append(mapping)
-            if runs.is_pickled(path, within):
+            if mappings is not None:
+                mappings.append(mapping)
+            if runs.is_pickled(path, root):
                 return _read_pickled(file, mapping)
-        named, start = runs.read_header(path, within)
+        headers, start = runs.read_header(path, root)
         return {
-            name: _numbers(mapping, DTYPES[one.dtype], start + one.data_offsets[0], one.nbytes).reshape(one.shape)
-            for name, one in named.items()
+            name: _numbers(mapping, DTYPES[header.dtype], start + header.data_offsets[0], header.nbytes).reshape(
+                header.shape
+            )
+            for name, header in headers.items()
         }
     except BrokenCheckpoint:
         raise
@@ -95,19 +97,19 @@ def read_file(path: Path, within: Path, mapped: list[mmap.mmap] | None = None) -
         raise refusal(path, f"cannot be read ({first_line(reason)})", BrokenCheckpoint) from None
 
 
-def free_pages(mapped: Iterable[mmap.mmap]) -> None:
+def free_pages(mappings: Iterable[mmap.mmap]) -> None:
     """Free the memory of mapped files; pages that are used later are read again."""
     if hasattr(mmap, "MADV_DONTNEED"):  # Windows frees it without a request
-        for mapping in mapped:
+        for mapping in mappings:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
-def _numbers(mapping: mmap.mmap, kind: torch.dtype, start: int, nbytes: int) -> Tensor:
+def _numbers(mapping: mmap.mmap, dtype: torch.dtype, start: int, nbytes: int) -> Tensor:
     """Return the numbers in `nbytes` bytes of a mapped file from `start` on, without a copy."""
-    count = nbytes // kind.itemsize
+    count = nbytes // dtype.itemsize
     if not count:
-        return torch.empty(0, dtype=kind)
-    return torch.frombuffer(mapping, dtype=kind, count=count, offset=start)
+        return torch.empty(0, dtype=dtype)
+    return torch.frombuffer(mapping, dtype=dtype, count=count, offset=start)
 
 
 def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
@@ -129,9 +131,9 @@ def broken(checkpoint: Checkpoint, problem: str) -> BrokenCheckpoint:
 
 def _wrapper(names: Collection[str]) -> str:
     """Return the prefix that training wrappers put before all of these names, or ""."""
-    for one in WRAPPERS:
-        if names and all(name.startswith(one) for name in names):
-            return one + _wrapper([name.removeprefix(one) for name in names])
+    for prefix in WRAPPERS:
+        if names and all(name.startswith(prefix) for name in names):
+            return prefix + _wrapper([name.removeprefix(prefix) for name in names])
     return ""
 
 
@@ -144,8 +146,8 @@ def _is_buffer(name: str, tensor: Tensor) -> bool:
 
 def _name_of_today(name: str) -> str:
     """Return the current name of a tensor of an old model."""
-    old = next((old for old in OLD_NAMES if name.endswith(old)), "")
-    return name.removesuffix(old) + OLD_NAMES.get(old, "")
+    suffix = next((suffix for suffix in OLD_NAMES if name.endswith(suffix)), "")
+    return name.removesuffix(suffix) + OLD_NAMES.get(suffix, "")
 
 
 # === Pickled files ===
@@ -163,25 +165,25 @@ class _View(NamedTuple):
 def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
     """Read pickled tensors by name. Raises any error for a damaged file, and ValueError for other content."""
     storages: Storages = {}
-    archived, order = is_zipfile(file), str(sys.byteorder)
-    if archived:
+    is_archive, order = is_zipfile(file), str(sys.byteorder)
+    if is_archive:
         (content,) = (_values(opcodes, storages) for opcodes in pickles(file))
         with ZipFile(file) as archive:
-            parts = {part.filename.partition("/")[2]: part for part in archive.infolist()}
-            places = {key: _place(file, parts[f"data/{key}"]) for key in storages}
-            if "byteorder" in parts:
-                with archive.open(parts["byteorder"]) as part:
-                    order = part.read(len("little") + 1).decode()
+            members = {member.filename.partition("/")[2]: member for member in archive.infolist()}
+            locations = {key: _member_location(file, members[f"data/{key}"]) for key in storages}
+            if "byteorder" in members:
+                with archive.open(members["byteorder"]) as member:
+                    order = member.read(len("little") + 1).decode()
     else:  # written by torch before version 1.6
         *_, content, keys = (_values(opcodes, storages) for opcodes in pickles(file))
-        places = {key: _next_place(file, storages[key][0]) for key in keys}
+        locations = {key: _next_location(file, storages[key][0]) for key in keys}
     sizes = {key: count * dtype.itemsize for key, (dtype, count) in storages.items()}
-    if any(places[key][1] != size for key, size in sizes.items()) or sum(sizes.values()) > len(mapping):
+    if any(locations[key][1] != size for key, size in sizes.items()) or sum(sizes.values()) > len(mapping):
         raise ValueError("a tensor has another length than declared")
-    numbers = {key: _numbers(mapping, dtype, places[key][0], sizes[key]) for key, (dtype, _) in storages.items()}
+    numbers = {key: _numbers(mapping, dtype, locations[key][0], sizes[key]) for key, (dtype, _) in storages.items()}
     if order != sys.byteorder:
-        numbers = {key: _swapped(one) for key, one in numbers.items()}
-    elif not archived:
+        numbers = {key: _swap_bytes(one) for key, one in numbers.items()}
+    elif not is_archive:
         numbers = {key: one.clone() for key, one in numbers.items()}  # cloned, since they may begin at an odd byte
     views = {name: view for name, view in dict(content).items() if isinstance(view, _View)}
     if not all(isinstance(name, str) for name in views):
@@ -192,20 +194,20 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
     return tensors
 
 
-def _swapped(numbers: Tensor) -> Tensor:
+def _swap_bytes(numbers: Tensor) -> Tensor:
     """Return numbers [n] with the bytes of each in the opposite order."""
     return numbers.view(torch.uint8).view(len(numbers), numbers.itemsize).flip(1).view(numbers.dtype).view(-1)
 
 
-def _place(file: IO[bytes], part: ZipInfo) -> tuple[int, int]:
+def _member_location(file: IO[bytes], member: ZipInfo) -> tuple[int, int]:
     """Return the position and number of bytes of a part of an archive. Raises ValueError if it is compressed."""
-    if part.compress_type != ZIP_STORED:
+    if member.compress_type != ZIP_STORED:
         raise ValueError("its numbers are compressed, which torch never does")
-    file.seek(part.header_offset + 26)  # two lengths of two bytes end the header of a part
-    return file.tell() + 4 + sum(memoryview(file.read(4)).cast("H")), part.file_size
+    file.seek(member.header_offset + 26)  # two lengths of two bytes end the header of a part
+    return file.tell() + 4 + sum(memoryview(file.read(4)).cast("H")), member.file_size
 
 
-def _next_place(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
+def _next_location(file: IO[bytes], dtype: torch.dtype) -> tuple[int, int]:
     """Return position and number of bytes of the next storage in a legacy file, and move to its end."""
     size = int.from_bytes(file.read(8), "little") * dtype.itemsize
     start = file.tell()
@@ -221,7 +223,7 @@ def _values(opcodes: Opcodes, storages: Storages) -> Any:
     stack: list[Any] = []
     marks, memo = list[int](), dict[Any, Any]()
     for opcode, argument in opcodes:
-        name, takes = opcode.name, opcode.stack_before
+        name, operands = opcode.name, opcode.stack_before
         if name == "STOP":
             return stack[-1]
         if name == "MARK":
@@ -230,43 +232,43 @@ def _values(opcodes: Opcodes, storages: Storages) -> Any:
             memo[len(memo) if argument is None else argument] = stack[-1]
         elif name.endswith("GET"):
             stack.append(memo[argument])
-        elif name == "GLOBAL" and not NAMED.fullmatch(str(argument)):
+        elif name == "GLOBAL" and not ALLOWED_GLOBALS.fullmatch(str(argument)):
             break
-        elif name in CONSTANTS or (argument is not None and not takes):
+        elif name in CONSTANTS or (argument is not None and not operands):
             stack += [CONSTANTS.get(name, argument)] if opcode.stack_after else []
         else:
-            start = marks.pop() if pickletools.markobject in takes else len(stack) - len(takes)
+            start = marks.pop() if pickletools.markobject in operands else len(stack) - len(operands)
             members = stack[start - (name in ("APPENDS", "SETITEMS")) :]
             del stack[len(stack) - len(members) :]
-            stack.append(_made(name, members, storages))
-    raise ValueError(MORE)
+            stack.append(_build_value(name, members, storages))
+    raise ValueError(NOT_ONLY_TENSORS)
 
 
-def _made(name: str, members: list[Any], storages: Storages) -> Any:
+def _build_value(name: str, members: list[Any], storages: Storages) -> Any:
     """Return the value that an opcode makes of the members that it pops from the stack. Raises ValueError."""
-    if name in LISTS:
+    if name in LIST_OPCODES:
         return members
-    first, *others = members or [{}]
+    target, *arguments = members or [{}]
     match name:
         case "EMPTY_DICT" | "BUILD":  # a tensor needs no attributes
-            return first
+            return target
         case "APPEND" | "APPENDS":
-            first.extend(others)
-            return first
+            target.extend(arguments)
+            return target
         case "SETITEM" | "SETITEMS":
-            first.update(zip(others[::2], others[1::2], strict=True))
-            return first
+            target.update(zip(arguments[::2], arguments[1::2], strict=True))
+            return target
         case "BINPERSID":
-            _, kind, key, _, count, *view = first
-            if kind not in STORAGES:
-                raise ValueError(f"it has a tensor of an unsupported kind, {str(kind)[:40]}")
+            _, storage_type, key, _, count, *view = target
+            if storage_type not in STORAGES:
+                raise ValueError(f"it has a tensor of an unsupported kind, {str(storage_type)[:40]}")
             if not any(view):  # torch before 0.4 wrote views of storages
-                storages[key] = STORAGES[kind], count
+                storages[key] = STORAGES[storage_type], count
                 return key
-        case "REDUCE" if first.startswith("torch._utils _rebuild_tensor") and not any(others[0][6:]):
-            return _View(*others[0][:4])
-        case "REDUCE" if first == "collections OrderedDict":
-            return others[0][0] if others[0] else {}
-        case "REDUCE" if first in ("torch._utils _rebuild_parameter", "torch Size"):
-            return others[0][0]
-    raise ValueError(MORE)
+        case "REDUCE" if target.startswith("torch._utils _rebuild_tensor") and not any(arguments[0][6:]):
+            return _View(*arguments[0][:4])
+        case "REDUCE" if target == "collections OrderedDict":
+            return arguments[0][0] if arguments[0] else {}
+        case "REDUCE" if target in ("torch._utils _rebuild_parameter", "torch Size"):
+            return arguments[0][0]
+    raise ValueError(NOT_ONLY_TENSORS)

@@ -33,9 +33,11 @@ PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capab
 def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
     """Return the capabilities of the heads in an encoder's weights; None if the weights are not on this machine."""
     try:
-        sizes = runs.read_config(checkpoint, runs.Architecture)
-        heads = [heads_of(path, within, sizes) for path, within in runs.weights_files(checkpoint)]
-        return None if None in heads else frozenset().union(*(one or () for one in heads))
+        architecture = runs.read_config(checkpoint, runs.Architecture)
+        heads_of_files = [heads_of(path, root, architecture) for path, root in runs.weights_files(checkpoint)]
+        return (
+            None if None in heads_of_files else frozenset().union(*(file_heads or () for file_heads in heads_of_files))
+        )
     except (BrokenCheckpoint, MissingWeights):  # the error is reported on loading
         return None
 
@@ -43,27 +45,27 @@ def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
 def first_with_heads(files: Sequence[Path], config: Path) -> Path:
     """Return the first file with a head among files of one model's weights, or simply the first if none has one."""
     try:
-        sizes = runs.read_json(config, config.resolve().parent, runs.Architecture, BrokenCheckpoint)
+        architecture = runs.read_json(config, config.resolve().parent, runs.Architecture, BrokenCheckpoint)
     except BrokenCheckpoint:  # the error is reported when the checkpoint is added
         return files[0]
-    paths = {one: one.resolve() for one in files}
-    return next((one for one, path in paths.items() if heads_of(path, path.parent, sizes)), files[0])
+    paths = {file: file.resolve() for file in files}
+    return next((file for file, path in paths.items() if heads_of(path, path.parent, architecture)), files[0])
 
 
-def heads_of(path: Path, within: Path, sizes: runs.Architecture) -> frozenset[str] | None:
+def heads_of(path: Path, root: Path, architecture: runs.Architecture) -> frozenset[str] | None:
     """Return the capabilities of the heads in a file of weights; None if it is missing or cannot be read."""
     try:
-        return _heads_of(path, within, sizes, state_of(path, BrokenCheckpoint))
+        return _heads_of(path, root, architecture, state_of(path, BrokenCheckpoint))
     except Exception:  # noqa: BLE001, a damaged file may fail anywhere
         return None
 
 
 @lru_cache(maxsize=MAX_CHECKPOINTS)
-def _heads_of(path: Path, within: Path, sizes: runs.Architecture, _state: object) -> frozenset[str]:
+def _heads_of(path: Path, root: Path, architecture: runs.Architecture, _state: object) -> frozenset[str]:
     """Return the result of `heads_of`, cached per `_state` of the file."""
-    check_weights(path, within, sizes)
-    names = _texts(path) if runs.is_pickled(path, within) else read_header(path, within)[0]
-    layout = FAMILIES.get(sizes.model_type)
+    check_weights(path, root, architecture)
+    names = _texts(path) if runs.is_pickled(path, root) else read_header(path, root)[0]
+    layout = FAMILIES.get(architecture.model_type)
     own_heads = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
     return frozenset(
         capability
@@ -82,10 +84,10 @@ def pickles(file: IO[bytes]) -> Iterator[Opcodes]:
     """Yield the opcodes of each pickle in a file, with their arguments."""
     if is_zipfile(file):
         with ZipFile(file) as archive:
-            for part in archive.infolist():
-                if part.filename.endswith(".pkl"):
-                    with archive.open(part) as pickled:
-                        yield _opcodes(pickled)
+            for member in archive.infolist():
+                if member.filename.endswith(".pkl"):
+                    with archive.open(member) as stream:
+                        yield _opcodes(stream)
     else:
         file.seek(0)
         start = io.BytesIO(file.read(MAX_PICKLED))  # one argument could otherwise be as long as the file, or longer
@@ -94,5 +96,5 @@ def pickles(file: IO[bytes]) -> Iterator[Opcodes]:
         file.seek(start.tell())
 
 
-def _opcodes(pickled: IO[bytes]) -> Opcodes:
-    return ((opcode, argument) for opcode, argument, _ in islice(pickletools.genops(pickled), MAX_OPCODES))
+def _opcodes(stream: IO[bytes]) -> Opcodes:
+    return ((opcode, argument) for opcode, argument, _ in islice(pickletools.genops(stream), MAX_OPCODES))

@@ -23,8 +23,8 @@ from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # numbers in all sketches together
 MIN_SUMS, MAX_SUMS = 256, 2**16  # sums of one sketch
-PIECE = 2**17  # numbers of a tensor that are processed together, so that they fit into the processor's cache
-EXACT = 2  # preceding checkpoints with exact distances
+CHUNK_SIZE = 2**17  # numbers of a tensor that are processed together, so that they fit into the processor's cache
+MAX_EXACT = 2  # preceding checkpoints with exact distances
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -68,50 +68,58 @@ class TensorMeter:
 
     def measure(self, checkpoint: Checkpoint) -> TensorStatistics:
         """Measure a checkpoint, including its generator. Raises BrokenCheckpoint, MissingWeights."""
-        now = _read(checkpoint)
-        names, shapes = [*now.by_name], now.shapes
+        current = _read(checkpoint)
+        names, shapes = [*current.by_name], current.shapes
         self._sums = self._sums or max(MIN_SUMS, min(MAX_SUMS, MAX_NUMBERS // max(self._checkpoints * len(names), 1)))
-        alike = [kept for kept in self._kept if kept.shapes == shapes]
-        moved = {kept.step: np.zeros(len(names)) for kept in alike}
+        comparable = [earlier for earlier in self._kept if earlier.shapes == shapes]
+        distances = {earlier.step: np.zeros(len(names)) for earlier in comparable}
         hashes, infinite = [], []
         norms, sketches = np.zeros(len(names)), np.zeros((len(names), self._sums), np.float32)
-        for i, (name, tensor) in enumerate(now.by_name.items()):
+        for i, (name, tensor) in enumerate(current.by_name.items()):
             hashes.append(_sha256(tensor))
             infinite += [] if is_finite(tensor) else [name]
             norms[i], sketches[i] = _distance(tensor), _sketch(tensor, self._sums)
-            for kept in alike:
-                moved[kept.step][i] = _distance(tensor, kept.by_name[name])
-            for one in (now, *alike):
-                free_pages(one.mapped)
-        self._kept = [*self._kept[:1], *self._kept[1:][-(EXACT - 1) :], now]
-        resolution = np.array([torch.finfo(tensor.dtype).eps for tensor in now.by_name.values()])
+            for earlier in comparable:
+                distances[earlier.step][i] = _distance(tensor, earlier.by_name[name])
+            for checkpoint_tensors in (current, *comparable):
+                free_pages(checkpoint_tensors.mapped)
+        self._kept = [*self._kept[:1], *self._kept[1:][-(MAX_EXACT - 1) :], current]
+        resolution = np.array([torch.finfo(tensor.dtype).eps for tensor in current.by_name.values()])
         return TensorStatistics(
-            checkpoint.step, shapes, tuple(hashes), tuple(infinite), norms, resolution, sketches, moved
+            checkpoint.step, shapes, tuple(hashes), tuple(infinite), norms, resolution, sketches, distances
         )
 
 
 def _read(checkpoint: Checkpoint) -> _Tensors:
     """Map the tensors of floating-point numbers, in the order of their names."""
     runs.verify(checkpoint)
-    mapped: list[mmap.mmap] = []
-    tensors = read_tensors(checkpoint, mapped)
+    mappings: list[mmap.mmap] = []
+    tensors = read_tensors(checkpoint, mappings)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
         raise broken(checkpoint, f"{runs.weights_file(checkpoint)[0].name} holds no tensors by name")
     if generator := runs.generator(checkpoint):
         runs.verify(generator)
-        tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator, mapped).items()}
-    kept = {name: tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()}
-    return _Tensors(checkpoint.step, kept, mapped)
+        tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator, mappings).items()}
+    floats = {name: tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point()}
+    return _Tensors(checkpoint.step, floats, mappings)
 
 
-def _distance(one: Tensor, other: Tensor | None = None) -> float:
+def _distance(tensor: Tensor, reference: Tensor | None = None) -> float:
     """Return the Euclidean distance of two tensors, or the norm of one, computed in pieces and summed in float64."""
-    pieces = [tensor.reshape(-1).split(PIECE) for tensor in (one, other) if tensor is not None]
-    moves = (_wide(piece) if not rest else _wide(piece) - _wide(rest[0]) for piece, *rest in zip(*pieces))
-    return math.sqrt(sum(torch.dot(move, move).item() for move in (move.double() for move in moves)))
+    pieces = [operand.reshape(-1).split(CHUNK_SIZE) for operand in (tensor, reference) if operand is not None]
+    differences = (
+        _widen(piece) if not reference_pieces else _widen(piece) - _widen(reference_pieces[0])
+        for piece, *reference_pieces in zip(*pieces)
+    )
+    return math.sqrt(
+        sum(
+            torch.dot(difference, difference).item()
+            for difference in (difference.double() for difference in differences)
+        )
+    )
 
 
-def _wide(piece: Tensor) -> Tensor:
+def _widen(piece: Tensor) -> Tensor:
     """Return a piece in float32, or unchanged if it is float64."""
     return piece if piece.dtype == torch.float64 else piece.float()
 
@@ -124,10 +132,10 @@ def _sha256(tensor: Tensor) -> str:
 def _sketch(tensor: Tensor, sums: int) -> np.ndarray:
     """Return m sums of the numbers with random signs; number i is added to sum i mod m."""
     flat, total = tensor.reshape(-1), np.zeros(sums)
-    size = sums * max(PIECE // sums, 1)
+    size = sums * max(CHUNK_SIZE // sums, 1)
     for piece, signs in zip(flat.split(size), _signs(len(flat)).split(size), strict=True):
-        signed = torch.nn.functional.pad(_wide(piece) * signs, (0, -len(piece) % sums))
-        total += signed.reshape(-1, sums).sum(0).numpy()
+        terms = torch.nn.functional.pad(_widen(piece) * signs, (0, -len(piece) % sums))
+        total += terms.reshape(-1, sums).sum(0).numpy()
     return total
 
 

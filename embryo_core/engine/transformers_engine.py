@@ -36,25 +36,25 @@ NOT_OF_FAMILIES = {  # settings that all families share and that are ignored: co
     *(field.name for field in fields(PreTrainedConfig)),
     *("auto_map", "num_labels", "output_attentions", "quantization_config", "torch_dtype", "use_cache"),
 }
-COUNTED = re.compile(r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$")  # names of settings that count parts
-NOT_COUNTED = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, which the number of parameters bounds
+COUNT_PATTERN = re.compile(r"^(num|n)_|_(layers?|groups?|heads|blocks?|experts)$")  # names of settings that count parts
+SIZE_SETTINGS = ("n_ctx", "n_embd", "n_inner", "n_positions")  # sizes, which the number of parameters bounds
 MAX_PARTS = 1024  # parts of one kind in a model, such as layers
-FORCED = {  # settings of a family that override config.json, by model_type
+FORCED_SETTINGS = {  # settings of a family that override config.json, by model_type
     # The first short text would permanently switch sparse attention to this type, even for passes in progress.
     "big_bird": {"attention_type": "original_full"},
 }
-UNUSED = ("pooler", "position_ids")  # parts of the names of tensors that no pass needs
+UNUSED_NAMES = ("pooler", "position_ids")  # parts of the names of tensors that no pass needs
 POSITION_TABLES = ("position_embeddings", "wpe", "decoder.embed_positions")  # suffixes of the names of modules
 PROBE_LENGTH = 8  # pieces of the text that tests whether a decoder attends to later pieces
-MAX_MOVED = 1e-5  # largest change of logits, over the largest one, when the last piece of a text changes
-NUMBERED = re.compile(r"(^|\.)\d+\.")  # part of the name of a layer's tensor
+MAX_LOGIT_CHANGE = 1e-5  # largest change of logits, over the largest one, when the last piece of a text changes
+LAYER_PATTERN = re.compile(r"(^|\.)\d+\.")  # part of the name of a layer's tensor
 LOADERS: dict[str, Any] = {  # classes by the capability of the head
     "replaced_tokens": AutoModelForPreTraining,
     "masked_words": AutoModelForMaskedLM,
     "next_words": AutoModelForCausalLM,
 }
 # transformers patches its classes while it builds a model; a model built by another thread would lack weights.
-_BUILDING = Lock()
+_BUILD_LOCK = Lock()
 FAILURES = (  # errors of transformers for unsuitable files or inputs
     ValueError,
     TypeError,
@@ -77,9 +77,9 @@ class TransformersEngine:
         use_one_core_per_pass()
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-        sizes = runs.read_config(checkpoint, runs.Architecture)
+        architecture = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
-        model = _read_model(checkpoint, sizes).eval()
+        model = _read_model(checkpoint, architecture).eval()
         self._final_parts: list[torch.nn.Module] = []  # modules that a decoder applies after its last layer
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
         if "next_words" in heads(checkpoint):
@@ -89,11 +89,11 @@ class TransformersEngine:
         self._base = model.base_model
         self._head: Any = _head_of(model) if heads(checkpoint) & {"masked_words", "next_words"} else None
         self._detector = model if "replaced_tokens" in heads(checkpoint) else None
-        self.max_positions = _positions(self._base, sizes.max_position_embeddings)
-        self.num_layers = sizes.num_hidden_layers
-        self.num_heads = sizes.num_attention_heads
-        self.hidden_size = sizes.hidden_size
-        self.nbytes = sum(part.numel() * part.element_size() for part in (*model.parameters(), *model.buffers()))
+        self.max_positions = _positions(self._base, architecture.max_position_embeddings)
+        self.num_layers = architecture.num_hidden_layers
+        self.num_heads = architecture.num_attention_heads
+        self.hidden_size = architecture.hidden_size
+        self.nbytes = sum(values.numel() * values.element_size() for values in (*model.parameters(), *model.buffers()))
         self.max_batch_tokens = device.max_batch_tokens(pieces)
         self.parallel_passes = device.parallel_passes()
 
@@ -106,8 +106,8 @@ class TransformersEngine:
     def head(self, states: Tensor) -> Tensor:
         states = states.to(self._device.name, self._device.dtype)
         with _reported(self._checkpoint, "compute"):
-            for part in self._final_parts:
-                states = part(states)
+            for module in self._final_parts:
+                states = module(states)
             return self._output(states)
 
     def _output(self, states: Tensor) -> Tensor:
@@ -153,13 +153,13 @@ class TransformersEngine:
 
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         """Run a model, by default the base model without a head, on ids [B, L]."""
-        seen = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
+        attention_mask = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
         device = self._device.name
         with _reported(self._checkpoint, "compute"):
-            return (model or self._base)(input_ids=ids.to(device), attention_mask=seen.to(device), **outputs)
+            return (model or self._base)(input_ids=ids.to(device), attention_mask=attention_mask.to(device), **outputs)
 
 
-def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
+def _read_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
     """Load the model with a class of transformers; all of its weights must be present."""
     tensors = read_finite(checkpoint)
     loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
@@ -167,11 +167,11 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
         config = read_configuration(checkpoint)
         if any(name.startswith("lm_predictions.") for name in tensors):
             config.legacy = False  # DeBERTa's original names of the head
-        with _BUILDING, torch.device("meta"):  # takes no memory
-            parameters = sum(part.numel() for part in loader.from_config(config).parameters())
-        if parameters > sizes.max_parameters:
+        with _BUILD_LOCK, torch.device("meta"):  # takes no memory
+            parameters = sum(parameter.numel() for parameter in loader.from_config(config).parameters())
+        if parameters > architecture.max_parameters:
             raise broken(checkpoint, f"config.json makes a model of {parameters:,} parameters")
-        with _BUILDING:
+        with _BUILD_LOCK:
             model, report = loader._model_mapping[type(config)].from_pretrained(
                 None,
                 config=config,
@@ -180,9 +180,9 @@ def _read_model(checkpoint: Checkpoint, sizes: runs.Architecture) -> Any:
                 dtype=torch.float32,
                 output_loading_info=True,
             )
-    if lacking := sorted(name for name in report["missing_keys"] if "pooler" not in name):
+    if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{file.name} lacks {', '.join(lacking[:5])}")
+        raise broken(checkpoint, f"{file.name} lacks {', '.join(missing[:5])}")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     return model
 
@@ -192,11 +192,12 @@ def check_all_read(
 ) -> None:
     """Raise BrokenCheckpoint if a stored tensor of the base model is unused, since its outputs would be wrong."""
     encoder = f"{model.base_model_prefix}."
-    named = any(name.startswith(encoder) for name in stored)
+    has_prefix = any(name.startswith(encoder) for name in stored)
     unread = sorted(
         name
         for name in unexpected
-        if (name.startswith(encoder) if named else NUMBERED.search(name)) and not any(part in name for part in UNUSED)
+        if (name.startswith(encoder) if has_prefix else LAYER_PATTERN.search(name))
+        and not any(fragment in name for fragment in UNUSED_NAMES)
     )
     if unread:
         file, _ = runs.weights_file(checkpoint)
@@ -212,18 +213,18 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     """
     content = runs.read_config(checkpoint, runs.Configuration)
     family = content.pop("model_type")
-    plain = {name: each for name, each in content.items() if name[:1] != "_" and name not in NOT_OF_FAMILIES}
-    for name, value in plain.items():
-        if COUNTED.search(name) and name not in NOT_COUNTED and isinstance(value, int) and value > MAX_PARTS:
+    settings = {name: setting for name, setting in content.items() if name[:1] != "_" and name not in NOT_OF_FAMILIES}
+    for name, value in settings.items():
+        if COUNT_PATTERN.search(name) and name not in SIZE_SETTINGS and isinstance(value, int) and value > MAX_PARTS:
             raise broken(checkpoint, f"config.json has {name} {value:,} (the maximum is {MAX_PARTS:,})")
-    return AutoConfig.for_model(family, **plain | FORCED.get(family, {}), use_cache=False)
+    return AutoConfig.for_model(family, **settings | FORCED_SETTINGS.get(family, {}), use_cache=False)
 
 
 def max_sequence_length(checkpoint: Checkpoint) -> int:
     """Return the largest number of pieces of a sequence, with special tokens. Raises BrokenCheckpoint."""
-    configured = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
-    with _reported(checkpoint, "read"), _BUILDING, torch.device("meta"):  # takes no memory
-        return _positions(AutoModel.from_config(read_configuration(checkpoint)), configured)
+    max_positions = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
+    with _reported(checkpoint, "read"), _BUILD_LOCK, torch.device("meta"):  # takes no memory
+        return _positions(AutoModel.from_config(read_configuration(checkpoint)), max_positions)
 
 
 @contextmanager
@@ -261,11 +262,15 @@ def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.n
     Raises BrokenCheckpoint if the decoder attends to pieces that it should predict: two texts that differ only in their
     last piece must have the same logits before it.
     """
-    called: list[torch.nn.Module] = []
-    layers = {part for stack in model.base_model.modules() if isinstance(stack, ModuleList) for part in stack.modules()}
-    around = {part for part in model.base_model.modules() if any(inner in layers for inner in part.children())}
+    calls: list[torch.nn.Module] = []
+    layers = {
+        module for stack in model.base_model.modules() if isinstance(stack, ModuleList) for module in stack.modules()
+    }
+    containers = {
+        module for module in model.base_model.modules() if any(inner in layers for inner in module.children())
+    }
     hooks = [
-        part.register_forward_hook(lambda module, *_: called.append(module)) for part in model.base_model.modules()
+        module.register_forward_hook(lambda called, *_: calls.append(called)) for module in model.base_model.modules()
     ]
     ids = torch.arange(PROBE_LENGTH).repeat(2, 1) % model.config.vocab_size
     ids[1, -1] = 0
@@ -275,11 +280,13 @@ def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.n
     finally:
         for hook in hooks:
             hook.remove()
-    moved = (logits[0, :-1] - logits[1, :-1]).abs().max()
-    if moved > MAX_MOVED * logits.abs().max():
+    change = (logits[0, :-1] - logits[1, :-1]).abs().max()
+    if change > MAX_LOGIT_CHANGE * logits.abs().max():
         raise broken(checkpoint, "its logits at a piece depend on the pieces after it, which a decoder cannot see")
-    last = max((i for i, part in enumerate(called) if part in layers), default=len(called))
-    return [part for part in called[last + 1 :] if part not in around and part is not model.base_model]
+    last_layer_call = max((i for i, module in enumerate(calls) if module in layers), default=len(calls))
+    return [
+        module for module in calls[last_layer_call + 1 :] if module not in containers and module is not model.base_model
+    ]
 
 
 @dataclass
@@ -298,18 +305,18 @@ def _pass_through(*_: Any, inputs_embeds: Tensor, **__: Any) -> _PassedThrough:
     return _PassedThrough(last_hidden_state=inputs_embeds)
 
 
-def _positions(base: PreTrainedModel, configured: int) -> int:
+def _positions(base: PreTrainedModel, max_positions: int) -> int:
     """Return the maximum length of a sequence, without the rows of position embeddings up to the padding row."""
     positions = _position_embeddings(base)
     if positions is None or not _first_position(positions):
-        return configured
+        return max_positions
     return len(positions.weight) - _first_position(positions)
 
 
 def _position_embeddings(base: PreTrainedModel) -> Any:
     """Return the table of position embeddings; some families have a special class for it."""
-    modules = (part for name, part in base.named_modules() if name.endswith(POSITION_TABLES))
-    return next((part for part in modules if hasattr(part, "weight") and hasattr(part, "padding_idx")), None)
+    modules = (module for name, module in base.named_modules() if name.endswith(POSITION_TABLES))
+    return next((module for module in modules if hasattr(module, "weight") and hasattr(module, "padding_idx")), None)
 
 
 def _first_position(positions: Any) -> int:

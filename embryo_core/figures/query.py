@@ -355,9 +355,9 @@ def describe_continuation(greedy: Prediction) -> Caption:
     """Return the caption of a greedy continuation: its probability, and how it was made."""
     return Caption(
         f"Greedy continuation, probability {greedy.probability:.3g}.",
-        f"Each piece is the most probable one after the text and the pieces before it, for up to {query.CONTINUED} "
-        "pieces or to the end of the text. The probability is the product of the "
-        "pieces' probabilities. Other continuations may be more probable. A word after ## continues without a space.",
+        "Each piece is the most probable one after the text and the pieces before it, for up to "
+        f"{query.CONTINUATION_LENGTH} pieces or to the end of the text. The probability is the product of the pieces' "
+        "probabilities. Other continuations may be more probable. A word after ## continues without a space.",
     )
 
 

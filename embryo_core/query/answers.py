@@ -13,7 +13,7 @@ A row is an answer at a step, with these columns:
 - leads: whether the answer is the best at its step; a single mask's answer leads if the best joint answer contains it
 
 The table has the best answers of each step. At every step it also has the answers that lead at any step, and the best
-FOLLOWED answers of the last step.
+FOLLOWED_COUNT answers of the last step.
 """
 
 import math
@@ -31,7 +31,7 @@ from embryo_core.types import Prediction
 
 TOGETHER = 0  # the mask number of an answer to all masks
 SEPARATOR = " | "  # between the words of a joint answer
-FOLLOWED = 5  # number of best answers of the last step that are followed over all steps
+FOLLOWED_COUNT = 5  # number of best answers of the last step that are followed over all steps
 NO_LAYER = -1  # layer of the model's own answer; NA in the table
 COLUMNS = ("step", "mask", "layer", "rank", "token", "probability", "exact", "listed", "leads")
 
@@ -83,27 +83,27 @@ class Answers:
     def best(self, step: int, mask: int = 1, layer: int | None = None) -> list[Prediction]:
         """Return the best answers at a step, best first."""
         columns = self.columns
-        chosen = (columns["step"] == step) & (columns["mask"] == mask) & columns["listed"]
-        chosen &= columns["layer"] == (NO_LAYER if layer is None else layer)
-        columns_of = (columns[name][chosen].tolist() for name in ("token", "probability", "rank", "exact"))
-        return [Prediction(*row) for row in zip(*columns_of, strict=True)]
+        is_selected = (columns["step"] == step) & (columns["mask"] == mask) & columns["listed"]
+        is_selected &= columns["layer"] == (NO_LAYER if layer is None else layer)
+        fields = (columns[name][is_selected].tolist() for name in ("token", "probability", "rank", "exact"))
+        return [Prediction(*row) for row in zip(*fields, strict=True)]
 
     def history(self, mask: int = 1) -> pd.DataFrame:
         """Return the rows, at every step, of the answers that ever led and the best answers of the last step."""
         columns, tokens = self.columns, self.columns["token"]
-        chosen = columns["mask"] == mask
+        is_selected = columns["mask"] == mask
         if not self.question.word:
-            last = chosen & (columns["step"] == self.steps[-1]) & columns["listed"]
-            wanted = {*tokens[chosen & columns["leads"]], *tokens[last][:FOLLOWED]}
-            chosen = chosen & [token in wanted for token in tokens]
-        return _frame({name: values[chosen] for name, values in columns.items()})
+            is_final = is_selected & (columns["step"] == self.steps[-1]) & columns["listed"]
+            tokens_shown = {*tokens[is_selected & columns["leads"]], *tokens[is_final][:FOLLOWED_COUNT]}
+            is_selected = is_selected & [token in tokens_shown for token in tokens]
+        return _frame({name: values[is_selected] for name, values in columns.items()})
 
     def leaders(self, mask: int = 1) -> dict[int, str]:
         """Return the leading answer of each step; for a tracked word, the word."""
         columns = self.columns
-        chosen = columns["mask"] == mask
-        chosen = chosen if self.question.word else chosen & columns["leads"]
-        return dict(zip(columns["step"][chosen].tolist(), columns["token"][chosen].tolist(), strict=True))
+        is_selected = columns["mask"] == mask
+        is_selected = is_selected if self.question.word else is_selected & columns["leads"]
+        return dict(zip(columns["step"][is_selected].tolist(), columns["token"][is_selected].tolist(), strict=True))
 
     def lead(self, mask: int = 1) -> Lead:
         """Return the final answer, the step at which it first led, and the step from which it led for good."""
@@ -124,8 +124,8 @@ def leads(steps: Sequence[int], leaders: Sequence[object]) -> tuple[int, int]:
     >>> leads([0, 1, 2, 4, 8], ["the", "Paris", "the", "Paris", "Paris"])
     (1, 4)
     """
-    others = [i for i, leader in enumerate(leaders) if leader != leaders[-1]]
-    return steps[list(leaders).index(leaders[-1])], steps[others[-1] + 1 if others else 0]
+    other_indices = [i for i, leader in enumerate(leaders) if leader != leaders[-1]]
+    return steps[list(leaders).index(leaders[-1])], steps[other_indices[-1] + 1 if other_indices else 0]
 
 
 # === The table ===
@@ -143,48 +143,50 @@ def tabulate_word(question: Question, scores: dict[int, WordScore]) -> Columns:
 def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scores) -> Columns:
     """Return the columns of the answers to a text; `scores` has the scores of followed joint answers at every step."""
     steps = sorted(replies)
-    ordered = [replies[step] for step in steps]
-    parts = [_mask_columns(question, steps, ordered, mask, k) for mask in range(1, len(question.masks) + 1)]
+    ordered_replies = [replies[step] for step in steps]
+    tables = [_mask_columns(question, steps, ordered_replies, mask, k) for mask in range(1, len(question.masks) + 1)]
     if question.continues:
-        parts.insert(0, _continuation_columns(question, steps, ordered))
-    elif len(parts) > 1:
-        parts.insert(0, _joint_columns(question, steps, ordered, k, scores))
+        tables.insert(0, _continuation_columns(question, steps, ordered_replies))
+    elif len(tables) > 1:
+        tables.insert(0, _joint_columns(question, steps, ordered_replies, k, scores))
     else:
-        return _complete(parts[0])
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return _complete(tables[0])
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     order = np.argsort(columns["step"], kind="stable")  # sorted by step, mask, rank
     return _complete({name: values[order] for name, values in columns.items()})
 
 
 def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
     """Return the answers to follow over all steps, each once: the leaders, then the best of the `last` step."""
-    return list(dict.fromkeys([*leaders, *last[:FOLLOWED]]))
+    return list(dict.fromkeys([*leaders, *last[:FOLLOWED_COUNT]]))
 
 
 def _mask_columns(question: Question, steps: Sequence[int], replies: Sequence[Reply], mask: int, k: int) -> Columns:
     """Return the columns of the answers to one mask, in the order of steps and ranks."""
     i = mask - 1
     leaders = np.array([reply.answers[0, i] for reply in replies])
-    listed = np.stack([reply.best(i, k) for reply in replies])  # [S, k]
-    others = np.array(followed(leaders.tolist(), listed[-1].tolist()))
-    ids = np.concatenate([listed, np.broadcast_to(others, (len(steps), len(others)))], axis=1)  # [S, columns]
-    logits = np.stack([reply.logits[i][of_step] for reply, of_step in zip(replies, ids, strict=True)])
+    best_ids = np.stack([reply.best(i, k) for reply in replies])  # [S, k]
+    followed_ids = np.array(followed(leaders.tolist(), best_ids[-1].tolist()))
+    ids = np.concatenate(
+        [best_ids, np.broadcast_to(followed_ids, (len(steps), len(followed_ids)))], axis=1
+    )  # [S, columns]
+    logits = np.stack([reply.logits[i][ids_of_step] for reply, ids_of_step in zip(replies, ids, strict=True)])
     probabilities = np.exp(logits - np.stack([reply.logsumexps[i] for reply in replies]))
     ranks = np.empty_like(ids)
-    ranks[:, : listed.shape[1]] = np.arange(1, listed.shape[1] + 1)
-    ranks[:, listed.shape[1] :] = [reply.ranks(i, others) for reply in replies]
-    is_listed = np.broadcast_to(np.arange(ids.shape[1]) < listed.shape[1], ids.shape)
-    kept = is_listed | ~(ids[:, :, None] == listed[:, None, :]).any(axis=2)
-    used, inverse = np.unique(ids[kept], return_inverse=True)
+    ranks[:, : best_ids.shape[1]] = np.arange(1, best_ids.shape[1] + 1)
+    ranks[:, best_ids.shape[1] :] = [reply.ranks(i, followed_ids) for reply in replies]
+    is_listed = np.broadcast_to(np.arange(ids.shape[1]) < best_ids.shape[1], ids.shape)
+    is_row = is_listed | ~(ids[:, :, None] == best_ids[:, None, :]).any(axis=2)
+    pieces, inverse = np.unique(ids[is_row], return_inverse=True)
     return {
-        "step": np.broadcast_to(np.array(steps)[:, None], ids.shape)[kept],
-        "mask": np.full(kept.sum(), mask),
-        "rank": ranks[kept],
-        "token": np.array(readable(question.tokenizer, used.tolist()), object)[inverse],
-        "probability": probabilities[kept],
-        "exact": np.ones(kept.sum(), bool),
-        "listed": is_listed[kept],
-        "leads": (ids == leaders[:, None])[kept],
+        "step": np.broadcast_to(np.array(steps)[:, None], ids.shape)[is_row],
+        "mask": np.full(is_row.sum(), mask),
+        "rank": ranks[is_row],
+        "token": np.array(readable(question.tokenizer, pieces.tolist()), object)[inverse],
+        "probability": probabilities[is_row],
+        "exact": np.ones(is_row.sum(), bool),
+        "listed": is_listed[is_row],
+        "leads": (ids == leaders[:, None])[is_row],
     }
 
 
@@ -205,7 +207,7 @@ def _joint_columns(
         "step": np.array(step),
         "mask": np.full(len(rows), TOGETHER),
         "rank": np.array(rank),
-        "token": np.array([tokens[one] for one in ids], object),
+        "token": np.array([tokens[row_ids] for row_ids in ids], object),
         "probability": np.array(probability),
         "exact": np.array(exact),
         "listed": np.array(listed),
@@ -239,12 +241,12 @@ def tabulate_layers(
 ) -> Columns:
     """Return the columns of the answers of every layer: ids `best` and probabilities [S, layers, k], best first."""
     step, layer, rank = np.indices(best.shape)
-    used, inverse = np.unique(best, return_inverse=True)
+    pieces, inverse = np.unique(best, return_inverse=True)
     columns = {
         "step": np.array(steps)[step.ravel()],
         "layer": layer.ravel(),
         "rank": rank.ravel() + 1,
-        "token": np.array(readable(question.tokenizer, used.tolist()), object)[inverse.ravel()],
+        "token": np.array(readable(question.tokenizer, pieces.tolist()), object)[inverse.ravel()],
         "probability": probabilities.ravel(),
     }
     return _complete(columns | {"mask": mask, "exact": True, "listed": True, "leads": False})

@@ -1,9 +1,9 @@
 """Ask the checkpoints of a run: all at once, or in rounds, first where the answers change.
 
-A long series takes long to ask, and its answers change at few steps. So the first round asks FIRST checkpoints, or all
-if there are fewer. Each further round asks the middle of the widest gaps between two asked steps whose best answers
-differ; when no such gap is left, the middle of the widest gaps of any kind. After the last round the answers equal
-those of `ask` for the whole series.
+A long series takes long to ask, and its answers change at few steps. So the first round asks FIRST_ROUND_SIZE
+checkpoints, or all if there are fewer. Each further round asks the middle of the widest gaps between two asked steps
+whose best answers differ; when no such gap is left, the middle of the widest gaps of any kind. After the last round the
+answers equal those of `ask` for the whole series.
 
 The lens (`ask_layers`) reads a layer's answer by applying the model's head to its hidden state at a [MASK], or at the
 last piece of a text that is continued; a decoder's head includes its final norm. Layer 0 is the embeddings as they
@@ -43,8 +43,8 @@ from embryo_core.types import Run
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-FIRST = 32  # largest number of checkpoints of the first round
-ROUND = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
+FIRST_ROUND_SIZE = 32  # largest number of checkpoints of the first round
+ROUND_SIZE = 64  # checkpoints of each further round: about a second's work for a model of the demo's size
 
 OfLayers = tuple[np.ndarray, np.ndarray]  # ids and probabilities [layers, k] of the best pieces, best first
 # whether the answers at the ends of the gap agree, its negative width, and the indices of its ends
@@ -70,28 +70,28 @@ def ask_layers(
     question = parse(run, question)
     position = question.mask_position(mask)
     by_step, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
-    best, probabilities = (np.stack(parts) for parts in zip(*by_step.values(), strict=True))
+    best, probabilities = (np.stack(arrays) for arrays in zip(*by_step.values(), strict=True))
     return Answers(run.name, question, tabulate_layers(question, mask, [*by_step], best, probabilities), skipped)
 
 
 def first_steps(run: Run) -> list[int] | None:
     """Return the log-spaced steps to ask first in a long series; None to ask all, and report missing weights."""
-    known = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
-    return log_spaced(known, FIRST) if len(known) > FIRST else None
+    steps = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
+    return log_spaced(steps, FIRST_ROUND_SIZE) if len(steps) > FIRST_ROUND_SIZE else None
 
 
 class Refinement:
     """The answers of the checkpoints of a run to a question, asked in rounds; every answer in its table is exact.
 
-    A round has ROUND steps. With several masks it at least doubles the number of asked steps, since each answer that
-    leads at a new step must then be scored at the old ones too.
+    A round has ROUND_SIZE steps. With several masks it at least doubles the number of asked steps, since each answer
+    that leads at a new step must then be scored at the old ones too.
     """
 
     def __init__(self, run: Run, question: Question | str, steps: Iterable[int] | None = None, k: int = 10):
         """Prepare the rounds without asking; arguments and errors as for `ask`."""
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
-            self._checkpoints = {found.step: found for found in runs.loadable_checkpoints(run, steps)}
+            self._checkpoints = {checkpoint.step: checkpoint for checkpoint in runs.loadable_checkpoints(run, steps)}
             self._thinned = left_out(run, steps)
         self._drafts: list[np.ndarray] = []  # continuations so far, from which other steps start
         self._answered: dict[int, Reply | WordScore] = {}
@@ -125,8 +125,8 @@ class Refinement:
     def next_round(self) -> list[int]:
         """Return the steps to ask next; empty once all have been asked."""
         if not self.asked:
-            return log_spaced(self.steps, FIRST)
-        count = max(ROUND, len(self.asked)) if self._is_joint else ROUND
+            return log_spaced(self.steps, FIRST_ROUND_SIZE)
+        count = max(ROUND_SIZE, len(self.asked)) if self._is_joint else ROUND_SIZE
         return halve(self._readable(), self._gaps(), count)
 
     def ask(self, steps: Iterable[int]) -> None:
@@ -150,14 +150,14 @@ class Refinement:
         """Return whether several masks are answered together."""
         return self.question.word is None and len(self.question.masks) > 1
 
-    def _tabulate(self, answered: dict) -> Columns:
+    def _tabulate(self, replies: dict) -> Columns:
         """Return the columns of the table from replies or scores by step; score the followed joint answers."""
         if self.question.word:
-            return tabulate_word(self.question, answered)
+            return tabulate_word(self.question, replies)
         if self._is_joint:
-            followed = joint_followed([answered[step] for step in sorted(answered)], self.k)
-            _add_scores(self.run, self.question, answered, followed, self._scores)
-        return tabulate(self.question, answered, self.k, self._scores)
+            followed = joint_followed([replies[step] for step in sorted(replies)], self.k)
+            _add_scores(self.run, self.question, replies, followed, self._scores)
+        return tabulate(self.question, replies, self.k, self._scores)
 
     def _readable(self) -> list[int]:
         """Return the steps whose checkpoints are not known to be unreadable."""
@@ -173,26 +173,28 @@ class Refinement:
 
 def find_gaps(steps: Sequence[int], leaders: Mapping[int, object]) -> list[Gap]:
     """Return the gaps of unasked steps: between asked steps (those with a leader), before the first, after the last."""
-    known = [i for i, step in enumerate(steps) if step in leaders]
-    ends = [-1, *known, len(steps)]
-    leader = [None, *(leaders[steps[i]] for i in known), None]
-    agree = [one == other for one, other in pairwise(leader)]
-    return [(same, low - high, low, high) for same, (low, high) in zip(agree, pairwise(ends)) if high - low > 1]
+    asked = [i for i, step in enumerate(steps) if step in leaders]
+    edges = [-1, *asked, len(steps)]
+    leaders_at = [None, *(leaders[steps[i]] for i in asked), None]
+    agreements = [left == right for left, right in pairwise(leaders_at)]
+    return [
+        (is_same, low - high, low, high) for is_same, (low, high) in zip(agreements, pairwise(edges)) if high - low > 1
+    ]
 
 
 def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
     """Return up to `count` steps, each of which halves the widest gap left; gaps whose ends differ come first."""
     heap: list[Gap] = list(gaps)
-    chosen: list[int] = []
+    selected: list[int] = []
     heapify(heap)
-    while heap and len(chosen) < count:
-        same, _, low, high = heappop(heap)
+    while heap and len(selected) < count:
+        is_same, _, low, high = heappop(heap)
         middle = (low + high) // 2
-        chosen.append(steps[middle])
+        selected.append(steps[middle])
         for half in pairwise((low, middle, high)):
             if half[1] - half[0] > 1:
-                heappush(heap, (same, half[0] - half[1], *half))
-    return sorted(chosen)
+                heappush(heap, (is_same, half[0] - half[1], *half))
+    return sorted(selected)
 
 
 # === The models ===
@@ -230,18 +232,22 @@ def _add_scores(
         if step not in scores:
             best = zip(map(tuple, reply.answers.tolist()), reply.log_probabilities.tolist(), strict=True)
             scores[step] = {ids: (total, rank, total >= reply.bound) for rank, (ids, total) in enumerate(best, 1)}
-    lacking = {step: others for step in replies if (others := [one for one in answers if one not in scores[step]])}
+    missing = {
+        step: missing_answers
+        for step in replies
+        if (missing_answers := [answer for answer in answers if answer not in scores[step]])
+    }
 
     def score(models: Sequence["Model"]) -> list[list[float]]:
         steps = [model.checkpoint.step for model in models]
-        asked = [(model, question, replies[step], np.array(lacking[step])) for model, step in zip(models, steps)]
-        return [joint_log_probability(*one).tolist() for one in asked]
+        requests = [(model, question, replies[step], np.array(missing[step])) for model, step in zip(models, steps)]
+        return [joint_log_probability(*answer).tolist() for answer in requests]
 
-    found, broken = sweep(runs.loadable_checkpoints(run, lacking), score, transient) if lacking else ({}, {})
-    for reason in broken.values():
+    totals_by_step, failures = sweep(runs.loadable_checkpoints(run, missing), score, transient) if missing else ({}, {})
+    for reason in failures.values():
         raise BrokenCheckpoint(reason)
-    for step, totals in found.items():
-        rows = zip(lacking[step], totals, strict=True)
+    for step, totals in totals_by_step.items():
+        rows = zip(missing[step], totals, strict=True)
         scores[step] |= {ids: (total, *replies[step].joint_rank(total)) for ids, total in rows}
 
 
@@ -256,14 +262,16 @@ def _by_layer(question: Question, position: int, k: int, models: Sequence["Model
 
 def _layer_logits(question: Question, position: int, models: Sequence["Model"]) -> np.ndarray:
     """Compute logits [C, layers, V] of the head on every layer's state at one position of a question."""
-    ids, seen = question.ids[None], np.ones_like(question.ids)[None]
+    ids, attention_mask = question.ids[None], np.ones_like(question.ids)[None]
     first, last = np.array([0]), np.array([position - 1])
-    found = []
+    logits = []
     for model in models:
         between_chunks()
         if question.continues:  # the last states are already normalised, and the head would normalise them again
-            states = model.hidden_states(ids, seen)[:-1, 0, -1]
-            found.append(np.concatenate([model.next_head(states), model.next_logits(ids, seen, first, last)]))
+            states = model.hidden_states(ids, attention_mask)[:-1, 0, -1]
+            logits.append(
+                np.concatenate([model.next_head(states), model.next_logits(ids, attention_mask, first, last)])
+            )
         else:
-            found.append(model.layer_logits(question.ids, position))
-    return np.stack(found)
+            logits.append(model.layer_logits(question.ids, position))
+    return np.stack(logits)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
 BEAM_WIDTH = 10  # joint answers kept after each mask
-CONTINUED = 6  # pieces of a greedy continuation
+CONTINUATION_LENGTH = 6  # pieces of a greedy continuation
 FIRST_ROWS = 4  # rows of the beam that are computed first, if the rest seem too improbable to matter
-IMPROBABLE = np.log(50)  # gap to the best log probability from which they seem so; affects speed, not answers
+IMPROBABLE_GAP = np.log(50)  # gap to the best log probability from which they seem so; affects speed, not answers
 Pasts = dict[int, tuple[int, Any]]  # id of a model -> length of the continued text, and its past (cached states)
 
 
@@ -44,7 +44,8 @@ Pasts = dict[int, tuple[int, Any]]  # id of a model -> length of the continued t
 class Reply:
     """The answers of one checkpoint to a question with m masks, as numbers.
 
-    For a text that is continued m is 1, and the one joint answer is the greedy continuation, of up to CONTINUED pieces.
+    For a text that is continued m is 1, and the one joint answer is the greedy continuation, of up to
+    CONTINUATION_LENGTH pieces.
     """
 
     answers: np.ndarray  # [at most the beam, m] ids of the best joint answers, best first
@@ -67,13 +68,13 @@ class Reply:
 
     def ranks(self, mask: int, ids: Sequence[int] | np.ndarray) -> list[int]:
         """Return the ranks of pieces at one mask (counted from 0); of equally probable pieces, the first is better."""
-        values, ascending = self.logits[mask], self.sorted_logits[mask]
+        values, sorted_values = self.logits[mask], self.sorted_logits[mask]
         ids = np.asarray(ids)
-        own = values[ids]
-        up_to, below = np.searchsorted(ascending, own, side="right"), np.searchsorted(ascending, own)
+        scores = values[ids]
+        up_to, below = np.searchsorted(sorted_values, scores, side="right"), np.searchsorted(sorted_values, scores)
         ranks = 1 + len(values) - up_to
         for i in np.flatnonzero(up_to - below > 1):
-            ranks[i] += np.count_nonzero(values[: ids[i]] == own[i])
+            ranks[i] += np.count_nonzero(values[: ids[i]] == scores[i])
         return ranks.tolist()
 
     def joint_rank(self, log_probability: float) -> tuple[int, bool]:
@@ -92,65 +93,75 @@ def search(
     every = np.arange(len(models))
     answers, totals = np.zeros((len(models), 1, 0), np.int64), np.zeros((len(models), 1))
     bounds = np.full(len(models), -np.inf)
-    least: np.ndarray | None = None  # [C] log probability of the sought answer
+    sought_total: np.ndarray | None = None  # [C] log probability of the sought answer
     pasts: Pasts = {}
-    found = []  # per mask: logits [C, answers, V], logsumexps, best pieces, and the prefix row of each new answer
+    rounds = []  # per mask: logits [C, answers, V], logsumexps, best pieces, and the prefix row of each new answer
     for _ in question.masks:
-        logits, logsumexps, best, joint = _extend(models, question, answers, totals, beam, least, pasts)
-        if sought is not None and least is None:
-            least = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
+        logits, logsumexps, best, joint = _extend(models, question, answers, totals, beam, sought_total, pasts)
+        if sought is not None and sought_total is None:
+            sought_total = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, chosen = order // best.shape[2], (every[:, None], order)
-        found.append((logits, logsumexps, best, parents))
+        rounds.append((logits, logsumexps, best, parents))
         answers = np.concatenate([answers[every[:, None], parents], words[chosen][..., None]], axis=2)
         totals = joint[chosen]
         bounds = np.maximum(bounds, totals[:, -1])
     path, row = [], np.zeros(len(models), np.int64)  # backtrack from the best answer to the rows of its prefixes
-    for *of_mask, parents in reversed(found):
+    for *of_mask, parents in reversed(rounds):
         row = parents[every, row]
-        path.append([part[every, row] for part in of_mask])
-    logits, logsumexps, pieces = (np.stack(parts, axis=1) for parts in zip(*reversed(path), strict=True))  # [C, m, ...]
-    of_sought = [np.nan] * len(models) if least is None else least.tolist()
-    parts = zip(answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), pieces, of_sought, strict=True)
-    return [Reply(*part) for part in parts]
+        path.append([reply[every, row] for reply in of_mask])
+    logits, logsumexps, pieces = (
+        np.stack(replies, axis=1) for replies in zip(*reversed(path), strict=True)
+    )  # [C, m, ...]
+    sought_totals = [np.nan] * len(models) if sought_total is None else sought_total.tolist()
+    replies = zip(
+        answers, totals, bounds.tolist(), logits, logsumexps, np.sort(logits), pieces, sought_totals, strict=True
+    )
+    return [Reply(*reply) for reply in replies]
 
 
 def continue_greedily(models: Sequence["Model"], question: Question, drafts: list[np.ndarray]) -> list[Reply]:
     """Continue a text with C models, piece by piece, each the most probable piece after the pieces before it.
 
-    A continuation has CONTINUED pieces; fewer at the models' last position, or if a token ends the text. The first pass
-    reads the text and a draft after it: the last of `drafts`, the continuations by other models, to which each is
-    added. A prediction is correct if the draft before it is, so each pass determines at least one piece, and all pieces
-    of a correct draft. The next pass continues from the determined pieces. A model whose weights stay in their file
-    reads a single piece, because reading is slow; any other model reads all predictions of the previous pass (Jacobi
-    decoding: Santilli et al., 2023, arXiv:2305.10427).
+    A continuation has CONTINUATION_LENGTH pieces; fewer at the models' last position, or if a token ends the text. The
+    first pass reads the text and a draft after it: the last of `drafts`, the continuations by other models, to which
+    each is added. A prediction is correct if the draft before it is, so each pass determines at least one piece, and
+    all pieces of a correct draft. The next pass continues from the determined pieces. A model whose weights stay in
+    their file reads a single piece, because reading is slow; any other model reads all predictions of the previous pass
+    (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
     """
-    found, length = [], len(question.ids)
-    count = min(CONTINUED, models[0].max_positions - length + 1)
+    replies, length = [], len(question.ids)
+    count = min(CONTINUATION_LENGTH, models[0].max_positions - length + 1)
     for model in models:
-        ends = end_tokens(model.checkpoint)
+        end_ids = end_tokens(model.checkpoint)
         pieces = drafts[-1].copy() if drafts else np.zeros(count, np.int64)
-        of_pieces, settled = np.zeros(count), 0
+        of_pieces, settled_count = np.zeros(count), 0
         logits, past = _read_on(model, np.append(question.ids, pieces[:-1]), None, count)
-        first = logits[:1].copy()
+        first_logits = logits[:1].copy()
         while True:
             best = logits.argmax(axis=1)
-            drafted = pieces[settled : settled + len(best)]
-            wrong = np.flatnonzero(best != drafted)
-            right = wrong[0] + 1 if len(wrong) else len(best)
-            of_pieces[settled : settled + right] = logits.max(axis=1)[:right] - logsumexp(logits[:right])[:, 0]
-            drafted[:] = best
-            settled += right
-            if settled == count or ends.intersection(pieces[:settled].tolist()):
+            draft = pieces[settled_count : settled_count + len(best)]
+            wrong_indices = np.flatnonzero(best != draft)
+            right_count = wrong_indices[0] + 1 if len(wrong_indices) else len(best)
+            of_pieces[settled_count : settled_count + right_count] = (
+                logits.max(axis=1)[:right_count] - logsumexp(logits[:right_count])[:, 0]
+            )
+            draft[:] = best
+            settled_count += right_count
+            if settled_count == count or end_ids.intersection(pieces[:settled_count].tolist()):
                 break
-            following = pieces[settled - 1 : settled if model.mapped else count - 1]
-            logits, past = _read_on(model, following, past[..., : length + settled - 1, :], len(following))
+            next_ids = pieces[settled_count - 1 : settled_count if model.mapped else count - 1]
+            logits, past = _read_on(model, next_ids, past[..., : length + settled_count - 1, :], len(next_ids))
         drafts.append(pieces)
-        end = next((i for i, one in enumerate(pieces[:settled].tolist(), 1) if one in ends), settled)
+        end = next((i for i, piece in enumerate(pieces[:settled_count].tolist(), 1) if piece in end_ids), settled_count)
         total, best = of_pieces[:end].sum(keepdims=True), pieces[None, :1]
-        found.append(Reply(pieces[None, :end], total, -np.inf, first, logsumexp(first), np.sort(first), best))
-    return found
+        replies.append(
+            Reply(
+                pieces[None, :end], total, -np.inf, first_logits, logsumexp(first_logits), np.sort(first_logits), best
+            )
+        )
+    return replies
 
 
 def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.ndarray, Any]:
@@ -162,8 +173,8 @@ def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.
 
 def end_tokens(checkpoint: Checkpoint) -> set[int]:
     """Return the ids of tokens that end a text, from config.json."""
-    named = runs.read_config(checkpoint, dict[str, Any]).get("eos_token_id")
-    return {one for one in (named if isinstance(named, list) else [named]) if isinstance(one, int)}
+    end_ids = runs.read_config(checkpoint, dict[str, Any]).get("eos_token_id")
+    return {end_id for end_id in (end_ids if isinstance(end_ids, list) else [end_ids]) if isinstance(end_id, int)}
 
 
 def _extend(
@@ -172,7 +183,7 @@ def _extend(
     answers: np.ndarray,
     totals: np.ndarray,
     beam: int,
-    least: np.ndarray | None,
+    sought_total: np.ndarray | None,
     pasts: Pasts,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Extend the answers [C, B, n] to the first n masks by the next mask; `totals` [C, B] are log probabilities.
@@ -180,8 +191,8 @@ def _extend(
     Answers are ordered best first. Returns the logits [C, B, V] after each answer, their logsumexps [C, B, 1], and the
     best pieces [C, B, beam] to extend it, with joint log probabilities. An extension is at most as probable as its
     answer. So no model reads an answer, and its extensions get -inf, if the answer is less probable than the last
-    extension in the beam of the answers before it, or than `least`, the log probability of a sought answer; or if, at
-    the last mask, that extension is more probable than `least`.
+    extension in the beam of the answers before it, or than `sought_total`, the log probability of a sought answer; or
+    if, at the last mask, that extension is more probable than `sought_total`.
     """
     position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
     (count, rows), size = totals.shape, models[0].vocabulary_size
@@ -190,26 +201,36 @@ def _extend(
     best = np.zeros((count, rows, min(beam, size)), np.int64)
     joint = np.full(best.shape, -np.inf)
 
-    def read(chosen: np.ndarray, begin: int, end: int) -> None:
-        for c, row, found in _logits([models[c] for c in chosen], ids[chosen, begin:end], position, pasts):
-            at = chosen[c], slice(begin + row, begin + row + found.shape[-2])
-            logits[at], logsumexps[at], best[at] = found, logsumexp(found), top_k(found, beam)
-            joint[at] = totals[at][..., None] + np.take_along_axis(found, best[at], axis=-1) - logsumexps[at]
+    def read_rows(models_to_read: np.ndarray, begin: int, end: int) -> None:
+        for c, row, model_logits in _logits(
+            [models[c] for c in models_to_read], ids[models_to_read, begin:end], position, pasts
+        ):
+            rows_at = models_to_read[c], slice(begin + row, begin + row + model_logits.shape[-2])
+            logits[rows_at], logsumexps[rows_at], best[rows_at] = (
+                model_logits,
+                logsumexp(model_logits),
+                top_k(model_logits, beam),
+            )
+            joint[rows_at] = (
+                totals[rows_at][..., None]
+                + np.take_along_axis(model_logits, best[rows_at], axis=-1)
+                - logsumexps[rows_at]
+            )
 
     if rows <= FIRST_ROWS:
-        read(np.arange(count), 0, rows)
+        read_rows(np.arange(count), 0, rows)
         return logits, logsumexps, best, joint
-    following = totals[:, FIRST_ROWS]
-    split = following < totals[:, 0] - IMPROBABLE if least is None else np.ones(count, bool)
-    read(np.flatnonzero(~split), 0, rows)
-    read(np.flatnonzero(split), 0, FIRST_ROWS)
-    last = np.sort(joint.reshape(count, -1))[:, -beam]
-    matters = following >= last
-    if least is not None:
-        matters &= following >= least
+    next_totals = totals[:, FIRST_ROWS]
+    is_split = next_totals < totals[:, 0] - IMPROBABLE_GAP if sought_total is None else np.ones(count, bool)
+    read_rows(np.flatnonzero(~is_split), 0, rows)
+    read_rows(np.flatnonzero(is_split), 0, FIRST_ROWS)
+    beam_bound = np.sort(joint.reshape(count, -1))[:, -beam]
+    is_needed = next_totals >= beam_bound
+    if sought_total is not None:
+        is_needed &= next_totals >= sought_total
         if is_last:
-            matters &= last <= least
-    read(np.flatnonzero(split & matters), FIRST_ROWS, rows)
+            is_needed &= beam_bound <= sought_total
+    read_rows(np.flatnonzero(is_split & is_needed), FIRST_ROWS, rows)
     return logits, logsumexps, best, joint
 
 
@@ -219,9 +240,9 @@ def joint_log_probability(model: "Model", question: Question, reply: Reply, answ
     for i, position in enumerate(question.masks[1:], start=1):
         prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)
         for _, row, logits in _logits([model], question.filled(prefixes[None]), position, {}):
-            read = np.flatnonzero((prefix >= row) & (prefix < row + len(logits)))
-            at = prefix[read] - row
-            totals[read] += logits[at, answers[read, i]] - logsumexp(logits)[at, 0]
+            rows_read = np.flatnonzero((prefix >= row) & (prefix < row + len(logits)))
+            indices = prefix[rows_read] - row
+            totals[rows_read] += logits[indices, answers[rows_read, i]] - logsumexp(logits)[indices, 0]
     return totals
 
 
@@ -259,32 +280,38 @@ def _logits(
         return
     count, rows, length = ids.shape
     positions = OPERATIONS / (24 * models[0].num_layers * models[0].hidden_size ** 2)
-    most = max(1, int(positions / length))  # rows
+    max_rows = max(1, int(positions / length))  # rows
     if position == length:
         for c, model in enumerate(models):
-            read, past = pasts.get(id(model), (0, None))
-            most = max(1, int(positions / (length - read)))
-            for j in range(0, rows, most):
+            past_length, past = pasts.get(id(model), (0, None))
+            max_rows = max(1, int(positions / (length - past_length)))
+            for j in range(0, rows, max_rows):
                 between_chunks()
-                logits, own = model.forward_with_past(ids[c, j : j + most, read:], past)
-                pasts.setdefault(id(model), (length, own))  # the past of the text alone, which is read first
+                logits, new_past = model.forward_with_past(ids[c, j : j + max_rows, past_length:], past)
+                pasts.setdefault(id(model), (length, new_past))  # the past of the text alone, which is read first
                 yield c, j, logits[:, -1]
         return
-    together = max(1, most // rows)  # models
-    for i in range(0, count, together):
-        for j in range(0, rows, most):
+    models_per_pass = max(1, max_rows // rows)  # models
+    for i in range(0, count, models_per_pass):
+        for j in range(0, rows, max_rows):
             between_chunks()
-            part = ids[i : i + together, j : j + most]
-            at = np.arange(part.shape[1])
-            found = mlm_logits(models[i : i + together], part, np.ones_like(part[0]), at, np.full_like(at, position))
-            yield from ((c, j, of_model) for c, of_model in enumerate(found, i))
+            chunk = ids[i : i + models_per_pass, j : j + max_rows]
+            row_indices = np.arange(chunk.shape[1])
+            chunk_logits = mlm_logits(
+                models[i : i + models_per_pass],
+                chunk,
+                np.ones_like(chunk[0]),
+                row_indices,
+                np.full_like(row_indices, position),
+            )
+            yield from ((c, j, of_model) for c, of_model in enumerate(chunk_logits, i))
 
 
 def logsumexp(logits: np.ndarray) -> np.ndarray:
     """Compute log(sum(exp(logits))) [..., 1] of logits [..., V] in float64."""
     highest = logits.max(axis=-1, keepdims=True)
-    shifted = logits - highest
-    return highest + np.log(np.exp(shifted, out=shifted).sum(axis=-1, keepdims=True, dtype=np.float64))
+    differences = logits - highest
+    return highest + np.log(np.exp(differences, out=differences).sum(axis=-1, keepdims=True, dtype=np.float64))
 
 
 def top_k(values: np.ndarray, k: int) -> np.ndarray:

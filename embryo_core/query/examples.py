@@ -12,7 +12,7 @@ from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-BEST = 3  # stored answers of an example at each step
+BEST_COUNT = 3  # stored answers of an example at each step
 MIN_PROBABILITY = 0.01  # stored answers are at least this probable; those of an untrained model are noise
 LEARNED_EXAMPLES = 4  # number of learned questions, from an early one to a late one
 
@@ -49,25 +49,32 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     if questions and not histories:
         count = quantity(len(questions), "question")
         raise QueryError(f"Run '{run.name}' has the word of none of {count} as one piece; give others: --questions.")
-    learned = sorted((since, i) for i, history in enumerate(histories) if (since := _since(history)) is not None)
-    places = {round((len(learned) - 1) * part / (LEARNED_EXAMPLES - 1)) for part in range(LEARNED_EXAMPLES)}
-    taken = [histories[learned[place][1]] for place in sorted(places)] if learned else []
+    by_learning = sorted((step, i) for i, history in enumerate(histories) if (step := _learned_at(history)) is not None)
+    ranks = {round((len(by_learning) - 1) * j / (LEARNED_EXAMPLES - 1)) for j in range(LEARNED_EXAMPLES)}
+    learned_histories = [histories[by_learning[rank][1]] for rank in sorted(ranks)] if by_learning else []
     never = [history for history in histories if (history.table["rank"] > 1).all()]
     closest = max(never, key=lambda history: history.table["probability"].iat[-1], default=None)
-    chosen = taken + ([closest] if closest else [])
-    return [_example(run, one) for one in chosen]
+    selected = learned_histories + ([closest] if closest else [])
+    return [_example(run, answers) for answers in selected]
 
 
-def _example(run: Run, tracked: Answers) -> ExampleQuestion:
+def _example(run: Run, word_answers: Answers) -> ExampleQuestion:
     """Return an example with its best answers at every step, which the Overview draws."""
-    text = tracked.question.text
+    text = word_answers.question.text
     answers = ask(run, parse(run, text))
-    best = {step: answers.best(step)[:BEST] for step in answers.steps}
+    best = {step: answers.best(step)[:BEST_COUNT] for step in answers.steps}
     rows = [
-        BestAnswers(step, {one.token: round(one.probability, 4) for one in of if one.probability >= MIN_PROBABILITY})
-        for step, of in best.items()
+        BestAnswers(
+            step,
+            {
+                prediction.token: round(prediction.probability, 4)
+                for prediction in predictions
+                if prediction.probability >= MIN_PROBABILITY
+            },
+        )
+        for step, predictions in best.items()
     ]
-    return ExampleQuestion(text, tracked.question.tracked.text, _since(tracked), rows)
+    return ExampleQuestion(text, word_answers.question.tracked.text, _learned_at(word_answers), rows)
 
 
 def _history(run: Run, text: str, word: str) -> Answers | None:
@@ -79,7 +86,7 @@ def _history(run: Run, text: str, word: str) -> Answers | None:
         return None
 
 
-def _since(history: Answers) -> int | None:
+def _learned_at(history: Answers) -> int | None:
     """Return the step from which the word leads to the end; None if it is not learned."""
     ranks = history.table["rank"].tolist()
     if not ranks[-1] == 1 != ranks[0]:

@@ -82,8 +82,8 @@ class Question:
     def spell(self, words: np.ndarray) -> str:
         """Return pieces [n] that continue the text as running text; "##" comes first if they continue its last word."""
         text = printable(self.tokenizer.decode(words.tolist()).strip(" "))
-        first = readable(self.tokenizer, words[:1])[0]
-        return "##" + text if first.startswith("##") and not text.startswith("##") else text
+        first_piece = readable(self.tokenizer, words[:1])[0]
+        return "##" + text if first_piece.startswith("##") and not text.startswith("##") else text
 
     def check_length(self, max_positions: int) -> None:
         """Raise QueryError if the question has more pieces than a model has positions."""
@@ -108,12 +108,12 @@ class Question:
         """
         position = self.mask_position(mask)
         pieces = read_word(word, self.tokenizer)
-        tracked = TrackedWord(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
+        tracked_word = TrackedWord(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
         positions, ids = tuple(range(position, position + len(pieces))), self.ids
         if not self.continues:
             masks = [self.tokenizer.mask_id] * len(pieces)
             ids = np.concatenate([ids[:position], masks, ids[position + 1 :]])
-        return replace(self, ids=ids, masks=positions, word=tracked)
+        return replace(self, ids=ids, masks=positions, word=tracked_word)
 
     @property
     def widened(self) -> str:
@@ -149,9 +149,9 @@ def reword(text: str, capabilities: Collection[str]) -> str:
     Models that only continue a text get the part before a final [MASK]; models that only fill masks get a [MASK] after
     a text that has none. Any other text is returned unchanged.
     """
-    text, ends = text.strip(), re.fullmatch(r"(.*\S)\s*\[MASK\]\s*[.!?]?", normalise_masks(text))
+    text, final_mask = text.strip(), re.fullmatch(r"(.*\S)\s*\[MASK\]\s*[.!?]?", normalise_masks(text))
     if "masked_words" not in capabilities and "next_words" in capabilities:
-        return ends[1] if ends and MASK not in ends[1] else text
+        return final_mask[1] if final_mask and MASK not in final_mask[1] else text
     if "next_words" not in capabilities and text and not count_masks(text):
         return f"{text} {MASK} ."
     return text
@@ -197,11 +197,11 @@ def read_question(text: str, tokenizer: "Tokenizer", capabilities: Collection[st
             raise QueryError("The text has no character that this run's tokenizer reads; write another.")
         return Question(text, tokenizer, ids, (len(ids),))
     ids = tokenizer.encode_text(text)
-    places = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
-    if len(places) != count_masks(text):
+    masks = tuple(int(i) for i in np.flatnonzero(ids == tokenizer.mask_id))
+    if len(masks) != count_masks(text):
         mask = tokenizer.mask
         raise QueryError(f"The text has {mask}, as this tokenizer writes its mask; write [MASK] for every mask.")
-    return Question(text, tokenizer, ids, places)
+    return Question(text, tokenizer, ids, masks)
 
 
 def parse(run: Run, question: Question | str) -> Question:
@@ -250,8 +250,8 @@ def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[st
     if not mark:
         return pieces  # WordPiece: "##" already marks the pieces inside words
     special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
-    spelled = [printable(tokenizer.spell(piece)) for piece in pieces]
+    words = [printable(tokenizer.spell(piece)) for piece in pieces]
     return [
         piece if i in special or not word.strip() else ("" if piece.startswith(mark) else "##") + word
-        for i, piece, word in zip(ids, pieces, spelled, strict=True)
+        for i, piece, word in zip(ids, pieces, words, strict=True)
     ]

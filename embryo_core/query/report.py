@@ -54,8 +54,10 @@ def report_step(run: Run, text: str, step: int, k: int = 10) -> str:
 def report_history(run: Run, text: str, steps: Iterable[int] | None = None) -> str:
     """Report the best answer at every checkpoint, or at given steps, and when the final answer took the lead."""
     answers = ask(run, text, steps)
-    head = f"{run.name}, {quantity(len(answers.steps), 'checkpoint')}, {answers.question.kind}: {answers.question.text}"
-    blocks = [head, *answers.skipped]
+    heading = (
+        f"{run.name}, {quantity(len(answers.steps), 'checkpoint')}, {answers.question.kind}: {answers.question.text}"
+    )
+    blocks = [heading, *answers.skipped]
     if answers.question.continues:
         blocks.append("Greedy continuation\n" + _continuations(run, answers))
     if answers.masks > 1:
@@ -69,17 +71,17 @@ def report_word(run: Run, text: str, word: str, mask: int = 1, steps: Iterable[i
     """Report the probability and rank of a word at every checkpoint, or at given steps."""
     question = parse(run, text).track(word, mask)
     answers, pieces = ask(run, question, steps), question.tracked.pieces
-    head = [f"{run.name}, {question.tracked.text!r} {_place(question, mask)}: {question.text}"]
+    heading = [f"{run.name}, {question.tracked.text!r} {_place(question, mask)}: {question.text}"]
     if len(pieces) > 1:
-        how = "each after those before it" if question.continues else "filled left to right, other masks in place"
-        head.append(
+        filling = "each after those before it" if question.continues else "filled left to right, other masks in place"
+        heading.append(
             f"{len(pieces)} pieces, {' '.join(pieces)}: {question.widened}\n"
-            f"Joint probability by the chain rule, pieces {how}; "
+            f"Joint probability by the chain rule, pieces {filling}; "
             "rank among the answers of as many pieces; ≥: at least."
         )
     rows = [(step_unit_name(run.step_unit), "probability", "rank")]
-    rows += [(f"{one.step:,}", f"{one.probability:.3g}", _rank(one)) for one in answers.table.itertuples()]
-    return "\n\n".join([*head, *answers.skipped, _table(rows)])
+    rows += [(f"{row.step:,}", f"{row.probability:.3g}", _rank(row)) for row in answers.table.itertuples()]
+    return "\n\n".join([*heading, *answers.skipped, _table(rows)])
 
 
 def report_layers_at_step(run: Run, text: str, step: int, mask: int = 1, k: int = 10) -> str:
@@ -139,23 +141,32 @@ def _rank(row: Any) -> str:
 
 def _ranking(predictions: Sequence[Prediction]) -> str:
     rows = [("rank", "probability", "answer")]
-    return _table(rows + [(_rank(one), f"{one.probability:.4%}", one.token) for one in predictions], texts=[2])
+    return _table(
+        rows + [(_rank(prediction), f"{prediction.probability:.4%}", prediction.token) for prediction in predictions],
+        texts=[2],
+    )
 
 
 def _history(run: Run, answers: Answers, mask: int) -> str:
     """Return a table of the leading answers, and a sentence on when the final answer took the lead."""
     lead, history = answers.lead(mask), answers.history(mask)
     leaders, final = history[history["leads"]], history[history["token"] == lead.token]
-    since = "again at" if lead.for_good == answers.steps[-1] else "for good from"
-    return _lines(run, leaders, final) + (
+    phrase = "again at" if lead.for_good == answers.steps[-1] else "for good from"
+    return _tabulate_steps(run, leaders, final) + (
         f"\n{lead.token!r} first leads at {name_step(lead.first, run.step_unit)}"
-        + (f", {since} {name_step(lead.for_good, run.step_unit)}." if lead.first < answers.steps[-1] else ", the last.")
+        + (
+            f", {phrase} {name_step(lead.for_good, run.step_unit)}."
+            if lead.first < answers.steps[-1]
+            else ", the last."
+        )
     )
 
 
-def _lines(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
+def _tabulate_steps(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
     """Return a table with a line for each step, from the rows of the leading answers and of the final answer."""
     rows = [(step_unit_name(run.step_unit), "best answer", "probability", f"of {final['token'].iat[0]!r}", "rank")]
-    for best, one in zip(leaders.itertuples(), final.itertuples(), strict=True):
-        rows.append((f"{best.step:,}", best.token, f"{best.probability:.4%}", f"{one.probability:.4%}", _rank(one)))
+    for leader, row in zip(leaders.itertuples(), final.itertuples(), strict=True):
+        rows.append(
+            (f"{leader.step:,}", leader.token, f"{leader.probability:.4%}", f"{row.probability:.4%}", _rank(row))
+        )
     return _table(rows, texts=[1])

@@ -42,7 +42,7 @@ def attend(run: Run, text: str, step: int) -> SentenceAttention:
     (checkpoint,) = runs.loadable_checkpoints(run, [step])
     model = MODELS.get(checkpoint)
     ids = read_sentence(text, model.tokenizer, model.max_positions)
-    return SentenceAttention(tuple(readable(model.tokenizer, ids)), _weights(model, ids))
+    return SentenceAttention(tuple(readable(model.tokenizer, ids)), _attention(model, ids))
 
 
 def attend_over_steps(
@@ -54,11 +54,11 @@ def attend_over_steps(
     step; BrokenCheckpoint if no checkpoint can be read.
     """
 
-    def one_head(model: "Model") -> np.ndarray:
+    def head_weights(model: "Model") -> np.ndarray:
         ids = read_sentence(text, model.tokenizer, model.max_positions)
-        return _weights(model, ids)[layer - 1, head - 1].copy()  # copied: a view would keep all heads in memory
+        return _attention(model, ids)[layer - 1, head - 1].copy()  # copied: a view would keep all heads in memory
 
-    weights_at, skipped = sweep_run(run, lambda models: [one_head(model) for model in models], steps)
+    weights_at, skipped = sweep_run(run, lambda models: [head_weights(model) for model in models], steps)
     tokenizer = load_tokenizer(run)
     pieces = readable(tokenizer, tokenizer.encode_text(normalise_masks(text)))
     return SentenceHistory(tuple(pieces), np.array([*weights_at]), np.stack([*weights_at.values()]), skipped)
@@ -76,7 +76,7 @@ def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.n
     return ids
 
 
-def _weights(model: "Model", ids: np.ndarray) -> np.ndarray:
+def _attention(model: "Model", ids: np.ndarray) -> np.ndarray:
     """Compute the attention [layers, heads, L, L] of one sequence of ids [L]."""
     between_chunks()
     return model.attentions(ids[None], np.ones_like(ids)[None])[:, 0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 OPERATIONS = 7.5e9  # floating-point operations per chunk: about an eighth of a second on one core
 WAITING_QUESTIONS = 8  # questions whose threads may be paused while the threads of another question work
-POLL = 0.1  # seconds between the calling thread's calls of `between_chunks` while it waits for other threads
+POLL_SECONDS = 0.1  # seconds between the calling thread's calls of `between_chunks` while it waits for other threads
 
 _pause: ContextVar[Callable[[], None]] = ContextVar("pause", default=lambda: None)
 
@@ -52,11 +52,11 @@ def sweep_run(
 
     Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
-    answered, broken = sweep(runs.loadable_checkpoints(run, steps), ask)
-    skipped = (*left_out(run, steps), *(broken[step] for step in sorted(broken)))
-    if not answered:
+    answers, failures = sweep(runs.loadable_checkpoints(run, steps), ask)
+    skipped = (*left_out(run, steps), *(failures[step] for step in sorted(failures)))
+    if not answers:
         raise nothing_read(run, skipped)
-    return dict(sorted(answered.items())), skipped
+    return dict(sorted(answers.items())), skipped
 
 
 def left_out(run: Run, steps: Iterable[int] | None = None) -> list[str]:
@@ -83,63 +83,63 @@ def sweep(
     """
     from embryo_core.engine.device import CPU  # imports torch, with the first query
 
-    threads = (MODELS.device or CPU).parallel_passes()
-    answered: dict[int, Answer] = {}
-    broken: dict[int, str] = {}
-    ended = Event()  # set when the calling thread fails or is done; other threads then start no more work
+    thread_count = (MODELS.device or CPU).parallel_passes()
+    answers: dict[int, Answer] = {}
+    failures: dict[int, str] = {}
+    stop = Event()  # set when the calling thread fails or is done; other threads then start no more work
 
     def answer(models: "Sequence[Model]") -> None:
         try:
-            answered.update(zip((model.checkpoint.step for model in models), ask(models), strict=True))
+            answers.update(zip((model.checkpoint.step for model in models), ask(models), strict=True))
         except BrokenCheckpoint as error:
             if len(models) == 1:
-                broken[models[0].checkpoint.step] = str(error)
+                failures[models[0].checkpoint.step] = str(error)
                 return
             for model in models:  # other checkpoints can answer
                 answer([model])
 
-    def visit(share: Sequence[Checkpoint]) -> None:
-        for models in _load_groups(share, memory_limit() // (4 * threads), transient, broken, ended):
+    def visit(own_share: Sequence[Checkpoint]) -> None:
+        for models in _load_groups(own_share, memory_limit() // (4 * thread_count), transient, failures, stop):
             answer(models)
 
-    share, *others = [checkpoints[i::threads] for i in range(min(threads, len(checkpoints)))]
-    working = [_pool(threads).submit(copy_context().run, visit, other) for other in others]
+    own_share, *other_shares = [checkpoints[i::thread_count] for i in range(min(thread_count, len(checkpoints)))]
+    futures = [_pool(thread_count).submit(copy_context().run, visit, other_share) for other_share in other_shares]
     try:
-        visit(share)
-        _join(working)
+        visit(own_share)
+        _join(futures)
     finally:
-        ended.set()
-        wait(working)
-    return answered, broken
+        stop.set()
+        wait(futures)
+    return answers, failures
 
 
 def _load_groups(
-    checkpoints: Sequence[Checkpoint], room: int, transient: bool, broken: dict[int, str], ended: Event
+    checkpoints: Sequence[Checkpoint], max_bytes: int, transient: bool, failures: dict[int, str], stop: Event
 ) -> "Iterator[list[Model]]":
-    """Yield models in groups that fill `room` bytes, until `ended` is set; add unreadable checkpoints to `broken`."""
+    """Yield models in groups that fill `max_bytes`, until `stop` is set; add unreadable checkpoints to `failures`."""
     models: list[Model] = []
     for checkpoint in checkpoints:
-        if ended.is_set():
+        if stop.is_set():
             return
         between_chunks()
         try:
             models.append(MODELS.get(checkpoint, transient))
         except (BrokenCheckpoint, MissingWeights) as error:  # MissingWeights: they were removed in the meantime
-            broken[checkpoint.step] = str(error)
-        if models and (checkpoint is checkpoints[-1] or sum(model.nbytes for model in models) >= room):
+            failures[checkpoint.step] = str(error)
+        if models and (checkpoint is checkpoints[-1] or sum(model.nbytes for model in models) >= max_bytes):
             yield models
             models = []
 
 
-def _join(working: Sequence[Future]) -> None:
+def _join(futures: Sequence[Future]) -> None:
     """Wait for the other threads; raise their errors, or the error with which `pausing` ends the question."""
-    while wait(working, POLL).not_done:
+    while wait(futures, POLL_SECONDS).not_done:
         between_chunks()
-    for one in working:
-        one.result()
+    for future in futures:
+        future.result()
 
 
 @cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(thread_count: int) -> ThreadPoolExecutor:
     """Return a pool that stays alive between sweeps, since the first pass of a new thread is slower."""
-    return ThreadPoolExecutor(WAITING_QUESTIONS * threads, thread_name_prefix="sweep")
+    return ThreadPoolExecutor(WAITING_QUESTIONS * thread_count, thread_name_prefix="sweep")

@@ -18,7 +18,7 @@ from embryo_core.errors import EmbryoError, MissingCapability, SiteError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.query import COLOURS
-from embryo_core.query import CONTINUED, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
+from embryo_core.query import CONTINUATION_LENGTH, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
 from embryo_core.site.packages import LIVE, add_packages
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
@@ -122,7 +122,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
         "blank": tokenizer.blank,
         "marks_start": bool(tokenizer.word_start),
         "ends": sorted(end_tokens(checkpoint)),
-        "continued": CONTINUED,
+        "continued": CONTINUATION_LENGTH,
         "most_masks": MAX_TOGETHER,
         "most_pieces": MAX_MASKS,
         "most_characters": MAX_CHARACTERS,

@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from embryo_core import runs
 from embryo_core.errors import SiteError
-from embryo_core.query import CONTINUED, TOGETHER, Answers, ask, ask_layers, parse
+from embryo_core.query import CONTINUATION_LENGTH, TOGETHER, Answers, ask, ask_layers, parse
 from embryo_core.site import packages, site
 from embryo_core.types import Run
 from tests import decoders
@@ -183,7 +183,7 @@ def check_continuation(page: Page, asked: Answers) -> None:
     (known,) = asked.best(asked.steps[-1], TOGETHER)
     expect(page.locator("#live details p").first).to_contain_text(known.token.removeprefix("##"))
     words, total = page.evaluate("page.live.asked.question.continued(page.live.model, page.live.at().step)")
-    assert len(words) == CONTINUED and exp(total) == pytest.approx(known.probability, rel=1e-4)
+    assert len(words) == CONTINUATION_LENGTH and exp(total) == pytest.approx(known.probability, rel=1e-4)
 
 
 def check_lens(page: Page, run: Run, text: str, step: int) -> None:

@@ -211,7 +211,7 @@ def test_query_answers_at_all_steps(root, capsys):
 @pytest.mark.parametrize("what", [[], ["--lens"], ["--track", "river"]])
 def test_long_series_is_asked_at_log_spaced_steps(root, capsys, monkeypatch, what):
     """The Query page does the same; `--step all` asks at every step, `--steps` at the named ones."""
-    monkeypatch.setattr("embryo_core.query.asking.FIRST", 2)
+    monkeypatch.setattr("embryo_core.query.asking.FIRST_ROUND_SIZE", 2)
     command = ["query", "tiny", "The [MASK] runs .", *what]
     asked = {(): ["0", "16"], ("--step", "all"): ["0", "8", "16"], ("--steps", "8", "16"): ["8", "16"]}
     for steps, expected in asked.items():

@@ -21,8 +21,8 @@ TEXT = "the cat sat on the [MASK] ."
 @pytest.fixture(autouse=True)
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Ask two of the three checkpoints at first and one per round; clear the caches before and after each test."""
-    monkeypatch.setattr(asking, "FIRST", 2)
-    monkeypatch.setattr(asking, "ROUND", 1)
+    monkeypatch.setattr(asking, "FIRST_ROUND_SIZE", 2)
+    monkeypatch.setattr(asking, "ROUND_SIZE", 1)
     kept = (query_rounds.in_rounds, query_rounds.by_layer.__wrapped__)
     for function in kept:
         function.clear()
@@ -79,7 +79,7 @@ def test_step_is_asked_at_once_after_stop(open_page, tiny_run: Run) -> None:
 
 def test_next_round_includes_chosen_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The chosen step need not be one that the round would otherwise ask."""
-    monkeypatch.setattr(asking, "FIRST", 1)
+    monkeypatch.setattr(asking, "FIRST_ROUND_SIZE", 1)
     rounds = Rounds(tiny_run, TEXT)
     missing = {*tiny_run.planned_steps} - {*rounds.answers(0).steps}
     rounds.ask_next_round(max(missing))

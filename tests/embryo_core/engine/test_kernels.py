@@ -24,9 +24,9 @@ EPSILON = torch.finfo(torch.float32).eps
 @pytest.fixture
 def tried_again() -> None:
     """Forget which kernels work, before the test and after it."""
-    fast._working.cache_clear()
+    fast._working_forms.cache_clear()
     yield
-    fast._working.cache_clear()
+    fast._working_forms.cache_clear()
 
 
 @pytest.mark.parametrize("stored", [torch.float16, torch.float32])

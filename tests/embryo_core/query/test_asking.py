@@ -177,8 +177,8 @@ def series(tiny_run: Run, shared: Callable[..., Path]) -> Run:
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask six checkpoints in the first round, and three in each further round."""
-    monkeypatch.setattr(asking, "FIRST", 6)
-    monkeypatch.setattr(asking, "ROUND", 3)
+    monkeypatch.setattr(asking, "FIRST_ROUND_SIZE", 6)
+    monkeypatch.setattr(asking, "ROUND_SIZE", 3)
 
 
 def to_the_end(refinement: Refinement) -> list[Answers]:

@@ -18,7 +18,7 @@ from embryo_core.engine.cache import MODELS
 from embryo_core.engine.model import Model
 from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.query import TOGETHER, report
-from embryo_core.query.beam import CONTINUED
+from embryo_core.query.beam import CONTINUATION_LENGTH
 from embryo_core.query.question import before_mask, parse
 from embryo_core.types import Run
 from tests.conftest import copy_run
@@ -127,13 +127,17 @@ def test_greedy_continuation_equals_generate(run: Run) -> None:
     for step in STEPS:
         model = reference(run, step)
         given = torch.tensor([ids])
-        whole = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=CONTINUED)[0].tolist()
+        whole = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=CONTINUATION_LENGTH)[
+            0
+        ].tolist()
         assert whole[: len(ids)] == ids
         own = whole[len(ids) :]
         (greedy,) = found.best(step, TOGETHER)
         assert greedy.token == found.question.spell(np.array(own)) and greedy.exact is False
         factors = [probabilities(run, step, whole[: len(ids) + i])[own[i]] for i in range(len(own))]
-        assert greedy.probability == pytest.approx(math.prod(factors), rel=CONTINUED * tolerance(run, min(factors)))
+        assert greedy.probability == pytest.approx(
+            math.prod(factors), rel=CONTINUATION_LENGTH * tolerance(run, min(factors))
+        )
 
 
 def test_draft_changes_the_passes_and_not_the_continuation(run: Run) -> None:
@@ -141,13 +145,13 @@ def test_draft_changes_the_passes_and_not_the_continuation(run: Run) -> None:
     model, question = MODELS.get(runs.checkpoint(run, 5)), parse(run, TEXT)
     (plain,) = query.beam.continue_greedily([model], question, [])
     right, passes = plain.answers[0], []
-    for draft in (right, np.append(right[:3], [7, 7, 7]), np.full(CONTINUED, 9)):
+    for draft in (right, np.append(right[:3], [7, 7, 7]), np.full(CONTINUATION_LENGTH, 9)):
         counted = Counting(model)
         (found,) = query.beam.continue_greedily([counted], question, [draft])
         assert np.array_equal(found.answers, plain.answers)
         assert found.log_probabilities == pytest.approx(plain.log_probabilities, rel=1e-4)
         passes.append(counted.passes)
-    assert passes[0] == 1 and max(passes) <= CONTINUED
+    assert passes[0] == 1 and max(passes) <= CONTINUATION_LENGTH
 
 
 class Counting:

@@ -54,7 +54,12 @@ def products_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     No beam stops before its last row.
     """
     monkeypatch.setenv("EMBRYO_KERNELS", "plain")
-    for name, value in {"RATE": 1, "LOGIT": 0, "PASS": 0, "CHECKPOINT": 0}.items():
+    for name, value in {
+        "OPERATIONS_PER_SECOND": 1,
+        "LOGIT_SECONDS": 0,
+        "PASS_SECONDS": 0,
+        "CHECKPOINT_SECONDS": 0,
+    }.items():
         monkeypatch.setattr(cost, name, value)
     monkeypatch.setattr(beam, "FIRST_ROWS", query.BEAM_WIDTH)
     models = ModelCache()
@@ -113,10 +118,10 @@ def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, mon
     """Each has a cost in seconds besides that of matrix products."""
     estimates = {name: estimated for name, (estimated, _) in ASKED.items()}
     estimates["several masks"] = lambda run: cost.ask_seconds(run, TWO, 10)
-    seconds = {"CHECKPOINT": 1.0, "PASS": 1.0, "LOGIT": 1 / 700}  # a row has 700 logits
+    seconds = {"CHECKPOINT_SECONDS": 1.0, "PASS_SECONDS": 1.0, "LOGIT_SECONDS": 1 / 700}  # a row has 700 logits
     found = []
     for counted in seconds:
-        monkeypatch.setattr(cost, "RATE", float("inf"))
+        monkeypatch.setattr(cost, "OPERATIONS_PER_SECOND", float("inf"))
         for name, each in seconds.items():
             monkeypatch.setattr(cost, name, each if name == counted else 0)
         found.append(estimates[what](tiny_run))

@@ -76,7 +76,7 @@ def test_columns_are_as_wide_as_their_longest_number(tiny_run: Run) -> None:
     history = query.ask(tiny_run, "a [MASK] .").history()
     leaders = history[history["leads"]]
     leaders = leaders.assign(step=[0, 8, 400_000_000_000])
-    assert len({len(line) for line in report._lines(tiny_run, leaders, leaders).splitlines()}) == 1
+    assert len({len(line) for line in report._tabulate_steps(tiny_run, leaders, leaders).splitlines()}) == 1
 
 
 def test_reports_use_the_step_unit_of_the_run(tiny_run: Run) -> None:
