@@ -117,16 +117,18 @@ class EncodedQuestions:
             "model": [(answer.f1, answer.exact) for answer in answers],
             "no answer": [self._exact_and_f1("", question)[::-1] for question in self.task.validation],
         }
-        means = {name: dict(zip(self.task.metrics, np.mean(values, axis=0).tolist())) for name, values in pairs.items()}
-        return Findings(task_scores=_task_scores(self.name, seed, means, len(answers)), spans=answers)
+        mean_scores = {
+            name: dict(zip(self.task.metrics, np.mean(values, axis=0).tolist())) for name, values in pairs.items()
+        }
+        return Findings(task_scores=_task_scores(self.name, seed, mean_scores, len(answers)), spans=answers)
 
     def _answers(self, outputs: np.ndarray, seed: int) -> list[SpanAnswer]:
         characters = squad.predicted_spans(self.windows, outputs, self.task.unanswerable)
         answers = []
         for question, (start, end) in zip(self.task.validation, characters.tolist(), strict=True):
             exact, f1 = self._exact_and_f1(question.context[start:end], question)
-            stored = float(np.float32(f1))  # so that the task's score equals the mean of the stored values
-            answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored))
+            stored_f1 = float(np.float32(f1))  # so that the task's score equals the mean of the stored values
+            answers.append(SpanAnswer(self.name, seed, question.id, start, end, exact, stored_f1))
         return answers
 
     def _exact_and_f1(self, answer: str, question: squad.SquadQuestion) -> tuple[float, float]:

@@ -66,9 +66,9 @@ def finetune(
     planning.remove_leftovers(run, plans)
     report = Report(done_before=sum(plan.done_before for plan in plans))
     from_mnli = any(plan.from_mnli and plan.pending for plan in plans)
-    needed = [plan for plan in plans if plan.pending or (plan.name == "mnli" and from_mnli)]
-    if any(plan.pending for plan in needed):
-        _finetune(run, needed, checkpoints, _worker_opener(device, jobs, ray), report, progress)
+    needed_plans = [plan for plan in plans if plan.pending or (plan.name == "mnli" and from_mnli)]
+    if any(plan.pending for plan in needed_plans):
+        _finetune(run, needed_plans, checkpoints, _worker_opener(device, jobs, ray), report, progress)
     results.compact(run)
     return report
 
@@ -76,60 +76,60 @@ def finetune(
 def _worker_opener(device: str | None, jobs: int | None, ray: str | None) -> OpenWorkers:
     """Return the function that opens workers, on this machine or a cluster. Raises ConfigError for a missing device."""
     if ray is not None:
-        return lambda encoded: workers.cluster_workers(ray, encoded, device)
+        return lambda encoded_tasks: workers.cluster_workers(ray, encoded_tasks, device)
     device = workers.choose_device(device)
-    return lambda encoded: workers.open_workers(encoded, device, jobs or workers.default_jobs(device))
+    return lambda encoded_tasks: workers.open_workers(encoded_tasks, device, jobs or workers.default_jobs(device))
 
 
 def _finetune(
     run: Run,
     plans: Sequence[TaskPlan],
     checkpoints: Sequence[Checkpoint],
-    open_them: OpenWorkers,
+    open_pool: OpenWorkers,
     report: Report,
     progress: bool,
 ) -> None:
     """Encode the tasks, choose learning rates that are missing, run the jobs, and update the report."""
-    late = planning.last_intact_checkpoint(run)
+    last_checkpoint = planning.last_intact_checkpoint(run)
     tokenizer = load_tokenizer(run)
-    check_vocabulary(late, tokenizer.vocabulary_size)
+    check_vocabulary(last_checkpoint, tokenizer.vocabulary_size)
     choices = {plan.name: planning.stored_choice(run, plan) for plan in plans if plan.protocol == "quick"}
-    to_choose = [name for name, choice in choices.items() if choice is None]
+    tasks_to_choose = [name for name, choice in choices.items() if choice is None]
     for plan in plans:
         if plan.staying and (choice := choices.get(plan.name)):
             report.remarks.append(planning.explain_kept_rate(plan, choice))
-    encoded = _encode(plans, to_choose, tokenizer, late)
+    encoded_tasks = _encode(plans, tasks_to_choose, tokenizer, last_checkpoint)
     report.remarks += [plan.data.remark for plan in plans if plan.data.remark]
-    with open_them(encoded) as pool:
+    with open_pool(encoded_tasks) as pool:
         by_name = {plan.name: plan for plan in plans}
         for name, plan in by_name.items():
-            if name not in to_choose:
-                _settle(run, plan, encoded[name], choices.get(name))
-        lengths = {name: encoded[name + HELD_OUT].train.lengths for name in to_choose}
-        identities = {name: by_name[name].identity for name in to_choose}
-        for name, rate in choose_rates(pool, late, lengths, identities, progress):
+            if name not in tasks_to_choose:
+                _set_settings(run, plan, encoded_tasks[name], choices.get(name))
+        lengths = {name: encoded_tasks[name + HELD_OUT].train.lengths for name in tasks_to_choose}
+        identities = {name: by_name[name].identity for name in tasks_to_choose}
+        for name, rate in choose_rates(pool, last_checkpoint, lengths, identities, progress):
             if isinstance(rate, str):
                 report.failures.append(rate)
             else:  # recorded at once, so that a killed command does not choose it again
-                _settle(run, by_name[name], encoded[name], rate)
-        settled = {plan.name: plan.settings for plan in plans if plan.settings}
+                _set_settings(run, by_name[name], encoded_tasks[name], rate)
+        settings_by_task = {plan.name: plan.settings for plan in plans if plan.settings}
         cost = {
-            name: settings.updates * settings.batch * float(encoded[name].train.lengths.mean())
-            for name, settings in settled.items()
+            name: task_settings.updates * task_settings.batch * float(encoded_tasks[name].train.lengths.mean())
+            for name, task_settings in settings_by_task.items()
         }
-        jobs = planning.plan_jobs([by_name[name] for name in settled], checkpoints, cost)
-        _do_jobs(pool, jobs, report, tqdm(desc=run.name, disable=not progress))
+        jobs = planning.plan_jobs([by_name[name] for name in settings_by_task], checkpoints, cost)
+        _run_jobs(pool, jobs, report, tqdm(desc=run.name, disable=not progress))
 
 
-def _do_jobs(
+def _run_jobs(
     pool: workers.Workers | workers.ClusterWorkers, jobs: Sequence[workers.TuningJob], report: Report, bar: tqdm
 ) -> None:
     """Run the jobs and update the report; write the findings here if the workers do not write them."""
     bar.total = sum(task.written for job in jobs for task in job.tasks)
     with bar:
-        for job, done in pool.do(workers.tune_and_write if pool.writes else workers.tune_only, jobs):
-            written, failures = done if pool.writes else workers.write_outcomes(job, done)
-            report.computed += written
+        for job, result in pool.do(workers.tune_and_write if pool.writes else workers.tune_only, jobs):
+            write_count, failures = result if pool.writes else workers.write_outcomes(job, result)
+            report.computed += write_count
             report.failures += failures
             bar.set_postfix_str(f"step {job.checkpoint.step}")
             bar.update(sum(task.written for task in job.tasks))
@@ -139,38 +139,41 @@ def _do_jobs(
 
 
 def _encode(
-    plans: Sequence[TaskPlan], to_choose: Sequence[str], tokenizer: Tokenizer, late: Checkpoint
+    plans: Sequence[TaskPlan], to_choose: Sequence[str], tokenizer: Tokenizer, checkpoint: Checkpoint
 ) -> dict[str, EncodedTask]:
     """Read and encode all tasks; encode tasks without a learning rate a second time, with training data held out."""
-    most = max_sequence_length(late)
-    if most < MIN_PIECES:
+    max_length = max_sequence_length(checkpoint)
+    if max_length < MIN_PIECES:
         raise MissingCapability(
-            f"The models of run '{late.run.name}' read {most} pieces at once; fine-tuning needs {MIN_PIECES} at least."
+            f"The models of run '{checkpoint.run.name}' read {max_length} pieces at once; fine-tuning needs "
+            f"{MIN_PIECES} at least."
         )
-    encoded: dict[str, EncodedTask] = {}
+    encoded_tasks: dict[str, EncodedTask] = {}
     for plan in plans:
         data = plan.data
         runs.remember_folder(plan.sha256, plan.folder)
-        wanted = QUICK_LENGTH if plan.protocol == "quick" else paper_settings(plan.name, plan.unanswerable).length
-        length = min(wanted, most)
-        encoded[plan.name] = encode_task(data, tokenizer, length)
+        protocol_length = (
+            QUICK_LENGTH if plan.protocol == "quick" else paper_settings(plan.name, plan.unanswerable).length
+        )
+        length = min(protocol_length, max_length)
+        encoded_tasks[plan.name] = encode_task(data, tokenizer, length)
         if plan.name in to_choose:
-            encoded[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)
-    return encoded
+            encoded_tasks[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)
+    return encoded_tasks
 
 
-def _settle(run: Run, plan: TaskPlan, encoded: EncodedTask, choice: RateChoice | None) -> None:
+def _set_settings(run: Run, plan: TaskPlan, encoded_task: EncodedTask, choice: RateChoice | None) -> None:
     """Set the settings of a task, and record settings and data in the sources of each seed's results."""
     if choice:
-        plan.settings = quick_settings(encoded.train.lengths, choice.learning_rate)
+        plan.settings = quick_settings(encoded_task.train.lengths, choice.learning_rate)
     else:
         plan.settings = paper_settings(plan.name, plan.unanswerable)
     labels = list(plan.data.labels) if isinstance(plan.data, TextTask) else []
     rate = f"{plan.settings.updates:,} updates, learning rate {plan.settings.learning_rate:g}"
     if choice:
-        by = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
-        rate += f", chosen{by} at step {choice.step} on a tenth of the training data"
-    note = f"{len(encoded.targets):,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"
+        criterion = " by the loss, as the best scores are equal," if choice.is_tied and choice.losses else ""
+        rate += f", chosen{criterion} at step {choice.step} on a tenth of the training data"
+    note = f"{len(encoded_task.targets):,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"
     summary = {"note": note, "labels": labels, **(choice.summary if choice else {})}
     for name in planning.stored_names(run, plan.name) if plan.overwrite else ():
         results.note_dataset(run, name, plan.identity, overwrite=True)

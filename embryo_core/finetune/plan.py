@@ -87,8 +87,8 @@ def plan_tasks(
             plan.more["mnli_sha256"] = mnli.sha256
     for plan in plans:  # checked before slow work; all seeds must agree, since their mean is shown
         for name in () if plan.overwrite else stored_names(run, plan.name):
-            lasting = results.steps_by_metric(run)[name] & runs.steps_without_weights(run)
-            results.check_dataset(run, name, plan.identity, lasting)
+            protected_steps = results.steps_by_metric(run)[name] & runs.steps_without_weights(run)
+            results.check_dataset(run, name, plan.identity, protected_steps)
     return plans
 
 
@@ -97,25 +97,31 @@ def _plan_task(
 ) -> TaskPlan:
     """Plan one task: which (step, seed) pairs to tune, and which stored results --overwrite may replace."""
     pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
-    written = results.steps_by_metric(run)
-    done = {(step, seed) for seed in range(1, seeds + 1) for step in written[results_name(name, seed)]}
-    stored = {(step, other.rpartition(":")[2]) for other in stored_names(run, name) for step in written[other]}
-    again = {(step, str(seed)) for step, seed in pairs}
+    stored_steps = results.steps_by_metric(run)
+    stored_pairs = {(step, seed) for seed in range(1, seeds + 1) for step in stored_steps[results_name(name, seed)]}
+    stored_names_by_step = {
+        (step, stored_name.rpartition(":")[2])
+        for stored_name in stored_names(run, name)
+        for step in stored_steps[stored_name]
+    }
+    replaced = {(step, str(seed)) for step, seed in pairs}
     # results of steps whose weights are gone could not be computed again
-    replaceable = overwrite and not {step for step, _ in stored} & runs.steps_without_weights(run)
-    pending, staying = (pairs, stored - again) if overwrite else (pairs - done, set())
+    replaceable = overwrite and not {step for step, _ in stored_names_by_step} & runs.steps_without_weights(run)
+    pending, remaining = (pairs, stored_names_by_step - replaced) if overwrite else (pairs - stored_pairs, set())
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is not a folder; give one with --glue, --squad or --task.")
     sha256 = _data_hash(run, name, folder)
-    return TaskPlan(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable, staying)
+    return TaskPlan(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable, remaining)
 
 
 def _data_hash(run: Run, name: str, folder: Path) -> str:
     """Return the hash of a task's data, or of its whole folder if results of an earlier version recorded that hash."""
     sha256, sources = data_sha256(name, folder), results.read_sources(run)
-    noted = {str(sources[other].get("sha256")) for other in stored_names(run, name) if other in sources}
-    if noted - {sha256} and (whole := corpora.open_source(folder).sha256) in noted:
-        return whole
+    recorded_hashes = {
+        str(sources[stored_name].get("sha256")) for stored_name in stored_names(run, name) if stored_name in sources
+    }
+    if recorded_hashes - {sha256} and (folder_sha256 := corpora.open_source(folder).sha256) in recorded_hashes:
+        return folder_sha256
     return sha256
 
 
@@ -135,10 +141,10 @@ def stored_choice(run: Run, plan: TaskPlan) -> RateChoice | None:
     """
     if plan.overwrite and not plan.staying:
         return None
-    for name, noted in sorted(results.read_sources(run).items()):
-        same = all(noted.get(key) == value for key, value in plan.identity.items() if key != "data")
-        if name.startswith(results_name(plan.name, "")) and same:
-            return RateChoice.read(noted)
+    for name, entry in sorted(results.read_sources(run).items()):
+        is_same = all(entry.get(key) == value for key, value in plan.identity.items() if key != "data")
+        if name.startswith(results_name(plan.name, "")) and is_same:
+            return RateChoice.read(entry)
     return None
 
 
@@ -197,11 +203,13 @@ def plan_jobs(
         for seed in sorted({seed for plan in plans for step, seed in plan.pending if step == checkpoint.step}):
             pending = {plan.name: plan for plan in plans if (checkpoint.step, seed) in plan.pending}
             chain = _mnli_chain(plans, pending, checkpoint, seed)
-            chained = {task.task for job in chain for task in job.tasks}
-            alone = [
-                TuningJob(checkpoint, seed, (plan.job_task(),)) for name, plan in pending.items() if name not in chained
+            chained_tasks = {task.task for job in chain for task in job.tasks}
+            single_jobs = [
+                TuningJob(checkpoint, seed, (plan.job_task(),))
+                for name, plan in pending.items()
+                if name not in chained_tasks
             ]
-            jobs += sorted([*chain, *alone], key=lambda job: -sum(cost[task.task] for task in job.tasks))
+            jobs += sorted([*chain, *single_jobs], key=lambda job: -sum(cost[task.task] for task in job.tasks))
     return jobs
 
 
@@ -209,19 +217,23 @@ def _mnli_chain(
     plans: Sequence[TaskPlan], pending: Mapping[str, TaskPlan], checkpoint: Checkpoint, seed: int
 ) -> list[TuningJob]:
     """Return one job of MNLI, unless its weights are kept, and the pending tasks that start from it; [] without any."""
-    after = [plan for plan in pending.values() if plan.from_mnli]
-    if not after:
+    dependents = [plan for plan in pending.values() if plan.from_mnli]
+    if not dependents:
         return []
     mnli = next(plan for plan in plans if plan.name == "mnli")
-    first = mnli.job_task(written="mnli" in pending)
-    weights = mnli_file(checkpoint, seed, first.settings, mnli.identity)
-    again = "mnli" in pending or not is_readable(weights)
-    return [TuningJob(checkpoint, seed, (*([first] if again else []), *(plan.job_task() for plan in after)), weights)]
+    mnli_task = mnli.job_task(written="mnli" in pending)
+    weights = mnli_file(checkpoint, seed, mnli_task.settings, mnli.identity)
+    is_needed = "mnli" in pending or not is_readable(weights)
+    return [
+        TuningJob(
+            checkpoint, seed, (*([mnli_task] if is_needed else []), *(plan.job_task() for plan in dependents)), weights
+        )
+    ]
 
 
 def remove_leftovers(run: Run, plans: Sequence[TaskPlan]) -> None:
     """Remove weights after MNLI that a killed process left behind once the tasks starting from them were done."""
-    after, done = [plan for plan in plans if plan.from_mnli], results.steps_by_metric(run)
-    for (step, seed), file in mnli_files(run) if after else ():
-        if all(step in done[results_name(plan.name, seed)] for plan in after):
+    dependents, stored_steps = [plan for plan in plans if plan.from_mnli], results.steps_by_metric(run)
+    for (step, seed), file in mnli_files(run) if dependents else ():
+        if all(step in stored_steps[results_name(plan.name, seed)] for plan in dependents):
             file.unlink(missing_ok=True)

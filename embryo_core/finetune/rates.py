@@ -71,25 +71,25 @@ def choose_rates(
     ]
     by_task: dict[str, dict[float, TrialResult]] = {task: {} for task in lengths}
     title = f"learning rates, at step {checkpoint.step:,}"
-    done = _results(workers, trials)
-    for trial, result in tqdm(done, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
+    results = _results(workers, trials)
+    for trial, result in tqdm(results, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
         of_task = by_task[trial.task]
         of_task[trial.settings.learning_rate] = result
         if len(of_task) == len(QUICK_RATES):
             choice = _best_rate(checkpoint.step, trial.task, {rate: of_task[rate] for rate in QUICK_RATES})
             yield trial.task, choice
             if isinstance(choice, RateChoice):  # the caller has recorded the choice, so the trials are obsolete
-                for one in trials:
-                    if one.task == trial.task:
-                        one.file.unlink(missing_ok=True)
+                for obsolete in trials:
+                    if obsolete.task == trial.task:
+                        obsolete.file.unlink(missing_ok=True)
 
 
 def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
     """Yield every trial with its result: first the stored results, then new ones as the trials finish."""
-    before = [(trial, result) for trial in trials if (result := _read(trial))]
-    trials_before = [trial for trial, _ in before]
-    yield from before
-    for trial, result in workers.do(_try, [trial for trial in trials if trial not in trials_before]):
+    stored = [(trial, result) for trial in trials if (result := _read(trial))]
+    stored_trials = [trial for trial, _ in stored]
+    yield from stored
+    for trial, result in workers.do(_try, [trial for trial in trials if trial not in stored_trials]):
         # Diverged trials end early, so repeating them is cheap; failed ones may succeed in a rerun.
         if math.isfinite(result.loss):
             runs.write_json(trial.file, asdict(result))
@@ -104,25 +104,25 @@ def _read(trial: RateTrial) -> TrialResult | None:
         return None
 
 
-def _best_rate(step: int, task: str, tried: Mapping[float, TrialResult]) -> RateChoice | str:
+def _best_rate(step: int, task: str, results: Mapping[float, TrialResult]) -> RateChoice | str:
     """Return the rate with the best score, or a sentence if a trial failed or all diverged."""
-    failed = f"Choosing the learning rate of '{task}' at step {step} failed"
-    if failures := [one.failure for one in tried.values() if one.failure]:
-        return f"{failed}: {failures[0]}"
-    if all(math.isinf(one.loss) for one in tried.values()):
-        return f"{failed}: training diverged with each of {', '.join(f'{rate:g}' for rate in tried)}."
-    best = max(tried, key=lambda rate: (tried[rate].score, -tried[rate].loss))
-    losses = {rate: one.loss for rate, one in tried.items() if not math.isinf(one.loss)}
-    return RateChoice(best, step, {rate: one.score for rate, one in tried.items()}, losses)
+    prefix = f"Choosing the learning rate of '{task}' at step {step} failed"
+    if failures := [result.failure for result in results.values() if result.failure]:
+        return f"{prefix}: {failures[0]}"
+    if all(math.isinf(result.loss) for result in results.values()):
+        return f"{prefix}: training diverged with each of {', '.join(f'{rate:g}' for rate in results)}."
+    best = max(results, key=lambda rate: (results[rate].score, -results[rate].loss))
+    losses = {rate: result.loss for rate, result in results.items() if not math.isinf(result.loss)}
+    return RateChoice(best, step, {rate: result.score for rate, result in results.items()}, losses)
 
 
-def _try(trial: RateTrial, encoded: EncodedTasks, device: str) -> TrialResult:
+def _try(trial: RateTrial, encoded_tasks: EncodedTasks, device: str) -> TrialResult:
     """Fine-tune with one learning rate and score the model on the held-out data."""
-    task = encoded[trial.task + HELD_OUT]
+    task = encoded_tasks[trial.task + HELD_OUT]
     try:
-        tuned = tune(trial.checkpoint, task, trial.settings, TRIAL_SEED, device)
-        loss = task.loss(tuned.outputs)
-        return TrialResult(tuned.curve[-1].dev_score, loss if math.isfinite(loss) else math.inf)
+        outcome = tune(trial.checkpoint, task, trial.settings, TRIAL_SEED, device)
+        loss = task.loss(outcome.outputs)
+        return TrialResult(outcome.curve[-1].dev_score, loss if math.isfinite(loss) else math.inf)
     except ArithmeticError:
         return TrialResult()
     except OSError:  # such as a full disk

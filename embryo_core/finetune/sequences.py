@@ -40,33 +40,34 @@ class Sequences:
 
 def encode(texts: Sequence[tuple[str, ...]], tokenizer: Tokenizer, length: int) -> Sequences:
     """Encode each text or pair in at most `length` pieces; in a pair the longer text is truncated first."""
-    segments = [[one.ids for one in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
+    segments = [[encoding.ids for encoding in tokenizer.encode_texts(column)] for column in zip(*texts, strict=True)]
     frame = tokenizer.frame(len(segments))
     room = length - sum(map(len, frame.ids))
-    cut = [_cut(list(parts), room) for parts in zip(*segments, strict=True)]
-    return join(cut, frame, tokenizer.pad_id)
+    truncated = [_truncate(list(pieces), room) for pieces in zip(*segments, strict=True)]
+    return join(truncated, frame, tokenizer.pad_id)
 
 
 def join(texts: Sequence[Sequence[np.ndarray]], frame: Frame, pad_id: int | None) -> Sequences:
     """Join one or two texts' pieces per sequence, with the special tokens of the frame around and between them."""
-    before, *after = frame.ids
+    prefix, *suffixes = frame.ids
     ids = [
-        np.concatenate([before, *(part for pair in zip(parts, after, strict=True) for part in pair)]) for parts in texts
+        np.concatenate([prefix, *(array for pair in zip(pieces, suffixes, strict=True) for array in pair)])
+        for pieces in texts
     ]
     ends = np.cumsum([0, *map(len, ids)])
     if frame.first is None:
         second = np.diff(ends)
     else:
-        second = np.array([len(before) + len(parts[0]) + frame.first for parts in texts])
+        second = np.array([len(prefix) + len(pieces[0]) + frame.first for pieces in texts])
     return Sequences(np.concatenate(ids), ends, second, pad_id)
 
 
-def _cut(parts: list[np.ndarray], room: int) -> list[np.ndarray]:
+def _truncate(texts: list[np.ndarray], room: int) -> list[np.ndarray]:
     """Truncate one or two texts to `room` pieces in total; of two, the longer one is truncated first."""
-    if len(parts) == 1:
-        return [parts[0][:room]]
-    first = min(len(parts[0]), max(room - len(parts[1]), room - room // 2))
-    return [parts[0][:first], parts[1][: room - first]]
+    if len(texts) == 1:
+        return [texts[0][:room]]
+    first_length = min(len(texts[0]), max(room - len(texts[1]), room - room // 2))
+    return [texts[0][:first_length], texts[1][: room - first_length]]
 
 
 def training_batches(lengths: np.ndarray, size: int, random: np.random.Generator) -> Iterator[np.ndarray]:

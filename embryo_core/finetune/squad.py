@@ -56,8 +56,8 @@ class QuestionTask:
 
     def held_out(self) -> "QuestionTask":
         """Return the task on training data only, a tenth of which become the validation split."""
-        train, held = ([self.train[i] for i in rows] for rows in held_out_rows(len(self.train)))
-        return replace(self, train=train, validation=held)
+        train, validation = ([self.train[i] for i in rows] for rows in held_out_rows(len(self.train)))
+        return replace(self, train=train, validation=validation)
 
 
 def read_questions(folder: Path) -> QuestionTask:
@@ -74,28 +74,30 @@ def read_questions(folder: Path) -> QuestionTask:
     return task
 
 
-def _questions(named: str, columns: Columns) -> list[SquadQuestion]:
-    """Return the questions of a split; errors begin with `named`. Raises CorpusError."""
-    rows = zip(*(column(named, columns, name) for name in COLUMNS), strict=True)
-    questions = [_question(f"{named}, row {row}", *values) for row, values in enumerate(rows)]
-    check_count(named, len(questions), "question")
+def _questions(subject: str, columns: Columns) -> list[SquadQuestion]:
+    """Return the questions of a split; errors begin with `subject`. Raises CorpusError."""
+    rows = zip(*(column(subject, columns, name) for name in COLUMNS), strict=True)
+    questions = [_question(f"{subject}, row {row}", *values) for row, values in enumerate(rows)]
+    check_count(subject, len(questions), "question")
     if len({question.id for question in questions}) < len(questions):
-        raise CorpusError(f"{named} have an id twice; ids have to be unique.")
+        raise CorpusError(f"{subject} have an id twice; ids have to be unique.")
     return questions
 
 
 def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> SquadQuestion:
     """Check and return the question of one row; errors begin with `line`. Raises CorpusError."""
     try:
-        golds, starts = tuple(answers["text"]), tuple(answers["answer_start"])
+        gold_answers, answer_starts = tuple(answers["text"]), tuple(answers["answer_start"])
     except (KeyError, TypeError):
         raise CorpusError(f"{line}: answers have text and answer_start, received {str(answers)[:60]}.") from None
-    if not all(isinstance(one, str) for one in (id, context, text, *golds)) or len(golds) != len(starts):
+    if not all(isinstance(value, str) for value in (id, context, text, *gold_answers)) or len(gold_answers) != len(
+        answer_starts
+    ):
         raise CorpusError(f"{line}: id, context, question and answers must be strings; each answer needs a start.")
-    for gold, start in zip(golds, starts, strict=True):
+    for gold, start in zip(gold_answers, answer_starts, strict=True):
         if context[start : start + len(gold)] != gold:
             raise CorpusError(f"{line}: the answer {gold[:40]!r} is not at character {start} of its context.")
-    return SquadQuestion(id, context, text, golds, starts)
+    return SquadQuestion(id, context, text, gold_answers, answer_starts)
 
 
 # === Windows over paragraphs ===
@@ -114,28 +116,30 @@ class Windows:
 def cut_windows(questions: Sequence[SquadQuestion], tokenizer: Tokenizer, length: int) -> Windows:
     """Split the paragraph of each question into overlapping windows of at most `length` pieces."""
     frame = tokenizer.frame(2)
-    free = length - sum(map(len, frame.ids))
-    most = min(MAX_QUESTION_PIECES, free // 2)
-    texts = [one.ids[:most] for one in tokenizer.encode_texts([question.text for question in questions])]
+    max_pieces = length - sum(map(len, frame.ids))
+    max_question = min(MAX_QUESTION_PIECES, max_pieces // 2)
+    texts = [
+        encoding.ids[:max_question] for encoding in tokenizer.encode_texts([question.text for question in questions])
+    ]
     contexts = list(dict.fromkeys(question.context for question in questions))
-    encoded = {}
+    pieces_of_context = {}
     for context, pieces in zip(contexts, tokenizer.encode_texts(contexts), strict=True):
-        trimmed = [(end - len(context[start:end].lstrip()), end) for start, end in pieces.characters.tolist()]
+        character_spans = [(end - len(context[start:end].lstrip()), end) for start, end in pieces.characters.tolist()]
         # a piece's characters may include a space before the word
-        encoded[context] = Pieces(pieces.ids, np.array(trimmed, np.int32).reshape(-1, 2))
-    parts, owners, characters = [], [], []
+        pieces_of_context[context] = Pieces(pieces.ids, np.array(character_spans, np.int32).reshape(-1, 2))
+    texts_of_windows, owners, characters = [], [], []
     for owner, (question, text) in enumerate(zip(questions, texts, strict=True)):
-        pieces = encoded[question.context]
-        room = free - len(text)
+        pieces = pieces_of_context[question.context]
+        room = max_pieces - len(text)
         stride = min(STRIDE, max(1, room // 2))
-        last = max(0, len(pieces.ids) - room)
-        for start in [*range(0, last, stride), last]:
-            parts.append((text, pieces.ids[start : start + room]))
+        last_start = max(0, len(pieces.ids) - room)
+        for start in [*range(0, last_start, stride), last_start]:
+            texts_of_windows.append((text, pieces.ids[start : start + room]))
             owners.append(owner)
             characters.append(pieces.characters[start : start + room])
-    before = sum(map(len, frame.ids[:2]))
-    offset = np.array([len(text) + before for text, _ in parts])
-    return Windows(join(parts, frame, tokenizer.pad_id), np.array(owners), offset, characters)
+    prefix_length = sum(map(len, frame.ids[:2]))
+    offset = np.array([len(text) + prefix_length for text, _ in texts_of_windows])
+    return Windows(join(texts_of_windows, frame, tokenizer.pad_id), np.array(owners), offset, characters)
 
 
 def gold_spans(windows: Windows, questions: Sequence[SquadQuestion]) -> np.ndarray:
@@ -202,15 +206,17 @@ def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[
     for a question without gold answers, or whose gold answers have no words. Otherwise the rules of version 1.1 apply,
     in which every question has a gold answer.
     """
-    words, right = normalise(answer), [*map(normalise, gold)]
+    words, gold_answers = normalise(answer), [*map(normalise, gold)]
     if unanswerable:
-        right = [answer for answer in right if answer] or [[]]
-    return max(float(words == one) for one in right), max(_f1(words, one, unanswerable) for one in right)
+        gold_answers = [answer for answer in gold_answers if answer] or [[]]
+    return max(float(words == gold_words) for gold_words in gold_answers), max(
+        _f1(words, gold_words, unanswerable) for gold_words in gold_answers
+    )
 
 
 def _f1(words: list[str], gold: list[str], unanswerable: bool) -> float:
     """Return F1 over words, repeated ones included; if both answers have no words, 1 in version 2.0 and 0 in 1.1."""
     if not (words and gold):
         return float(unanswerable and words == gold)
-    shared = (Counter(words) & Counter(gold)).total()
-    return 2 * shared / (len(words) + len(gold))
+    overlap = (Counter(words) & Counter(gold)).total()
+    return 2 * overlap / (len(words) + len(gold))

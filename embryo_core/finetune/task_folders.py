@@ -37,11 +37,11 @@ def fetch_tasks(source: str, into: Path) -> list[Path]:
     for name, folder in tasks.items():
         if folder.exists():
             continue
-        with runs.replacing(folder) as whole:
-            whole.mkdir()
-            _download(source, name, whole)
+        with runs.replacing(folder) as temporary:
+            temporary.mkdir()
+            _download(source, name, temporary)
             try:
-                read_questions(whole) if name == SQUAD else read_task(name, whole)
+                read_questions(temporary) if name == SQUAD else read_task(name, temporary)
             except CorpusError as reason:
                 raise CorpusError(f"What {SOURCES[source][0]} sent is not '{name}': {reason}") from None
     return list(tasks.values())
@@ -56,10 +56,14 @@ def _download(source: str, name: str, folder: Path) -> None:
     except ImportError:
         raise CorpusError(f"Fetching {source} needs the package datasets; run: pip install datasets") from None
     repository, commit = SOURCES[source]
-    given = {"name": None if name == SQUAD else name, "revision": commit, "cache_dir": str(folder.parent / "cache")}
+    load_options = {
+        "name": None if name == SQUAD else name,
+        "revision": commit,
+        "cache_dir": str(folder.parent / "cache"),
+    }
     for split in ("train", GLUE[name].validation if name in GLUE else "validation"):
         try:
-            rows = datasets.load_dataset(repository, split=split, **given)
+            rows = datasets.load_dataset(repository, split=split, **load_options)
         except (OSError, ValueError, HTTPError, datasets.exceptions.DatasetsError) as reason:
             why = " ".join(str(reason).split())[:200]
             raise CorpusError(
@@ -76,28 +80,28 @@ def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
 
     The search covers `corpora` below each root, and the folders on which this user fine-tuned before.
     """
-    noted = {
+    recorded_hashes = {
         str(source.get("sha256"))
         for name, source in results.read_sources(run).items()
         if name.startswith(results_name(task, ""))
     }
-    remembered = runs.remembered_folders() if noted else {}
-    candidates = [Path(remembered[sha256]) for sha256 in sorted(noted & remembered.keys())]
+    known_folders = runs.remembered_folders() if recorded_hashes else {}
+    candidates = [Path(known_folders[sha256]) for sha256 in sorted(recorded_hashes & known_folders.keys())]
     if is_task_name(task):  # untrusted results may contain any name, even a path
         subfolder = Path("glue", task) if task in GLUE else Path(task)
         candidates = [*(root / "corpora" / subfolder for root in roots), *candidates]
     for folder in candidates:
-        if noted and folder.is_dir() and _has_hash(task, folder, noted):
+        if recorded_hashes and folder.is_dir() and _has_hash(task, folder, recorded_hashes):
             return folder
     return None
 
 
-def _has_hash(task: str, folder: Path, noted: Collection[str]) -> bool:
+def _has_hash(task: str, folder: Path, hashes: Collection[str]) -> bool:
     """Return whether one of these hashes is that of the data, or of the whole folder, as in results of old versions."""
     try:
-        return data_sha256(task, folder) in noted or corpora.open_source(folder).sha256 in noted
+        return data_sha256(task, folder) in hashes or corpora.open_source(folder).sha256 in hashes
     except CorpusError:  # a split is missing
-        return corpora.open_source(folder).sha256 in noted
+        return corpora.open_source(folder).sha256 in hashes
 
 
 def read_texts(task: str, folder: Path) -> pd.DataFrame:
@@ -105,7 +109,7 @@ def read_texts(task: str, folder: Path) -> pd.DataFrame:
     spec = GLUE.get(task)
     columns = read_split(folder, spec.validation if spec else "validation")
     if task == SQUAD:
-        answers = [", ".join(dict.fromkeys(one["text"])) for one in columns["answers"]]
+        answers = [", ".join(dict.fromkeys(answer["text"])) for answer in columns["answers"]]
         texts = {name: columns[name] for name in ("question", "context")} | {"answers": answers}
         return pd.DataFrame(texts, index=pd.Index(columns["id"], name="id"))
     names = spec.texts if spec else text_columns(folder, columns)

@@ -137,21 +137,21 @@ class RateChoice:
     @property
     def summary(self) -> dict[str, Any]:
         """Return the choice as entries of sources.json."""
-        noted = {"rate_step": self.step, "rates": _by_name(self.tried)}
-        return noted | ({"rate_losses": _by_name(self.losses)} if self.losses else {})
+        entry = {"rate_step": self.step, "rates": _by_name(self.tried)}
+        return entry | ({"rate_losses": _by_name(self.losses)} if self.losses else {})
 
     @classmethod
-    def read(cls, noted: Mapping[str, Any]) -> Self | None:
+    def read(cls, entry: Mapping[str, Any]) -> Self | None:
         """Read the choice from an entry of sources.json; None if it is missing or damaged."""
         try:
-            tried, losses = _by_rate(noted["rates"]), _by_rate(noted.get("rate_losses", {}))
-            return cls(float(noted["learning_rate"]), noted["rate_step"], tried, losses) if tried else None
+            scores, losses = _by_rate(entry["rates"]), _by_rate(entry.get("rate_losses", {}))
+            return cls(float(entry["learning_rate"]), entry["rate_step"], scores, losses) if scores else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
 
-def _by_rate(noted: Mapping[str, Any]) -> dict[float, float]:
-    return {float(rate): float(value) for rate, value in noted.items()}
+def _by_rate(entries: Mapping[str, Any]) -> dict[float, float]:
+    return {float(rate): float(value) for rate, value in entries.items()}
 
 
 def _by_name(values: Mapping[float, float]) -> dict[str, float]:

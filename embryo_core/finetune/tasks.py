@@ -47,8 +47,8 @@ class TextTask:
 
     def held_out(self) -> "TextTask":
         """Return the task without its validation data: a random tenth of the training data takes their place."""
-        train, held = held_out_rows(len(self.train.gold))
-        return replace(self, train=self.train.part(train), validation=self.train.part(held))
+        train, validation = held_out_rows(len(self.train.gold))
+        return replace(self, train=self.train.part(train), validation=self.train.part(validation))
 
 
 def held_out_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -98,8 +98,8 @@ def data_sha256(name: str, folder: Path) -> str:
     """
     splits = ("train", GLUE[name].validation if name in GLUE else "validation")
     files = sorted(file for split in splits for file in _files(folder, split))
-    listing = "".join(f"{corpora.open_source(file).sha256}  {file.name}\n" for file in files)
-    return hashlib.sha256(listing.encode()).hexdigest()
+    checksums = "".join(f"{corpora.open_source(file).sha256}  {file.name}\n" for file in files)
+    return hashlib.sha256(checksums.encode()).hexdigest()
 
 
 def _files(folder: Path, split: str) -> list[Path]:
@@ -109,85 +109,92 @@ def _files(folder: Path, split: str) -> list[Path]:
     # (name, number of parts or None for a single file) -> files by number
     layouts: dict[tuple[str, int | None], dict[int, Path]] = {}
     for match in filter(None, map(pattern.fullmatch, names)):
-        name, number, of = match.groups()
-        layouts.setdefault((name, int(of) if of else None), {})[int(number or 0)] = folder / match[0]
+        name, number, total = match.groups()
+        layouts.setdefault((name, int(total) if total else None), {})[int(number or 0)] = folder / match[0]
     if not layouts:
         raise CorpusError(
             f"{folder} has no {split}.parquet; it holds {', '.join(names[:8]) or 'no file'}. Put that split there."
         )
     if len(layouts) > 1:
-        one, other, *_ = (min(parts.values()).name for parts in layouts.values())
-        raise CorpusError(f"{folder} has {one} and {other}, which may hold the same examples; leave one of them there.")
-    ((_, of), parts), *_ = layouts.items()
-    if missing := [number for number in range(of or 0) if number not in parts]:
+        first, second, *_ = (min(files_by_number.values()).name for files_by_number in layouts.values())
         raise CorpusError(
-            f"{folder} has {len(parts)} of {of} parts of {split}, and number {missing[0]} is missing; add the others."
+            f"{folder} has {first} and {second}, which may hold the same examples; leave one of them there."
         )
-    return [parts[number] for number in sorted(parts)]
+    ((_, total), files_by_number), *_ = layouts.items()
+    if missing := [number for number in range(total or 0) if number not in files_by_number]:
+        raise CorpusError(
+            f"{folder} has {len(files_by_number)} of {total} parts of {split}, and number {missing[0]} is missing; "
+            "add the others."
+        )
+    return [files_by_number[number] for number in sorted(files_by_number)]
 
 
 # === One split ===
 
 
-def _split(named: str, columns: Columns, spec: TaskSpec) -> Split:
-    """Check and return the examples of a split; errors begin with `named`. Raises CorpusError."""
-    texts = [column(named, columns, name) for name in spec.texts]
-    gold = column(named, columns, "label")
-    check_count(named, len(gold), "example")
+def _split(subject: str, columns: Columns, spec: TaskSpec) -> Split:
+    """Check and return the examples of a split; errors begin with `subject`. Raises CorpusError."""
+    texts = [column(subject, columns, name) for name in spec.texts]
+    gold = column(subject, columns, "label")
+    check_count(subject, len(gold), "example")
     for name, values in zip(spec.texts, texts, strict=True):
         if (row := next((i for i, text in enumerate(values) if not isinstance(text, str)), None)) is not None:
-            raise CorpusError(f"{named} have {values[row]!r} as {name} in row {row}; a string is expected.")
-    return Split(list(zip(*texts, strict=True)), _indices(named, gold, spec) if spec.labels else _values(named, gold))
+            raise CorpusError(f"{subject} have {values[row]!r} as {name} in row {row}; a string is expected.")
+    return Split(
+        list(zip(*texts, strict=True)), _indices(subject, gold, spec) if spec.labels else _values(subject, gold)
+    )
 
 
-def column(named: str, columns: Columns, name: str) -> list[Any]:
-    """Return a column; errors begin with `named`, the name of the data. Raises CorpusError."""
+def column(subject: str, columns: Columns, name: str) -> list[Any]:
+    """Return a column; errors begin with `subject`, the name of the data. Raises CorpusError."""
     if name not in columns:
-        raise CorpusError(f"{named} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
+        raise CorpusError(f"{subject} have no column '{name}', only {', '.join(columns) or 'none'}; add it.")
     return columns[name]
 
 
-def check_count(named: str, count: int, unit: str, minimum: int = 1) -> None:
+def check_count(subject: str, count: int, unit: str, minimum: int = 1) -> None:
     """Raise CorpusError if the data have fewer than `minimum` (1 or 2) of `unit`, such as "example"."""
     if not count:
-        raise CorpusError(f"{named} hold no {unit}; give files with rows.")
+        raise CorpusError(f"{subject} hold no {unit}; give files with rows.")
     if count < minimum:
-        raise CorpusError(f"{named} hold one {unit}; give at least two.")
+        raise CorpusError(f"{subject} hold one {unit}; give at least two.")
 
 
-def _indices(named: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
+def _indices(subject: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
     """Return the label indices [n] of a classification's labels. Raises CorpusError for missing and unknown labels."""
     index = {key: i for i, key in enumerate(spec.keys or range(len(spec.labels)))}
-    hidden = all(label == -1 for label in labels)  # GLUE's test sets
+    is_test_set = all(label == -1 for label in labels)  # GLUE's test sets
     for row, label in enumerate(labels):
-        _check_hashable(named, row, label)
-        if hidden or (label in (None, -1) and label not in index):
-            raise CorpusError(f"{named} have no label in row {row}; give labelled data, test sets are not.")
+        _check_hashable(subject, row, label)
+        if is_test_set or (label in (None, -1) and label not in index):
+            raise CorpusError(f"{subject} have no label in row {row}; give labelled data, test sets are not.")
         if label not in index:
-            known = ", ".join(map(repr, index))
-            raise CorpusError(f"{named} have the label {label!r} in row {row}; the labels in training are {known}.")
+            known_labels = ", ".join(map(repr, index))
+            raise CorpusError(
+                f"{subject} have the label {label!r} in row {row}; the labels in training are {known_labels}."
+            )
     return np.array([index[label] for label in labels], np.int64)
 
 
-def _check_hashable(named: str, row: int, label: Any) -> None:
+def _check_hashable(subject: str, row: int, label: Any) -> None:
     if not isinstance(label, int | float | str | None):
-        raise CorpusError(f"{named} have {str(label)[:60]} as label in row {row}; a number or a string is expected.")
+        raise CorpusError(f"{subject} have {str(label)[:60]} as label in row {row}; a number or a string is expected.")
 
 
-def _values(named: str, values: list[Any]) -> np.ndarray:
+def _values(subject: str, values: list[Any]) -> np.ndarray:
     """Return a regression's labels [n] float64. Raises CorpusError unless they can be stored as float32."""
     for row, value in enumerate(values):
         if not isinstance(value, int | float) or not math.isfinite(value):
-            raise CorpusError(f"{named} have {value!r} as label in row {row}; a number is expected.")
+            raise CorpusError(f"{subject} have {value!r} as label in row {row}; a number is expected.")
     if values and all(value == -1 for value in values):  # GLUE's test sets
-        raise CorpusError(f"{named} have no label in row 0; give labelled data, test sets are not.")
+        raise CorpusError(f"{subject} have no label in row 0; give labelled data, test sets are not.")
     labels = np.array(values, np.float64)
     if np.abs(labels).max(initial=0) > MAX_VALUE:
         largest = np.abs(labels).max()
-        raise CorpusError(f"{named} have labels up to {largest:g}; divide them, {MAX_VALUE:g} is the most.")
+        raise CorpusError(f"{subject} have labels up to {largest:g}; divide them, {MAX_VALUE:g} is the most.")
     if labels.std() and np.abs(labels - labels.astype(np.float32)).max() > labels.std() / MIN_PRECISION:
         raise CorpusError(
-            f"{named} have labels from {labels.min():.12g} to {labels.max():.12g}, which differ too little for their "
+            f"{subject} have labels from {labels.min():.12g} to {labels.max():.12g}, which differ too little for their "
             "size to be stored in float32; subtract their mean."
         )
     return labels
@@ -195,13 +202,14 @@ def _values(named: str, values: list[Any]) -> np.ndarray:
 
 def _check_labels(folder: Path, spec: TaskSpec, train: Split, validation: Split) -> None:
     """Raise CorpusError if the training data have only one label, or lack a label of the validation data."""
-    seen = set(train.gold.tolist())
-    if lacking := sorted(set(validation.gold.tolist()) - seen):
+    train_labels = set(train.gold.tolist())
+    if missing_labels := sorted(set(validation.gold.tolist()) - train_labels):
         raise CorpusError(
-            f"The validation data of {folder} have the label '{spec.labels[lacking[0]]}', which the training data "
+            f"The validation data of {folder} have the label '{spec.labels[missing_labels[0]]}', which the training "
+            "data "
             "lack; give both the same labels."
         )
-    if len(seen) < 2:
+    if len(train_labels) < 2:
         raise CorpusError(f"The training data of {folder} have one label only; give at least two.")
 
 
@@ -212,8 +220,8 @@ def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> No
     if len(validation) < 2:
         raise CorpusError(f"The validation data of {folder} have one example; a correlation needs at least two.")
     if (validation == validation[0]).all():
-        one = f"one label only, {validation[0]:g}"
-        raise CorpusError(f"The validation data of {folder} have {one}; a correlation needs at least two.")
+        content = f"one label only, {validation[0]:g}"
+        raise CorpusError(f"The validation data of {folder} have {content}; a correlation needs at least two.")
 
 
 # === Users' own tasks ===
@@ -221,33 +229,33 @@ def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> No
 
 def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
     """Return the names of the text columns of a user's task. Raises CorpusError if none fit, or if two choices fit."""
-    fitting = [names for names in TEXTS if all(name in columns for name in names)]
-    if not fitting:
-        choices = "; ".join(", ".join(names) for names in TEXTS)
+    candidates = [names for names in TEXTS if all(name in columns for name in names)]
+    if not candidates:
+        options = "; ".join(", ".join(names) for names in TEXTS)
         raise CorpusError(
-            f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {choices}."
+            f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {options}."
         )
-    first, *others = fitting
-    if others and len(others[0]) == len(first):
-        both = " as well as ".join(", ".join(names) for names in (first, others[0]))
-        raise CorpusError(f"{folder} has the columns {both}, and one of the two can be read; remove the other.")
-    return first
+    best, *alternatives = candidates
+    if alternatives and len(alternatives[0]) == len(best):
+        choices = " as well as ".join(", ".join(names) for names in (best, alternatives[0]))
+        raise CorpusError(f"{folder} has the columns {choices}, and one of the two can be read; remove the other.")
+    return best
 
 
 def _own_spec(folder: Path, train: Columns) -> TaskSpec:
     """Derive the specification of a user's task from its training data: a regression if labels are floats."""
     texts = text_columns(folder, train)
-    named = f"The training data of {folder}"
-    labels = column(named, train, "label")
-    check_count(named, len(labels), "example")
+    subject = f"The training data of {folder}"
+    labels = column(subject, train, "label")
+    check_count(subject, len(labels), "example")
     for row, label in enumerate(labels):
-        _check_hashable(named, row, label)
+        _check_hashable(subject, row, label)
     values = {value for value in labels if value is not None}
     if any(isinstance(value, float) for value in values):
         return TaskSpec(texts, ("spearman", "pearson"), labels=())
     if values <= {-1}:
-        raise CorpusError(f"{named} have no labels; give labelled data, test sets are not.")
+        raise CorpusError(f"{subject} have no labels; give labelled data, test sets are not.")
     if len(values) > MAX_LABELS:
-        raise CorpusError(f"{named} have {len(values):,} labels; the maximum is {MAX_LABELS}.")
+        raise CorpusError(f"{subject} have {len(values):,} labels; the maximum is {MAX_LABELS}.")
     keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))
     return TaskSpec(texts, ("accuracy",), tuple(map(str, keys)), keys)

@@ -26,13 +26,13 @@ WEIGHT_DECAY = 0.01  # except for biases and normalisation
 EPSILON = 1e-6  # Adam's epsilon
 MAX_NORM = 1.0  # the gradients' norm is clipped to this
 EVALUATION_BATCH = 128  # sequences
-CLASSES = {
+MODEL_CLASSES = {
     "classes": transformers.AutoModelForSequenceClassification,
     "value": transformers.AutoModelForSequenceClassification,
     "span": transformers.AutoModelForQuestionAnswering,
 }
 HEADS = {"classes": "classification", "value": "classification", "span": "question-answering"}
-FUSED = {"gelu_new": "gelu_pytorch_tanh"}  # the same function in one kernel instead of eight
+FUSED_ACTIVATIONS = {"gelu_new": "gelu_pytorch_tanh"}  # the same function in one kernel instead of eight
 
 # name prefixes of the configuration's dropout settings for heads
 HEAD_PREFIXES = ("classif", "cls", "head", "pooler", "qa", "seq_classif", "summary")
@@ -119,13 +119,13 @@ def _load_model(
     if is_decoder(runs.read_config(checkpoint, runs.ModelClass)):
         config.pad_token_id = _padding(task, config.vocab_size)
     activation = getattr(config, "hidden_act", None)
-    if activation in FUSED:
-        config.hidden_act = FUSED[activation]
+    if activation in FUSED_ACTIVATIONS:
+        config.hidden_act = FUSED_ACTIVATIONS[activation]
     _set_dropout_of_functions(config, settings)
     transformers.logging.set_verbosity_error()  # silences the warning about the new head
     transformers.logging.disable_progress_bar()
     tensors = read_finite(checkpoint)
-    loaded: Any = _class(config, task.kind).from_pretrained(
+    model_and_report: Any = _model_class(config, task.kind).from_pretrained(
         None,
         config=config,
         state_dict=tensors,
@@ -134,10 +134,10 @@ def _load_model(
         attn_implementation="eager" if device.type == "cpu" and _in_bfloat16(device) else None,
         output_loading_info=True,
     )
-    model, report = loaded
+    model, report = model_and_report
     encoder = f"{model.base_model_prefix}."
-    if lacking := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
-        names = ", ".join(lacking[:3])
+    if missing := sorted(name for name in report["missing_keys"] if name.startswith(encoder) and "pooler" not in name):
+        names = ", ".join(missing[:3])
         raise BrokenCheckpoint(f"{checkpoint.path} lacks weights of its encoder ({names}); leave out this step.")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     _set_dropout_of_modules(model, settings)
@@ -154,13 +154,15 @@ def _padding(task: EncodedTask, pieces: int) -> int:
     return int(np.setdiff1d(np.arange(pieces), np.concatenate(lasts))[-1])
 
 
-def _class(config: transformers.PreTrainedConfig, kind: str) -> type[PreTrainedModel]:
+def _model_class(config: transformers.PreTrainedConfig, head_type: str) -> type[PreTrainedModel]:
     """Return the family's model class with a head for this kind of prediction. Raises MissingCapability."""
-    mapping: Any = CLASSES[kind]._model_mapping
+    mapping: Any = MODEL_CLASSES[head_type]._model_mapping
     try:
         return mapping[type(config)]
     except KeyError:
-        raise MissingCapability(f"family '{config.model_type}' has no {HEADS[kind]} head in transformers.") from None
+        raise MissingCapability(
+            f"family '{config.model_type}' has no {HEADS[head_type]} head in transformers."
+        ) from None
 
 
 def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: TuningSettings) -> None:
@@ -172,19 +174,19 @@ def _set_dropout_of_functions(config: transformers.PreTrainedConfig, settings: T
 
 def _set_dropout_of_modules(model: PreTrainedModel, settings: TuningSettings) -> None:
     """Set dropout in the modules of encoder and head, since some families mix the two settings or ignore the head's."""
-    for name, part in model.named_modules():
-        if isinstance(part, nn.Dropout):
-            inside = name.startswith(f"{model.base_model_prefix}.")
-            part.p = settings.dropout if inside else settings.classifier_dropout
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Dropout):
+            is_encoder = name.startswith(f"{model.base_model_prefix}.")
+            module.p = settings.dropout if is_encoder else settings.classifier_dropout
 
 
 def _optimizer(
     model: nn.Module, settings: TuningSettings
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """Return AdamW and its learning-rate schedule: linear warm-up, then linear decay to 0."""
-    plain = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
-    decayed = [value for value in model.parameters() if value.ndim >= 2]
-    groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": plain, "weight_decay": 0.0}]
+    vectors = [value for value in model.parameters() if value.ndim < 2]  # biases and normalisation
+    matrices = [value for value in model.parameters() if value.ndim >= 2]
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, settings.learning_rate, eps=EPSILON, fused=True)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, settings.warmup, settings.updates)
     return optimizer, schedule
@@ -198,7 +200,7 @@ def _in_bfloat16(device: torch.device) -> bool:
     return torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and multiplies_bfloat16()
 
 
-def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kind: str) -> Tensor:
+def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, head_type: str) -> Tensor:
     """Return outputs [B, outputs]; for spans, logits [B, 2, L] of the first and last piece, -inf at padding."""
     device = model.device
     ids, segments, mask = (torch.from_numpy(array).to(device) for array in sequences.batch(rows))
@@ -208,7 +210,7 @@ def _forward(model: PreTrainedModel, sequences: Sequences, rows: np.ndarray, kin
     if getattr(model.config, "type_vocab_size", 0) > 1:  # RoBERTa has one segment, DistilBERT none
         inputs["token_type_ids"] = segments
     outputs = model(**inputs)
-    if kind != "span":
+    if head_type != "span":
         return outputs.logits
     logits = torch.stack([outputs.start_logits, outputs.end_logits], 1)
     return logits.masked_fill(mask[:, None] == 0, -torch.inf)

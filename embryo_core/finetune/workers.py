@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 EncodedTasks = Mapping[str, EncodedTask]
 JobFunction = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
 MNLI_WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
-_given: dict[str, Any] = {}  # in a worker process: the encoded tasks and the device, set by `_start_worker`
+_worker_state: dict[str, Any] = {}  # in a worker process: the encoded tasks and the device, set by `_start_worker`
 
 
 # === Jobs ===
@@ -69,41 +69,41 @@ class TuningJob:
 TaskOutcome = tuple[JobTask, Findings | str | None]
 
 
-def tune_and_write(job: TuningJob, encoded: EncodedTasks, device: str) -> tuple[int, list[str]]:
+def tune_and_write(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> tuple[int, list[str]]:
     """Fine-tune on every task of a job and write each result at once; return and raise the same as `write_outcomes`."""
-    return write_outcomes(job, _outcomes(job, encoded, device))
+    return write_outcomes(job, _outcomes(job, encoded_tasks, device))
 
 
-def tune_only(job: TuningJob, encoded: EncodedTasks, device: str) -> list[TaskOutcome]:
+def tune_only(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> list[TaskOutcome]:
     """Fine-tune on every task of a job; the caller writes the results."""
-    return [*_outcomes(job, encoded, device)]
+    return [*_outcomes(job, encoded_tasks, device)]
 
 
 def write_outcomes(job: TuningJob, outcomes: Iterable[TaskOutcome]) -> tuple[int, list[str]]:
     """Write findings; return the number written, and a sentence for each failed task. Raises OtherData and OSError."""
-    written, failures = 0, []
+    write_count, failures = 0, []
     for task, outcome in outcomes:
         if isinstance(outcome, str):
             failures.append(outcome)
         elif outcome is not None:
             try:
                 results.write(job.checkpoint, results_name(task.task, job.seed), outcome, task.identity)
-                written += 1
+                write_count += 1
             except OtherData:
                 raise
             except ResultsError as reason:
                 failures.append(f"{job.describe(task)} failed: {reason}")
     if job.mnli and not failures:
         job.mnli.unlink(missing_ok=True)
-    return written, failures
+    return write_count, failures
 
 
-def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[TaskOutcome]:
+def _outcomes(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> Iterator[TaskOutcome]:
     """Fine-tune on the tasks of a job and yield each outcome. Raises OSError, such as for a full disk."""
     outcome: Findings | str | None
     for task in job.tasks:
         try:
-            outcome = _tune(job, task, encoded[task.task], device)
+            outcome = _tune(job, task, encoded_tasks[task.task], device)
         except FileNotFoundError:
             if not task.from_mnli or not job.mnli or job.mnli.is_file():
                 raise
@@ -116,17 +116,17 @@ def _outcomes(job: TuningJob, encoded: EncodedTasks, device: str) -> Iterator[Ta
         yield task, outcome
 
 
-def _tune(job: TuningJob, task: JobTask, encoded: EncodedTask, device: str) -> Findings | None:
+def _tune(job: TuningJob, task: JobTask, encoded_task: EncodedTask, device: str) -> Findings | None:
     """Fine-tune on one task; return its findings, or None if only the weights after MNLI are needed."""
     start = safetensors.torch.load_file(job.mnli) if task.from_mnli and job.mnli else None
-    tuned = tune(job.checkpoint, encoded, task.settings, job.seed, device, start)
+    result = tune(job.checkpoint, encoded_task, task.settings, job.seed, device, start)
     if job.mnli and task.task == "mnli":
         with runs.replacing(job.mnli) as temporary:
-            temporary.write_bytes(safetensors.torch.save(tuned.encoder))
+            temporary.write_bytes(safetensors.torch.save(result.encoder))
     if not task.written:
         return None
-    findings = encoded.findings(tuned.outputs, job.seed)
-    findings.tuning = tuned.curve
+    findings = encoded_task.findings(result.outputs, job.seed)
+    findings.tuning = result.curve
     return findings
 
 
@@ -175,18 +175,18 @@ class Workers:
 
     writes = True  # workers write results themselves
 
-    def __init__(self, encoded: EncodedTasks, device: str, pool: ProcessPoolExecutor | None):
-        self._encoded, self._device, self._pool = encoded, device, pool
+    def __init__(self, encoded_tasks: EncodedTasks, device: str, pool: ProcessPoolExecutor | None):
+        self._encoded, self._device, self._pool = encoded_tasks, device, pool
 
     def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if a process died."""
         if self._pool is None:
             yield from ((job, work(job, self._encoded, self._device)) for job in jobs)
             return
-        waiting = {self._pool.submit(_work, work, job): job for job in jobs}
+        job_of_future = {self._pool.submit(_work, work, job): job for job in jobs}
         try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
+            for future in as_completed(job_of_future):
+                yield job_of_future[future], future.result()
         except BrokenProcessPool:
             raise ConfigError(
                 "A process that fine-tuned was killed, most likely because memory ran out; what was written is kept, "
@@ -195,22 +195,22 @@ class Workers:
 
 
 @contextmanager
-def open_workers(encoded: EncodedTasks, device: str, jobs: int) -> Iterator[Workers]:
+def open_workers(encoded_tasks: EncodedTasks, device: str, jobs: int) -> Iterator[Workers]:
     """Open `jobs` workers that share one device and the CPU cores; pending jobs are cancelled when the block ends."""
-    threads, before = max(1, parallel_passes() // jobs), torch.get_num_threads()
+    thread_count, previous_count = max(1, parallel_passes() // jobs), torch.get_num_threads()
     if jobs == 1:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(thread_count)
         try:
-            yield Workers(encoded, device, None)
+            yield Workers(encoded_tasks, device, None)
         finally:
-            torch.set_num_threads(before)
+            torch.set_num_threads(previous_count)
         return
-    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(encoded, device, threads))
+    context, earlier_processes = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(encoded_tasks, device, thread_count))
     try:
-        yield Workers(encoded, device, pool)
+        yield Workers(encoded_tasks, device, pool)
     except BaseException:  # such as Ctrl-C or a full disk: do not wait for running fine-tunings, which may take minutes
-        for process in set(multiprocessing.active_children()) - others:
+        for process in set(multiprocessing.active_children()) - earlier_processes:
             process.terminate()
         raise
     finally:
@@ -234,12 +234,12 @@ def default_jobs(device: str) -> int:
     return parallel_passes() if device == "cpu" else 1
 
 
-def _start_worker(encoded: EncodedTasks, device: str, threads: int) -> None:
+def _start_worker(encoded_tasks: EncodedTasks, device: str, thread_count: int) -> None:
     """Set up a worker process, which ignores Ctrl-C and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(threads)
-    _given.update(encoded=encoded, device=device)
+    torch.set_num_threads(thread_count)
+    _worker_state.update(encoded=encoded_tasks, device=device)
 
 
 def _end_with_parent() -> None:
@@ -249,7 +249,7 @@ def _end_with_parent() -> None:
 
 
 def _work(work: JobFunction, job: Any) -> Any:
-    return work(job, _given["encoded"], _given["device"])
+    return work(job, _worker_state["encoded"], _worker_state["device"])
 
 
 # === A Ray cluster ===

@@ -41,8 +41,8 @@ METRICS: tuple[Metric, ...] = (
 
 def get_metrics(names: Iterable[str]) -> list[Metric]:
     """Return the named metrics in the order of METRICS. Raises UnknownMetric, which suggests the nearest known name."""
-    existing = [metric.name for metric in METRICS]
-    wanted = set(names)
-    for name in wanted.difference(existing):
-        raise UnknownMetric(unknown("metric", name, existing))
-    return [metric for metric in METRICS if metric.name in wanted]
+    known_names = [metric.name for metric in METRICS]
+    requested = set(names)
+    for name in requested.difference(known_names):
+        raise UnknownMetric(unknown("metric", name, known_names))
+    return [metric for metric in METRICS if metric.name in requested]

@@ -106,8 +106,8 @@ class MapSums:
         self._reached = np.zeros((length, length), np.int64)  # [L, L] number of sentences that have both positions
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        side = len(self._reached)
-        return weights[..., :side, :side].sum(axis=1, dtype=np.float64)  # [layers, heads, end, end]
+        length = len(self._reached)
+        return weights[..., :length, :length].sum(axis=1, dtype=np.float64)  # [layers, heads, end, end]
 
     def add(self, batch: np.ndarray, sums: np.ndarray) -> None:
         end = sums.shape[-1]

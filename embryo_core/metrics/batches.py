@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 T = TypeVar("T")
-TEXTS_AT_ONCE = 5000  # texts tokenized per chunk: character offsets take several times the memory of ids
+TEXTS_PER_CHUNK = 5000  # texts tokenized per chunk: character offsets take several times the memory of ids
 
 
 def map_batches(
@@ -27,7 +27,7 @@ def map_batches(
     default, every sequence is one item. A batch has at most `tokens` tokens, by default `model.max_batch_tokens`.
     """
     item_sequences = np.arange(len(sequences)) if item_sequences is None else item_sequences
-    lengths = np.array([len(each) for each in sequences], np.int64)[item_sequences]
+    lengths = np.array([len(sequence) for sequence in sequences], np.int64)[item_sequences]
 
     def stack(batch: np.ndarray) -> None:
         work(batch, np.stack([sequences[int(i)] for i in item_sequences[batch]]))
@@ -51,13 +51,13 @@ def compute_in_order(
 def equal_length_batches(lengths: np.ndarray, tokens: int) -> Iterator[np.ndarray]:
     """Yield indices [b] of sequences of equal length, longest first; b * length is at most `tokens` unless b is 1."""
     order = np.argsort(-lengths, kind="stable")
-    for same in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
-        if len(same):
-            size = max(1, tokens // int(lengths[same[0]]))
-            yield from (same[start : start + size] for start in range(0, len(same), size))
+    for group in np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1):
+        if len(group):
+            size = max(1, tokens // int(lengths[group[0]]))
+            yield from (group[start : start + size] for start in range(0, len(group), size))
 
 
 def encode_texts(tokenizer: "Tokenizer", texts: Sequence[str]) -> Iterator["Pieces"]:
-    """Yield the pieces of each text; texts are tokenized in chunks of TEXTS_AT_ONCE."""
-    for start in range(0, len(texts), TEXTS_AT_ONCE):
-        yield from tokenizer.encode_texts(texts[start : start + TEXTS_AT_ONCE])
+    """Yield the pieces of each text; texts are tokenized in chunks of TEXTS_PER_CHUNK."""
+    for start in range(0, len(texts), TEXTS_PER_CHUNK):
+        yield from tokenizer.encode_texts(texts[start : start + TEXTS_PER_CHUNK])

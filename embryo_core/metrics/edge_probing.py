@@ -70,12 +70,12 @@ class EdgeProbing(Metric):
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Probing:
         folders = _folders(source.path) if self._task is None else {self._task: source.path}
         data = read_tasks(folders, tokenizer, limits, source.limit)
-        sizes = {task.name: task.sizes for task in data.tasks}
+        sizes_of_tasks = {task.name: task.sizes for task in data.tasks}
         summary = {
             "sentences": len(data.sentences),
             "spans": len(data.sentence),
             **data.left_out,
-            "tasks": sizes,
+            "tasks": sizes_of_tasks,
             "note": _note(data, source, limits),
         }
         return Probing(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
@@ -88,25 +88,25 @@ class EdgeProbing(Metric):
         features = span_features(model, probing.data, probing.memory)
         findings = Findings()
         tasks = probing.data.tasks
-        all_trained = train_all(features, tasks, probing.protocol, model.parallel_passes)
-        for task, trained in zip(tasks, all_trained, strict=True):
-            findings.scores += _scores(task, trained)
+        probes_of_tasks = train_all(features, tasks, probing.protocol, model.parallel_passes)
+        for task, probes in zip(tasks, probes_of_tasks, strict=True):
+            findings.scores += _scores(task, probes)
             findings.probes += [
                 ProbeCurve(task.name, layer, control, point.iteration, loss, f1)
-                for layer, probe in enumerate(trained)
+                for layer, probe in enumerate(probes)
                 for point in probe.curve
                 for control, loss, f1 in zip((False, True), point.train_loss, point.dev_f1, strict=True)
             ]
         return findings
 
 
-def _scores(task: ProbingTask, trained: Sequence["Trained"]) -> list[Score]:
+def _scores(task: ProbingTask, probes: Sequence["Trained"]) -> list[Score]:
     """Return a task's majority baseline, then the F1 and control F1 of the probes of each layer."""
     n = len(task.test.labels)
-    most_frequent = np.bincount(task.train.labels).argmax()
-    majority = float((task.test.labels == most_frequent).mean())
+    majority_label = np.bincount(task.train.labels).argmax()
+    majority = float((task.test.labels == majority_label).mean())
     scores = [Score("edge_probing_majority", majority, n, task.name)]
-    for layer, probe in enumerate(trained):
+    for layer, probe in enumerate(probes):
         for metric, f1 in zip(("edge_probing_f1", "edge_probing_control"), probe.f1, strict=True):
             scores.append(Score(metric, f1, n, task.name, layer))
     return scores

@@ -9,11 +9,11 @@
     geometry_cka_below       linear CKA with the states of the layer below, debiased
 
 The sample is drawn from all words of a treebank with a fixed seed. It is the same at every step, and for all runs on
-the treebank except for words that a run cannot read. A word's state is the mean of the states of its pieces. WORDS is
-above the width of a base model, because n states span at most n dimensions. Layer 0 is the embeddings.
+the treebank except for words that a run cannot read. A word's state is the mean of the states of its pieces.
+SAMPLE_SIZE is above the width of a base model, because n states span at most n dimensions. Layer 0 is the embeddings.
 
 CKA with other steps and runs is computed when results are read. It needs only the U-centred Gram matrix of the states
-of the first COMPARED words, which is stored because it is smaller than the states.
+of the first GRAM_WORDS words, which is stored because it is smaller than the states.
 """
 
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-WORDS, MIN_WORDS = 1024, 20  # words of a sample, and the least number for which measures are computed
-COMPARED = 128  # words of the stored Gram matrix, for CKA with any step and run: 16 kB per layer and step
+SAMPLE_SIZE, MIN_WORDS = 1024, 20  # words of a sample, and the least number for which measures are computed
+GRAM_WORDS = 128  # words of the stored Gram matrix, for CKA with any step and run: 16 kB per layer and step
 SEED = 0  # seed of the sample
 
 
@@ -60,45 +60,45 @@ class Geometry(Metric):
     needs = frozenset({"states"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> WordSample:
-        encoded = treebank_words.encode(tokenizer, limits, source)
-        drawn = [  # each word has a random key that depends only on its sentence's place in the treebank
+        treebank = treebank_words.encode(tokenizer, limits, source)
+        keyed_words = [  # each word has a random key that depends only on its sentence's place in the treebank
             (key, number, word)
-            for number, sentence in enumerate(encoded.sentences)
+            for number, sentence in enumerate(treebank.sentences)
             for word, key in enumerate(np.random.default_rng([SEED, sentence.number]).random(len(sentence.spans)))
             if sentence.spans[word, 1] > sentence.spans[word, 0]
         ]
-        if len(drawn) < MIN_WORDS:
+        if len(keyed_words) < MIN_WORDS:
             raise CorpusError(
-                f"{source.path} has {quantity(len(drawn), 'word')} that the model reads, and geometry needs "
+                f"{source.path} has {quantity(len(keyed_words), 'word')} that the model reads, and geometry needs "
                 f"{MIN_WORDS}; give a longer treebank or a higher --limit."
             )
-        chosen = sorted(drawn)[:WORDS]
-        used = sorted({number for _, number, _ in chosen})
-        sentences = [encoded.sentences[number] for number in used]
-        sentence = np.searchsorted(used, [number for _, number, _ in chosen])
-        spans = np.array([sentences[i].first + sentences[i].spans[word] for i, (*_, word) in zip(sentence, chosen)])
-        note = f"{len(chosen):,} of {quantity(len(drawn), 'word')} of {source.path.name}"
-        if len(drawn) < WORDS:
-            note += f", which has fewer than the {WORDS:,} of a sample"
-        if encoded.too_long:
-            note += f"; {quantity(encoded.too_long, 'sentence')} longer than {limits.positions} pieces left out"
-        compared = [[encoded.sentences[number].number, word] for _, number, word in chosen[:COMPARED]]
-        summary = {"words": len(chosen), "compared": compared, "too_long": encoded.too_long, "note": note}
-        return WordSample([one.ids for one in sentences], sentence, spans[:, 0], spans[:, 1], summary)
+        sample = sorted(keyed_words)[:SAMPLE_SIZE]
+        sentence_numbers = sorted({number for _, number, _ in sample})
+        sentences = [treebank.sentences[number] for number in sentence_numbers]
+        sentence = np.searchsorted(sentence_numbers, [number for _, number, _ in sample])
+        spans = np.array([sentences[i].first + sentences[i].spans[word] for i, (*_, word) in zip(sentence, sample)])
+        note = f"{len(sample):,} of {quantity(len(keyed_words), 'word')} of {source.path.name}"
+        if len(keyed_words) < SAMPLE_SIZE:
+            note += f", which has fewer than the {SAMPLE_SIZE:,} of a sample"
+        if treebank.too_long:
+            note += f"; {quantity(treebank.too_long, 'sentence')} longer than {limits.positions} pieces left out"
+        gram_words = [[treebank.sentences[number].number, word] for _, number, word in sample[:GRAM_WORDS]]
+        summary = {"words": len(sample), "compared": gram_words, "too_long": treebank.too_long, "note": note}
+        return WordSample([sampled.ids for sampled in sentences], sentence, spans[:, 0], spans[:, 1], summary)
 
     def compute(self, model: "Model", data: WordSample) -> Findings:
-        findings, below = Findings(), None
+        findings, products_below = Findings(), None
         for layer, states in enumerate(word_states(model, data).astype(np.float64)):
             measures = measure(states)
             products = geometry.gram(states)
-            if products is not None and below is not None:
-                measures["cka_below"] = geometry.cka(products, below), len(states)
-            below = products
+            if products is not None and products_below is not None:
+                measures["cka_below"] = geometry.cka(products, products_below), len(states)
+            products_below = products
             for name, (value, n) in measures.items():
                 findings.scores.append(Score(f"geometry_{name}", value, n, layer=layer))
-            compared = geometry.gram(states[:COMPARED])
-            if compared is not None:
-                findings.grams.append(StateProducts(layer, len(compared), geometry.pack(compared)))
+            gram = geometry.gram(states[:GRAM_WORDS])
+            if gram is not None:
+                findings.grams.append(StateProducts(layer, len(gram), geometry.pack(gram)))
         return findings
 
 
@@ -106,25 +106,25 @@ def word_states(model: "Model", data: WordSample) -> np.ndarray:
     """Return the states [layers + 1, n, D] of the sampled words in float32."""
     at_words = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
 
-    def read(batch: np.ndarray, ids: np.ndarray) -> None:
+    def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
         states = model.hidden_states(ids, np.ones_like(ids))  # [layers + 1, b, L, D]
         for row, sentence in enumerate(batch):
             for word in np.flatnonzero(data.sentence == sentence):
                 at_words[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)
 
-    batches.map_batches(model, data.sentences, read)
+    batches.map_batches(model, data.sentences, read_batch)
     return at_words
 
 
 def measure(states: np.ndarray) -> dict[str, tuple[float, int]]:
     """Return value and number of states of each measure of states [n, D], by name; undefined measures are left out."""
     n, spectrum = len(states), geometry.eigenvalues(states)
-    whole = {
+    optional_measures = {
         "rank_me": geometry.rank_me(states),
         "alpha": geometry.alpha_req(spectrum),
         "participation": geometry.participation(spectrum),
         "anisotropy": float(mean_cosine(states)),
     }
-    measures = {name: (value, n) for name, value in whole.items() if value is not None}
+    measures = {name: (value, n) for name, value in optional_measures.items() if value is not None}
     dimension = geometry.two_nn(states)
     return measures if dimension is None else measures | {"dimension": dimension}

@@ -39,9 +39,13 @@ if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
-MEANS = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
-LINKS = ("dependent_to_head", "head_to_dependent")
-SUMS = (*MEANS, "between", *LINKS)  # between: weight on all pieces of the sentence, the divisor of distance
+MEAN_NAMES = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
+LINK_NAMES = ("dependent_to_head", "head_to_dependent")
+SUM_NAMES = (
+    *MEAN_NAMES,
+    "between",
+    *LINK_NAMES,
+)  # between: weight on all pieces of the sentence, the divisor of distance
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +65,16 @@ class HeadBehaviour(AttentionMetric):
     name = "head_behaviour"
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
-        sentences = tuple(map(_parsed, treebank_words.encode(tokenizer, limits, source).sentences))
+        sentences = tuple(map(_parse, treebank_words.encode(tokenizer, limits, source).sentences))
         pieces = sum(len(sentence.word) for sentence in sentences)
-        asked = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
+        headed_words = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-        syntax = f"; syntax over {quantity(asked, 'word')} with a head" if asked else "; it has no syntactic heads"
-        summary = {"sentences": len(sentences), "pieces": pieces, "words": asked, "note": note + syntax}
+        syntax = (
+            f"; syntax over {quantity(headed_words, 'word')} with a head"
+            if headed_words
+            else "; it has no syntactic heads"
+        )
+        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": note + syntax}
         return treebank_words.EncodedSentences(sentences, summary)
 
     def observe(self, model: "Model", data: treebank_words.EncodedSentences) -> "Sums":
@@ -78,9 +86,9 @@ class Sums:
 
     def __init__(self, model: "Model", data: treebank_words.EncodedSentences):
         self._data = data
-        around = {"cls": len(model.tokenizer.begin), "sep": len(model.tokenizer.end)}
-        self._measured = [name for name in MEANS if around.get(name, 1)]
-        self._found = np.zeros((len(data.sentences), len(SUMS), model.num_layers, model.num_heads))
+        special_tokens = {"cls": len(model.tokenizer.begin), "sep": len(model.tokenizer.end)}
+        self._measured = [name for name in MEAN_NAMES if special_tokens.get(name, 1)]
+        self._found = np.zeros((len(data.sentences), len(SUM_NAMES), model.num_layers, model.num_heads))
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return np.moveaxis(_sums(weights, [self._data.sentences[i] for i in batch]), 2, 0)
@@ -89,51 +97,53 @@ class Sums:
         self._found[batch] = sums
 
     def findings(self) -> Findings:
-        sums = dict(zip(SUMS, self._found.sum(axis=0), strict=True))  # each [layers, heads]
-        pieces, asked = self._data.summary["pieces"], self._data.summary["words"]
+        sums = dict(zip(SUM_NAMES, self._found.sum(axis=0), strict=True))  # each [layers, heads]
+        pieces, headed_words = self._data.summary["pieces"], self._data.summary["words"]
         values = {name: (sums[name] / pieces, pieces) for name in self._measured}
         values["distance"] = sums["distance"] / sums["between"], pieces
-        if asked:
-            values |= {name: (sums[name] / asked, asked) for name in LINKS}
+        if headed_words:
+            values |= {name: (sums[name] / headed_words, headed_words) for name in LINK_NAMES}
         scores = [
             Score(f"head_behaviour_{name}", float(value), n, str(head + 1), layer + 1)
             for name, (values_of_heads, n) in values.items()
             for (layer, head), value in np.ndenumerate(values_of_heads)
         ]
-        return Findings(scores=scores + (_baseline(self._data) if asked else []))
+        return Findings(scores=scores + (_baseline(self._data) if headed_words else []))
 
 
 def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
     """Return the score `fixed_offset`: the share of words with the most frequent offset; ties go to the nearest."""
     offsets = np.concatenate([s.head[s.head >= 0] - np.flatnonzero(s.head >= 0) for s in data.sentences])
-    distinct, counts = np.unique(offsets, return_counts=True)
-    best = min(range(len(distinct)), key=lambda i: (-counts[i], abs(distinct[i]), distinct[i]))
+    distinct, frequencies = np.unique(offsets, return_counts=True)
+    best = min(range(len(distinct)), key=lambda i: (-frequencies[i], abs(distinct[i]), distinct[i]))
     n = len(offsets)
-    return [Score("head_behaviour_fixed_offset", counts[best] / n, n, f"{distinct[best]:+d}")]
+    return [Score("head_behaviour_fixed_offset", frequencies[best] / n, n, f"{distinct[best]:+d}")]
 
 
-def _parsed(sentence: treebank_words.Sentence) -> ParsedSentence:
+def _parse(sentence: treebank_words.Sentence) -> ParsedSentence:
     """Return a sentence with its punctuation and syntactic heads."""
     words, word = np.unique(sentence.word_of_piece, return_inverse=True)  # a word may have no pieces
-    number = {int(own): i for i, own in enumerate(words)}
+    number = {int(word_index): i for i, word_index in enumerate(words)}
     head = np.full(len(word), -1)
-    for i, own in enumerate(words if sentence.example.heads else ()):
-        head[i] = number.get(sentence.example.heads[own], -1)
-    kinds = [{unicodedata.category(character)[0] for character in sentence.example.words[own]} for own in words]
-    punctuation = np.array([kind <= {"P"} for kind in kinds], bool)[word]
+    for i, word_index in enumerate(words if sentence.example.heads else ()):
+        head[i] = number.get(sentence.example.heads[word_index], -1)
+    categories = [
+        {unicodedata.category(character)[0] for character in sentence.example.words[word_index]} for word_index in words
+    ]
+    punctuation = np.array([word_categories <= {"P"} for word_categories in categories], bool)[word]
     return ParsedSentence(sentence.ids, sentence.first, word, punctuation, head)
 
 
 def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
-    """Return the sum of each quantity in SUMS over each sentence: [quantities, layers, b, heads].
+    """Return the sum of each quantity in SUM_NAMES over each sentence: [quantities, layers, b, heads].
 
     `weights` [layers, b, heads, L, L] are of b sentences of L tokens, including P pieces.
     """
     first, pieces = sentences[0].first, len(sentences[0].word)
     rows = weights[..., first : first + pieces, :]  # from each piece
     inner = rows[..., first : first + pieces]
-    apart = np.abs(np.subtract.outer(np.arange(pieces), np.arange(pieces))).astype(np.float32)
-    marks = np.stack([sentence.punctuation for sentence in sentences])[None, :, None, :]  # [1, b, 1, P]
+    distances = np.abs(np.subtract.outer(np.arange(pieces), np.arange(pieces))).astype(np.float32)
+    is_punctuation = np.stack([sentence.punctuation for sentence in sentences])[None, :, None, :]  # [1, b, 1, P]
     received = inner.sum(axis=-2)  # [layers, b, heads, P]
     neighbours = [np.trace(rows, first + offset, -2, -1) for offset in (0, -1, 1)]  # columns include [CLS], rows do not
     entropy = -(rows * np.log(np.maximum(rows, np.finfo(np.float32).tiny))).sum(axis=(-2, -1))
@@ -142,9 +152,9 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
             *neighbours,
             rows[..., 0].sum(axis=-1),
             rows[..., -1].sum(axis=-1),
-            (received * marks).sum(axis=-1),
+            (received * is_punctuation).sum(axis=-1),
             entropy,
-            (inner * apart).sum(axis=(-2, -1)),
+            (inner * distances).sum(axis=(-2, -1)),
             received.sum(axis=-1),
             *_links(inner, sentences),
         ]
@@ -152,18 +162,18 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
 
 
 def _links(inner: np.ndarray, sentences: list[ParsedSentence]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts of both LINKS in each sentence, [layers, b, heads] each.
+    """Return the counts of both LINK_NAMES in each sentence, [layers, b, heads] each.
 
     `inner`, the attention between pieces [layers, b, heads, P, P], is reduced to attention between words. A sentence
     with fewer words than pieces has spare rows and columns, which no link may choose.
     """
     pieces = inner.shape[-1]
-    of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]
-    to_words = of_word.astype(np.float32)[:, None]  # [b, 1, words, P]
+    is_of_word = np.stack([sentence.word for sentence in sentences])[:, None, :] == np.arange(pieces)[:, None]
+    to_words = is_of_word.astype(np.float32)[:, None]  # [b, 1, words, P]
     from_words = to_words / np.maximum(to_words.sum(axis=-1, keepdims=True), 1)
     words = from_words @ inner @ to_words.swapaxes(-1, -2)
-    spare = ~of_word.any(axis=-1)  # [b, words]
-    never = spare[:, None, :] | spare[:, :, None] | np.eye(pieces, dtype=bool)
-    words = np.where(never[:, None], -1, words)
+    is_spare = ~is_of_word.any(axis=-1)  # [b, words]
+    is_excluded = is_spare[:, None, :] | is_spare[:, :, None] | np.eye(pieces, dtype=bool)
+    words = np.where(is_excluded[:, None], -1, words)
     head = np.stack([sentence.head for sentence in sentences])[None, :, None, :]  # [1, b, 1, words]
-    return tuple(((words.argmax(axis=axis) == head) & (head >= 0)).sum(axis=-1) for axis in (-1, -2))
+    return tuple(((words.argmax(axis=direction) == head) & (head >= 0)).sum(axis=-1) for direction in (-1, -2))

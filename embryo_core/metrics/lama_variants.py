@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 PARAPHRASED, NEGATED = "paraphrased", "negated"
-KINDS = (PARAPHRASED, NEGATED, *PRIMES)
+VARIANT_KINDS = (PARAPHRASED, NEGATED, *PRIMES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,37 +71,37 @@ class LamaVariants(Metric):
                 f"None of {quantity(len(facts.asked), 'fact')} in {source.second.path} has a variant in {source.path} "
                 "that can be asked; give variants of the same facts."
             )
-        of, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
+        fact_indices, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
         vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
         summary = _summarize(facts, questions, kinds, variants)
-        return FactVariants(facts, questions, np.array(of), [*kinds], [*texts], vocabulary, summary)
+        return FactVariants(facts, questions, np.array(fact_indices), [*kinds], [*texts], vocabulary, summary)
 
     def compute(self, model: "Model", data: FactVariants) -> Findings:
-        right = np.array([rank == 1 for rank, *_ in ask(model, data.facts, np.arange(len(data.facts.asked)))])
-        chosen = np.flatnonzero(right[data.fact_of_variant])
+        are_right = np.array([rank == 1 for rank, *_ in ask(model, data.facts, np.arange(len(data.facts.asked)))])
+        variant_indices = np.flatnonzero(are_right[data.fact_of_variant])
         answers = [
             VariantAnswer(fact.id, fact.relation, data.kinds[i], data.texts[i], rank, data.vocabulary[best])
-            for i, (rank, _, best, _) in zip(chosen, ask(model, data.variants, chosen), strict=True)
+            for i, (rank, _, best, _) in zip(variant_indices, ask(model, data.variants, variant_indices), strict=True)
             for fact in [data.variants.asked[i]]
         ]
         groups = [fact.relation for fact in data.facts.asked]
         outcomes: dict[tuple[str, str], list[bool]] = {("", group): [] for group in (*dict.fromkeys(groups), ALL)}
-        for group, one in zip(groups, right.tolist(), strict=True):
-            outcomes["", group].append(one)
-            outcomes["", ALL].append(one)
+        for group, is_right in zip(groups, are_right.tolist(), strict=True):
+            outcomes["", group].append(is_right)
+            outcomes["", ALL].append(is_right)
         return Findings(scores=[*_scores(outcomes), *share_scores(answers)], variants=answers)
 
 
-def _variants(fact: Fact, listed: Variants) -> list[tuple[str, str, Fact]]:
+def _variants(fact: Fact, variant_list: Variants) -> list[tuple[str, str, Fact]]:
     """Return kind, text (template or wrong word) and question of each variant of a fact.
 
     Templates that equal the fact's and wrong words that equal its object are omitted.
     """
-    asked = [(PARAPHRASED, template) for template in listed.paraphrases.get(fact.relation, ())]
-    if fact.relation in listed.negated:
-        asked.append((NEGATED, listed.negated[fact.relation]))
-    variants = [(kind, text, replace(fact, template=text)) for kind, text in asked if text != fact.template]
-    for kind, word in listed.primes.get((fact.relation, fact.subject, fact.object), {}).items():
+    templates = [(PARAPHRASED, template) for template in variant_list.paraphrases.get(fact.relation, ())]
+    if fact.relation in variant_list.negated:
+        templates.append((NEGATED, variant_list.negated[fact.relation]))
+    variants = [(kind, text, replace(fact, template=text)) for kind, text in templates if text != fact.template]
+    for kind, word in variant_list.primes.get((fact.relation, fact.subject, fact.object), {}).items():
         if word != fact.object:
             variants.append((kind, word, replace(fact, template=f"{word}? {fact.template}")))
     return variants
@@ -110,17 +110,17 @@ def _variants(fact: Fact, listed: Variants) -> list[tuple[str, str, Fact]]:
 def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], variants: Variants) -> dict[str, Any]:
     """Return the numbers of facts and of variants of each kind, and the note for captions."""
     counts = Counter(kinds)
-    named = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
-    named += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
-    note = f"{quantity(len(facts.asked), 'fact')} of LAMA's T-REx; {named}"
-    left = {
+    numbers = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
+    numbers += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
+    note = f"{quantity(len(facts.asked), 'fact')} of LAMA's T-REx; {numbers}"
+    left_out = {
         "whose object is not at the end": questions.going_on,
         "that are too long": questions.too_long,
     }
-    reasons = [f"{quantity(count, 'question')} {why}" for why, count in left.items() if count]
+    reasons = [f"{quantity(count, 'question')} {why}" for why, count in left_out.items() if count]
     templates = {fact.relation: fact.template for fact in facts.asked}
-    if unchanged := sum(variants.negated.get(relation) == template for relation, template in templates.items()):
-        reasons.append(f"the negation of {quantity(unchanged, 'relation')}, which equals the template")
+    if unchanged_count := sum(variants.negated.get(relation) == template for relation, template in templates.items()):
+        reasons.append(f"the negation of {quantity(unchanged_count, 'relation')}, which equals the template")
     note += f"; left out: {', '.join(reasons)}" if reasons else ""
     return {"facts": len(facts.asked), "variants": dict(counts), "note": note}
 
@@ -136,9 +136,9 @@ def share_scores(answers: list[VariantAnswer]) -> list[Score]:
         by_fact.setdefault((answer.kind, answer.relation, answer.fact), []).append(answer.rank == 1)
     outcomes: dict[tuple[str, str], list[bool]] = {}
     for (kind, relation, _), right in by_fact.items():
-        counts = 2 * sum(right) > len(right) if kind in (PARAPHRASED, NEGATED) else not right[0]
+        is_true = 2 * sum(right) > len(right) if kind in (PARAPHRASED, NEGATED) else not right[0]
         for group in (relation, ALL):
-            outcomes.setdefault((kind, group), []).append(counts)
+            outcomes.setdefault((kind, group), []).append(is_true)
     return _scores(outcomes)
 
 

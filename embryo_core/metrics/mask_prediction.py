@@ -21,12 +21,12 @@ class MaskPrediction(WordMetric):
 
         def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             positions = np.arange(ids.shape[1])
-            masked = (positions >= data.start[batch, None]) & (positions < data.end[batch, None])  # [b, L]
-            rows, columns = np.nonzero(masked)
-            seen = np.where(masked, model.tokenizer.mask_id, ids)
-            best = model.mlm_logits(seen, np.ones_like(ids), rows, columns).argmax(axis=1)
-            wrong = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
-            correct[batch] = wrong == 0
+            is_masked = (positions >= data.start[batch, None]) & (positions < data.end[batch, None])  # [b, L]
+            rows, columns = np.nonzero(is_masked)
+            masked_ids = np.where(is_masked, model.tokenizer.mask_id, ids)
+            best = model.mlm_logits(masked_ids, np.ones_like(ids), rows, columns).argmax(axis=1)
+            wrong_counts = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
+            correct[batch] = wrong_counts == 0
 
         batches.map_batches(model, data.sentences, judge_batch, data.sentence)
         return correct

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Encoding, Tokenizer
 
 WORD_L2R, PLAIN = "word-l2r", "plain"
-FEW_PAIRS = 10  # the note counts paradigms with fewer pairs
+MIN_PAIRS = 10  # the note counts paradigms with fewer pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,28 +68,35 @@ class MinimalPairs(Metric):
         pairs = [
             pair for pair in read_pairs(source.path, read_foreign) if source.limit is None or pair.number < source.limit
         ]
-        encoded = tokenizer.encode_sentences([text for pair in pairs for text in (pair.good, pair.bad)])
+        encodings = tokenizer.encode_sentences([text for pair in pairs for text in (pair.good, pair.bad)])
         numbers: dict[tuple[bytes, bytes], int] = {}
         sentences: list[EncodedSentence] = []
-        kept, places, reasons = [], [], Counter[str]()
-        for pair, both in zip(pairs, zip(encoded[::2], encoded[1::2], strict=True), strict=True):
-            if why := _unusable(pair, both, tokenizer, limits.positions):
+        scored_pairs, sentence_indices, reasons = [], [], Counter[str]()
+        for pair, pair_encodings in zip(pairs, zip(encodings[::2], encodings[1::2], strict=True), strict=True):
+            if why := _find_problem(pair, pair_encodings, tokenizer, limits.positions):
                 reasons[why] += 1
                 continue
-            kept.append(pair)
-            for one in both:
-                key = one.ids.tobytes(), one.word_of_piece.tobytes()
+            scored_pairs.append(pair)
+            for encoding in pair_encodings:
+                key = encoding.ids.tobytes(), encoding.word_of_piece.tobytes()
                 if key not in numbers:
                     numbers[key] = len(sentences)
-                    sentences.append(EncodedSentence(tokenizer.surround(one.ids), one.word_of_piece))
-                places.append(numbers[key])
-        if not kept:
+                    sentences.append(EncodedSentence(tokenizer.surround(encoding.ids), encoding.word_of_piece))
+                sentence_indices.append(numbers[key])
+        if not scored_pairs:
             raise CorpusError(
                 f"No pair in {source.path} can be scored ({_describe_left_out(reasons)}); give other pairs."
             )
         method = source.options.get("pll", WORD_L2R)
-        summary = _summarize(pairs, kept, reasons)
-        return EncodedPairs(kept, sentences, np.array(places[::2]), np.array(places[1::2]), method == WORD_L2R, summary)
+        summary = _summarize(pairs, scored_pairs, reasons)
+        return EncodedPairs(
+            scored_pairs,
+            sentences,
+            np.array(sentence_indices[::2]),
+            np.array(sentence_indices[1::2]),
+            method == WORD_L2R,
+            summary,
+        )
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
         pieces = score_sentences(model, data.sentences, data.whole_words)
@@ -97,35 +104,41 @@ class MinimalPairs(Metric):
         scores = np.array([scores_of_pieces.sum() for scores_of_pieces in pieces]).astype(np.float32)
         good, bad = scores[data.good], scores[data.bad]
         pair_scores = [
-            PairScore(pair.paradigm, pair.number, *both)
-            for pair, *both in zip(data.pairs, good.tolist(), bad.tolist(), strict=True)
+            PairScore(pair.paradigm, pair.number, *pair_of_scores)
+            for pair, *pair_of_scores in zip(data.pairs, good.tolist(), bad.tolist(), strict=True)
         ]
         return Findings(scores=list(accuracies(self.name, pair_scores)), pairs=pair_scores)
 
 
-def _unusable(pair: MinimalPair, both: "tuple[Encoding, Encoding]", tokenizer: "Tokenizer", positions: int) -> str:
+def _find_problem(
+    pair: MinimalPair, encodings: "tuple[Encoding, Encoding]", tokenizer: "Tokenizer", positions: int
+) -> str:
     """Return why a pair cannot be scored, as a phrase that follows a number of pairs; "" if it can be scored."""
     if pair.good == pair.bad:
         return "of equal sentences"
-    if any(not len(one.ids) or (one.ids == tokenizer.unk_id).any() for one in both):
+    if any(not len(encoding.ids) or (encoding.ids == tokenizer.unk_id).any() for encoding in encodings):
         return "with a word that the tokenizer cannot encode"
     return (
-        f"longer than {positions} pieces" if any(len(tokenizer.surround(one.ids)) > positions for one in both) else ""
+        f"longer than {positions} pieces"
+        if any(len(tokenizer.surround(encoding.ids)) > positions for encoding in encodings)
+        else ""
     )
 
 
-def _summarize(pairs: Sequence[MinimalPair], kept: Sequence[MinimalPair], reasons: Counter[str]) -> dict[str, Any]:
+def _summarize(
+    pairs: Sequence[MinimalPair], scored_pairs: Sequence[MinimalPair], reasons: Counter[str]
+) -> dict[str, Any]:
     """Return the numbers of pairs, and the note for captions."""
-    sizes = Counter(pair.paradigm for pair in kept)
-    sets = list(dict.fromkeys(name.split("/")[0] for name in sizes))
-    note = f"{quantity(len(kept), 'pair')} of {quantity(len(sizes), 'paradigm')} of {', '.join(sets)}"
+    paradigm_sizes = Counter(pair.paradigm for pair in scored_pairs)
+    sets = list(dict.fromkeys(name.split("/")[0] for name in paradigm_sizes))
+    note = f"{quantity(len(scored_pairs), 'pair')} of {quantity(len(paradigm_sizes), 'paradigm')} of {', '.join(sets)}"
     if reasons:
         note += f"; left out: {_describe_left_out(reasons)}"
-    if lost := len({pair.paradigm for pair in pairs}) - len(sizes):
-        note += f"; {quantity(lost, 'paradigm')} without any pair left"
-    if few := sum(count < FEW_PAIRS for count in sizes.values()):
-        note += f"; {quantity(few, 'paradigm')} with fewer than {FEW_PAIRS} pairs"
-    return {"pairs": len(kept), "paradigms": len(sizes), "left_out": dict(reasons), "note": note}
+    if lost_count := len({pair.paradigm for pair in pairs}) - len(paradigm_sizes):
+        note += f"; {quantity(lost_count, 'paradigm')} without any pair left"
+    if few_count := sum(count < MIN_PAIRS for count in paradigm_sizes.values()):
+        note += f"; {quantity(few_count, 'paradigm')} with fewer than {MIN_PAIRS} pairs"
+    return {"pairs": len(scored_pairs), "paradigms": len(paradigm_sizes), "left_out": dict(reasons), "note": note}
 
 
 def _describe_left_out(reasons: Counter[str]) -> str:
@@ -133,14 +146,14 @@ def _describe_left_out(reasons: Counter[str]) -> str:
     return ", ".join(f"{quantity(count, 'pair')} {why}" for why, count in sorted(reasons.items()))
 
 
-def accuracies(name: str, scored: Iterable[PairScore]) -> Iterator[Score]:
+def accuracies(name: str, pair_scores: Iterable[PairScore]) -> Iterator[Score]:
     """Yield the accuracy of each paradigm, phenomenon and set, and the share of ties if there are any."""
     outcomes: dict[str, list[float]] = {}
-    for one in scored:
-        right = 0.5 if one.good == one.bad else float(one.good > one.bad)
-        parts = one.paradigm.split("/")
-        for depth in range(1, len(parts) + 1):
-            outcomes.setdefault("/".join(parts[:depth]), []).append(right)
+    for pair in pair_scores:
+        right = 0.5 if pair.good == pair.bad else float(pair.good > pair.bad)
+        path = pair.paradigm.split("/")
+        for depth in range(1, len(path) + 1):
+            outcomes.setdefault("/".join(path[:depth]), []).append(right)
     for group, outcomes_of_group in outcomes.items():
         yield Score(name, float(np.mean(outcomes_of_group)), len(outcomes_of_group), group)
         if ties := outcomes_of_group.count(0.5):

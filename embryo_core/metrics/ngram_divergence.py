@@ -43,9 +43,9 @@ class Bigrams:
         different, total = followers.stop - followers.start, self.counts[followers].sum()
         if not different:
             return self.unigram
-        following = self.unigram * different
-        following[self.followers[followers]] += self.counts[followers]
-        return following / (total + different)
+        counts = self.unigram * different
+        counts[self.followers[followers]] += self.counts[followers]
+        return counts / (total + different)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,41 +74,47 @@ class NgramDivergence(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> HeldoutText:
         begin, end = tokenizer.begin.astype(np.int32), tokenizer.end
-        counted, heldout = (
-            [np.concatenate([begin, one.ids]) for one in batches.encode_texts(tokenizer, read_text(source.path, split))]
+        train_lines, heldout_lines = (
+            [
+                np.concatenate([begin, encoding.ids])
+                for encoding in batches.encode_texts(tokenizer, read_text(source.path, split))
+            ]
             for split in ("train", "heldout")
         )
         room = min(limits.positions, MAX_LENGTH) - len(end)
-        lines = [np.concatenate([ids[:room], end]) for ids in heldout if len(ids) > 1][: source.limit]
+        lines = [np.concatenate([ids[:room], end]) for ids in heldout_lines if len(ids) > 1][: source.limit]
         if not lines:
             raise CorpusError(f"{source.path} has no line of text in heldout; add one.")
-        chosen = [
+        predictions = [
             (number, position)
             for number, ids in enumerate(lines)
             for position in predicted(len(ids) - len(end), number)
         ]
-        line, position = np.array(chosen).T
-        bigrams = count(counted, tokenizer.vocabulary_size)
-        pieces = sum(len(ids) - len(begin) for ids in counted)
-        how = "next" if limits.decoder else "masked"
-        note = f"{len(chosen):,} {how} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
-        summary = {how: len(chosen), "lines": len(lines), "counted": pieces, "note": note}
+        line, position = np.array(predictions).T
+        bigrams = count(train_lines, tokenizer.vocabulary_size)
+        pieces = sum(len(ids) - len(begin) for ids in train_lines)
+        adjective = "next" if limits.decoder else "masked"
+        note = f"{len(predictions):,} {adjective} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
+        summary = {adjective: len(predictions), "lines": len(lines), "counted": pieces, "note": note}
         return HeldoutText(lines, line, position, bigrams, summary)
 
     def compute(self, model: "Model", data: HeldoutText) -> Findings:
-        first = np.searchsorted(data.line, np.arange(len(data.lines) + 1))  # first of each line's predicted positions
+        offsets = np.searchsorted(data.line, np.arange(len(data.lines) + 1))  # first of each line's predicted positions
         divergences_of = np.zeros((len(data.line), 2))
 
         def measure(batch: np.ndarray, ids: np.ndarray) -> None:
-            of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
-            rows, columns = np.repeat(np.arange(len(batch)), first[batch + 1] - first[batch]), data.position[of]
-            before = ids[rows, columns - 1]
+            indices = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in batch])
+            rows, columns = (
+                np.repeat(np.arange(len(batch)), offsets[batch + 1] - offsets[batch]),
+                data.position[indices],
+            )
+            previous = ids[rows, columns - 1]
             if "next_words" in model.capabilities:
                 logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)
             else:
                 ids[rows, columns] = model.tokenizer.mask_id
                 logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)
-            for i, logits_of_line, piece in zip(of, logits, before.tolist(), strict=True):
+            for i, logits_of_line, piece in zip(indices, logits, previous.tolist(), strict=True):
                 divergences_of[i] = divergences(logits_of_line, data.bigrams, piece)
 
         batches.map_batches(model, data.lines, measure)
@@ -120,8 +126,8 @@ def predicted(length: int, number: int) -> range:
 
     The first is random, seeded by the line's `number`, but never 0, which is [CLS] or a piece without context.
     """
-    first = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 1))
-    return range(1 + int(first), length, MASK_DISTANCE)
+    offset = np.random.default_rng(number).integers(min(MASK_DISTANCE, length - 1))
+    return range(1 + int(offset), length, MASK_DISTANCE)
 
 
 def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
@@ -129,24 +135,24 @@ def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
 
     The unigram distribution adds one to the count of every piece (Laplace). [CLS] never counts as a follower.
     """
-    before = np.concatenate([ids[:-1] for ids in lines] or [np.array([], np.int64)])
-    after = np.concatenate([ids[1:] for ids in lines] or [np.array([], np.int64)])
-    unigram = np.bincount(after, minlength=pieces) + 1.0
-    pairs, counts = np.unique(before.astype(np.int64) * pieces + after, return_counts=True)
-    starts = np.searchsorted(pairs, np.arange(pieces + 1) * pieces)
-    return Bigrams(unigram / unigram.sum(), starts, pairs % pieces, counts)
+    previous = np.concatenate([ids[:-1] for ids in lines] or [np.array([], np.int64)])
+    next_pieces = np.concatenate([ids[1:] for ids in lines] or [np.array([], np.int64)])
+    unigram = np.bincount(next_pieces, minlength=pieces) + 1.0
+    pairs, counts = np.unique(previous.astype(np.int64) * pieces + next_pieces, return_counts=True)
+    offsets = np.searchsorted(pairs, np.arange(pieces + 1) * pieces)
+    return Bigrams(unigram / unigram.sum(), offsets, pairs % pieces, counts)
 
 
-def divergences(logits: np.ndarray, bigrams: Bigrams, before: int) -> tuple[float, float]:
+def divergences(logits: np.ndarray, bigrams: Bigrams, previous: int) -> tuple[float, float]:
     """Return the KL divergence (nats) of softmax(logits [V]) from the unigram and from the bigram distribution.
 
     Each is the sum over pieces of p (log p - log q), where q is the unigram distribution, or the bigram distribution
     after the piece `before`.
     """
-    shifted = logits.astype(np.float64) - logits.max()
-    logarithms = shifted - np.log(np.exp(shifted).sum())
+    centred = logits.astype(np.float64) - logits.max()
+    logarithms = centred - np.log(np.exp(centred).sum())
     p = np.exp(logarithms)
-    unigram, bigram = (float(p @ (logarithms - np.log(q))) for q in (bigrams.unigram, bigrams.after(before)))
+    unigram, bigram = (float(p @ (logarithms - np.log(q))) for q in (bigrams.unigram, bigrams.after(previous)))
     return unigram, bigram
 
 

@@ -35,16 +35,18 @@ def find_data(run: Run, roots: Iterable[Path]) -> Path | None:
 
     The search covers the path that this user last evaluated on, and `corpora/pairs` and its entries in each root.
     """
-    noted = str(results.read_sources(run).get(NAME, {}).get("sha256"))
-    remembered = runs.remembered_folders().get(noted)
+    sha256 = str(results.read_sources(run).get(NAME, {}).get("sha256"))
+    known_folder = runs.remembered_folders().get(sha256)
     folders = [root / "corpora" / SOURCE for root in roots]
-    inside = [path for folder in folders for path in (folder, *sorted(folder.glob("*")))]
-    return next((path for path in [*map(Path, filter(None, [remembered])), *inside] if _has_hash(path, noted)), None)
+    candidates = [path for folder in folders for path in (folder, *sorted(folder.glob("*")))]
+    return next(
+        (path for path in [*map(Path, filter(None, [known_folder])), *candidates] if _has_hash(path, sha256)), None
+    )
 
 
-def _has_hash(path: Path, noted: str) -> bool:
+def _has_hash(path: Path, sha256: str) -> bool:
     try:
-        return path.exists() and corpora.open_source(path).sha256 == noted
+        return path.exists() and corpora.open_source(path).sha256 == sha256
     except CorpusError:
         return False
 
@@ -72,23 +74,26 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
     """
     tokenizer = load_tokenizer(run)
     whole_words = results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R) == WORD_L2R
-    places = _align(*(_words(tokenizer, text) for text in (good, bad)))
-    encoded = [_encode(tokenizer, text) for text in (good, bad)]
+    alignment = _align(*(_words(tokenizer, text) for text in (good, bad)))
+    sentences = [_encode(tokenizer, text) for text in (good, bad)]
 
     def score(model: "Model") -> list[np.ndarray]:
         between_chunks()
-        longest = max(len(one.ids) for one in encoded)
+        longest = max(len(sentence.ids) for sentence in sentences)
         if longest > model.max_positions:
             raise QueryError(f"A sentence has {longest} pieces; the model reads {model.max_positions}.")
-        return score_sentences(model, encoded, whole_words)
+        return score_sentences(model, sentences, whole_words)
 
     by_step, _ = sweep_run(run, lambda models: [score(model) for model in models], steps)
     rows = []
     for step, pieces in by_step.items():
-        sums = [np.bincount(one.words, scores, len(one.words)) for one, scores in zip(encoded, pieces, strict=True)]
-        for place, (texts, spans) in enumerate(places):
+        sums = [
+            np.bincount(sentence.words, scores, len(sentence.words))
+            for sentence, scores in zip(sentences, pieces, strict=True)
+        ]
+        for index, (texts, spans) in enumerate(alignment):
             word_scores = [float(total[first:last].sum()) for total, (first, last) in zip(sums, spans, strict=True)]
-            rows.append((step, place, *texts, *word_scores))
+            rows.append((step, index, *texts, *word_scores))
     names = ["step", "place", "good", "bad", "good_score", "bad_score"]
     return pd.DataFrame(rows, columns=names)
 
@@ -109,18 +114,18 @@ def _words(tokenizer: "Tokenizer", text: str) -> list[str]:
 
 
 # the words of both sentences at a place, and their spans
-Place = tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]
+AlignedWords = tuple[tuple[str, str], tuple[tuple[int, int], tuple[int, int]]]
 
 
-def _align(good: Sequence[str], bad: Sequence[str]) -> list[Place]:
+def _align(good: Sequence[str], bad: Sequence[str]) -> list[AlignedWords]:
     """Return the words and their spans at each place of two aligned sentences.
 
     A place is a pair of equal words, or two stretches of words that differ.
     """
-    places: list[Place] = []
-    for kind, a, b, c, d in SequenceMatcher(None, good, bad, autojunk=False).get_opcodes():
-        if kind == "equal":
-            places += [((good[a + i], bad[c + i]), ((a + i, a + i + 1), (c + i, c + i + 1))) for i in range(b - a)]
+    alignment: list[AlignedWords] = []
+    for operation, a, b, c, d in SequenceMatcher(None, good, bad, autojunk=False).get_opcodes():
+        if operation == "equal":
+            alignment += [((good[a + i], bad[c + i]), ((a + i, a + i + 1), (c + i, c + i + 1))) for i in range(b - a)]
         else:
-            places.append(((" ".join(good[a:b]), " ".join(bad[c:d])), ((a, b), (c, d))))
-    return places
+            alignment.append(((" ".join(good[a:b]), " ".join(bad[c:d])), ((a, b), (c, d))))
+    return alignment

@@ -31,40 +31,40 @@ def score_sentences(model: "Model", sentences: Sequence[EncodedSentence], whole_
     An encoder predicts a masked piece; if `whole_words`, the later pieces of its word are masked too. A decoder
     predicts a piece from the pieces before it; if no token begins a text, the first piece has the score 0.
     """
-    counts = np.array([len(one.words) for one in sentences])
-    place = np.concatenate([np.arange(count) for count in counts])
-    end = place + 1
+    piece_counts = np.array([len(encoded.words) for encoded in sentences])
+    piece_index = np.concatenate([np.arange(count) for count in piece_counts])
+    end = piece_index + 1
     if whole_words:
-        end = np.concatenate([np.searchsorted(one.words, one.words, side="right") for one in sentences])
-    sentence = np.repeat(np.arange(len(sentences)), counts)
-    scores = score_pieces(model, [one.ids for one in sentences], sentence, place, end)
-    return np.split(scores, np.cumsum(counts)[:-1])
+        end = np.concatenate([np.searchsorted(encoded.words, encoded.words, side="right") for encoded in sentences])
+    sentence = np.repeat(np.arange(len(sentences)), piece_counts)
+    scores = score_pieces(model, [encoded.ids for encoded in sentences], sentence, piece_index, end)
+    return np.split(scores, np.cumsum(piece_counts)[:-1])
 
 
 def score_pieces(
-    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray, end: np.ndarray
+    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, piece_index: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
     """Return the log probability (nats), float64 [n], of n pieces in `sentences`, ids [L] each (see `score_sentences`).
 
-    Piece i is at `place[i]`, counted from 0 after the special tokens, of `sentence[i]`; pieces are grouped by sentence.
-    An encoder also masks the pieces after it up to `end[i]`, exclusive.
+    Piece i is at `piece_index[i]`, counted from 0 after the special tokens, of `sentence[i]`; pieces are grouped by
+    sentence. An encoder also masks the pieces after it up to `end[i]`, exclusive.
     """
     if "masked_words" in model.capabilities:
-        return _score_masked(model, sentences, sentence, place, end)
-    return _score_from_left(model, sentences, sentence, place)
+        return _score_masked(model, sentences, sentence, piece_index, end)
+    return _score_from_left(model, sentences, sentence, piece_index)
 
 
 def _score_masked(
-    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray, end: np.ndarray
+    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, piece_index: np.ndarray, end: np.ndarray
 ) -> np.ndarray:
-    scores = np.zeros(len(place))
+    scores = np.zeros(len(piece_index))
     first = len(model.tokenizer.begin)
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
-        rows, columns, places = np.arange(len(batch)), first + place[batch], np.arange(ids.shape[1])
-        hidden = (places >= columns[:, None]) & (places < first + end[batch, None])
-        seen = np.where(hidden, model.tokenizer.mask_id, ids)
-        logits = model.mlm_logits(seen, np.ones_like(ids), rows, columns)  # [b, V]
+        rows, columns, positions = np.arange(len(batch)), first + piece_index[batch], np.arange(ids.shape[1])
+        is_masked = (positions >= columns[:, None]) & (positions < first + end[batch, None])
+        masked_ids = np.where(is_masked, model.tokenizer.mask_id, ids)
+        logits = model.mlm_logits(masked_ids, np.ones_like(ids), rows, columns)  # [b, V]
         scores[batch] = _log_probabilities(logits, ids[rows, columns])
 
     batches.map_batches(model, sentences, score, sentence)
@@ -72,18 +72,18 @@ def _score_masked(
 
 
 def _score_from_left(
-    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, place: np.ndarray
+    model: "Model", sentences: Sequence[np.ndarray], sentence: np.ndarray, piece_index: np.ndarray
 ) -> np.ndarray:
-    scores = np.zeros(len(place))
-    columns = len(model.tokenizer.begin) + place
-    first = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # index of each sentence's first piece
+    scores = np.zeros(len(piece_index))
+    columns = len(model.tokenizer.begin) + piece_index
+    offsets = np.searchsorted(sentence, np.arange(len(sentences) + 1))  # index of each sentence's first piece
 
     def score(batch: np.ndarray, ids: np.ndarray) -> None:
-        of = np.concatenate([np.arange(first[i], first[i + 1]) for i in batch])
-        of = of[columns[of] > 0]  # nothing predicts the first token of a text
-        rows = np.searchsorted(batch, sentence[of])  # the indices of a batch ascend
-        logits = model.next_logits(ids, np.ones_like(ids), rows, columns[of] - 1)  # [p, V]
-        scores[of] = _log_probabilities(logits, ids[rows, columns[of]])
+        indices = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in batch])
+        indices = indices[columns[indices] > 0]  # nothing predicts the first token of a text
+        rows = np.searchsorted(batch, sentence[indices])  # the indices of a batch ascend
+        logits = model.next_logits(ids, np.ones_like(ids), rows, columns[indices] - 1)  # [p, V]
+        scores[indices] = _log_probabilities(logits, ids[rows, columns[indices]])
 
     batches.map_batches(
         model, sentences, score, tokens=min(model.max_batch_tokens, MAX_LOGITS // model.vocabulary_size)

@@ -40,8 +40,8 @@ class Positions(Metric):
     needs = frozenset({"states"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
-        encoded = treebank_words.encode(tokenizer, limits, source).sentences
-        sentences = tuple(sentence for sentence in encoded if len(sentence.word_of_piece) >= 2)
+        all_sentences = treebank_words.encode(tokenizer, limits, source).sentences
+        sentences = tuple(sentence for sentence in all_sentences if len(sentence.word_of_piece) >= 2)
         if not sentences:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
         pairs = sum(comb(len(sentence.word_of_piece), 2) for sentence in sentences)
@@ -58,10 +58,10 @@ def _deviations(model: "Model") -> list[Score]:
     tables = {"words": words}
     if positions is not None:
         tables["positions"] = positions
-        first, after = 0, min(FIRST_GROUP, len(positions))
-        while first < len(positions):
-            tables[f"positions {first} to {after - 1}"] = positions[first:after]
-            first, after = after, min(2 * after, len(positions))
+        start, end = 0, min(FIRST_GROUP, len(positions))
+        while start < len(positions):
+            tables[f"positions {start} to {end - 1}"] = positions[start:end]
+            start, end = end, min(2 * end, len(positions))
     return [
         Score("positions_deviation", float(table.std(dtype=np.float64)), len(table), group)
         for group, table in tables.items()
@@ -70,15 +70,16 @@ def _deviations(model: "Model") -> list[Score]:
 
 def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Score]:
     """Return the mean cosine between states of a sentence at each layer."""
-    means = np.zeros((model.num_layers + 1, len(data.sentences)))
+    cosines = np.zeros((model.num_layers + 1, len(data.sentences)))
 
     def measure(batch: np.ndarray, ids: np.ndarray) -> None:
         inside = data.sentences[batch[0]].inside
-        means[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
+        cosines[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
 
     batches.map_batches(model, [sentence.ids for sentence in data.sentences], measure)
     return [
-        Score("positions_cosine", float(values.mean()), len(values), layer=layer) for layer, values in enumerate(means)
+        Score("positions_cosine", float(values.mean()), len(values), layer=layer)
+        for layer, values in enumerate(cosines)
     ]
 
 

@@ -29,39 +29,39 @@ class ReplacedTokenAccuracy(WordMetric):
 
     def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
         # for each original sentence, whether each piece is classified as replaced
-        called = [np.empty(0, bool)] * len(data.sentences)
+        verdicts = [np.empty(0, bool)] * len(data.sentences)
 
         def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             for i, row in zip(batch, model.replaced_logits(ids, np.ones_like(ids)) > 0, strict=True):
-                called[i] = row
+                verdicts[i] = row
 
         batches.map_batches(model, data.sentences, read_batch)
         spans = list(zip(data.sentence, data.start, data.end, strict=True))
-        original = np.array([not called[sentence][start:end].any() for sentence, start, end in spans])
-        return original & self._replaced(model, data)
+        original = np.array([not verdicts[sentence][start:end].any() for sentence, start, end in spans])
+        return original & self._judge_samples(model, data)
 
     @staticmethod
-    def _replaced(model: "Model", data: TreebankWords) -> np.ndarray:
+    def _judge_samples(model: "Model", data: TreebankWords) -> np.ndarray:
         """Return whether the sample for each word is classified as replaced at all of its pieces: bool [n]."""
         pieces = data.end - data.start
         offsets = np.cumsum([0, *pieces])
         chances = np.random.default_rng(SEED).random(offsets[-1])  # a random number for each piece of each word
-        replaced = np.zeros(len(pieces), bool)
+        are_replaced = np.zeros(len(pieces), bool)
 
         def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
             rows = np.repeat(np.arange(len(batch)), pieces[batch])
             columns = np.concatenate([np.arange(data.start[i], data.end[i]) for i in batch])
-            drawn = np.concatenate([chances[offsets[i] : offsets[i + 1]] for i in batch])
+            batch_chances = np.concatenate([chances[offsets[i] : offsets[i + 1]] for i in batch])
             originals = ids[rows, columns]
             ids[rows, columns] = model.tokenizer.mask_id
             attention_mask = np.ones_like(ids)
             logits = model.mlm_logits(ids, attention_mask, rows, columns)
-            ids[rows, columns] = sample_others(logits, originals, drawn)
-            original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
-            replaced[batch] = np.bincount(rows[original], minlength=len(batch)) == 0
+            ids[rows, columns] = sample_others(logits, originals, batch_chances)
+            is_original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
+            are_replaced[batch] = np.bincount(rows[is_original], minlength=len(batch)) == 0
 
         batches.map_batches(model, data.sentences, judge_batch, data.sentence)
-        return replaced
+        return are_replaced
 
 
 def sample_others(logits: np.ndarray, originals: np.ndarray, chances: np.ndarray) -> np.ndarray:

@@ -167,8 +167,8 @@ class PieceMetric(WordMetric):
 
         batches.map_batches(model, data.sentences, judge_batch)
         right_before = np.cumsum([0, *right])
-        first = offsets[data.sentence]
-        return right_before[first + data.end] - right_before[first + data.start] == data.end - data.start
+        starts = offsets[data.sentence]
+        return right_before[starts + data.end] - right_before[starts + data.start] == data.end - data.start
 
 
 @lru_cache(maxsize=1)
@@ -177,12 +177,12 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
 
     For a decoder, words at position 0 are left out and counted, since nothing precedes them.
     """
-    encoded = encode(tokenizer, limits, source)
-    sentences = [sentence.ids for sentence in encoded.sentences]
-    rows = [(number, *row) for number, sentence in enumerate(encoded.sentences) for row in _targets(sentence)]
+    treebank = encode(tokenizer, limits, source)
+    sentences = [sentence.ids for sentence in treebank.sentences]
+    rows = [(number, *row) for number, sentence in enumerate(treebank.sentences) for row in _targets(sentence)]
     without_context = sum(start == 0 for _, start, *_ in rows) if limits.decoder else 0
     rows = [row for row in rows if row[1] or not limits.decoder]
-    if not rows and not any(sentence.example.targets for sentence in encoded.sentences):
+    if not rows and not any(sentence.example.targets for sentence in treebank.sentences):
         raise CorpusError(f"{source.path} has no part-of-speech tag; give a treebank with Penn or universal tags.")
     if not rows:
         raise CorpusError(
@@ -193,23 +193,22 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
     bands = _bands(words, tokenizer, limits.frequencies)
     groups = _groups(tags, bands)
     note = f"{quantity(len(rows), 'word')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-    if encoded.as_written:
+    if treebank.as_written:
         note += "; read as running text"
-    if encoded.too_long:
-        note += f"; {encoded.too_long:,} longer than {limits.positions} pieces were left out"
+    if treebank.too_long:
+        note += f"; {treebank.too_long:,} longer than {limits.positions} pieces were left out"
     if without_context:
         note += f"; {quantity(without_context, 'word')} without a context were left out: the first of a sentence"
-    summary = {"sentences": len(sentences), "words": len(rows), "too_long": encoded.too_long, "note": note}
+    summary = {"sentences": len(sentences), "words": len(rows), "too_long": treebank.too_long, "note": note}
     positions = np.array(sentence), np.array(start), np.array(end)
     return TreebankWords(sentences, *positions, list(words), list(tags), bands, groups, summary)
 
 
 def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findings:
     """Return the accuracy of each group, and the counts of each word with its tag and band; `correct` is bool [n]."""
-    everything = {**treebank.groups, ALL: np.ones(len(correct), bool)}
+    groups = {**treebank.groups, ALL: np.ones(len(correct), bool)}
     scores = [
-        Score(metric, float(correct[members].mean()), int(members.sum()), group)
-        for group, members in everything.items()
+        Score(metric, float(correct[members].mean()), int(members.sum()), group) for group, members in groups.items()
     ]
     counts: dict[tuple[str, str, str | None], list[int]] = {}
     for tag, word, band, hit in zip(treebank.tags, treebank.words, treebank.bands, correct, strict=True):
@@ -245,6 +244,6 @@ def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | N
     """Return the frequency band of each word, or None; None for all words if pretraining did not count words."""
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
     # pretraining counted words as the tokenizer normalises and splits them; one that is split into parts has no count
-    cuts = [tokenizer.cut(word) for word in (words if ranks else ())]
-    counted = [cut[0] if len(cut) == 1 else word for word, cut in zip(words, cuts, strict=False)]
-    return [band_of(ranks.get(word)) for word in counted] or [None] * len(words)
+    parts_of_words = [tokenizer.cut(word) for word in (words if ranks else ())]
+    counted_words = [parts[0] if len(parts) == 1 else word for word, parts in zip(words, parts_of_words, strict=False)]
+    return [band_of(ranks.get(word)) for word in counted_words] or [None] * len(words)

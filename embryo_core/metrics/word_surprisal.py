@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
 SEED = 0  # seed of the draw of occurrences, the same for all runs
-START = ""  # in bigrams, what precedes the first word of a sentence
+SENTENCE_START = ""  # in bigrams, what precedes the first word of a sentence
 # Reasons why words or occurrences are left out.
-ABSENT = "never in the text"
-FIRST = "at the start of a text, where nothing predicts them"
-UNWRITABLE = "with letters that the tokenizer cannot encode"
-ACROSS = "with a piece that holds more than the word"
+ABSENT_REASON = "never in the text"
+FIRST_REASON = "at the start of a text, where nothing predicts them"
+UNWRITABLE_REASON = "with letters that the tokenizer cannot encode"
+ACROSS_REASON = "with a piece that holds more than the word"
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,61 +74,65 @@ class WordSurprisal(Metric):
         words, text = word_list.read_word_list(source.path), source.second.path
         sentences = word_list.read_sentences(text)
         occurrences = word_list.find_occurrences(words, sentences)
-        drawn = {word: _shuffled(word, places) for word, places in occurrences.items()}
-        wanted = sorted({number for places in drawn.values() for number, *_ in places})
-        pieces = batches.encode_texts(tokenizer, [sentences[number] for number in wanted])
-        encoded = dict(zip(wanted, pieces, strict=True))
-        kept: dict[str, list[tuple[int, ...]]] = {}  # sentence, first and end piece, first and end character
-        skipped, reasons = Counter[str](), {}
-        for word, places in drawn.items():
-            kept[word], why = [], Counter[str]()
-            for place in places:
-                if len(kept[word]) == source.options["occurrences"]:
+        shuffled = {word: _shuffled(word, occurrences_of_word) for word, occurrences_of_word in occurrences.items()}
+        sentence_numbers = sorted(
+            {number for occurrences_of_word in shuffled.values() for number, *_ in occurrences_of_word}
+        )
+        pieces = batches.encode_texts(tokenizer, [sentences[number] for number in sentence_numbers])
+        pieces_of_sentence = dict(zip(sentence_numbers, pieces, strict=True))
+        measurable: dict[str, list[tuple[int, ...]]] = {}  # sentence, first and end piece, first and end character
+        skip_reasons, reasons = Counter[str](), {}
+        for word, occurrences_of_word in shuffled.items():
+            measurable[word], why = [], Counter[str]()
+            for occurrence in occurrences_of_word:
+                if len(measurable[word]) == source.options["occurrences"]:
                     break
-                located = _locate(sentences[place[0]], encoded[place[0]], place, tokenizer, limits)
-                if isinstance(located, str):
-                    why[located] += 1
+                span = _locate(
+                    sentences[occurrence[0]], pieces_of_sentence[occurrence[0]], occurrence, tokenizer, limits
+                )
+                if isinstance(span, str):
+                    why[span] += 1
                 else:
-                    kept[word].append((place[0], *located, *place[1:]))
-            skipped += why
-            if not kept[word]:
-                reasons[word] = why.most_common(1)[0][0] if why else ABSENT
+                    measurable[word].append((occurrence[0], *span, *occurrence[1:]))
+            skip_reasons += why
+            if not measurable[word]:
+                reasons[word] = why.most_common(1)[0][0] if why else ABSENT_REASON
         if len(reasons) == len(words):
             raise CorpusError(
                 f"No word of {source.path} can be measured in {text} "
                 f"({_describe(Counter(reasons.values()))}); give another text."
             )
-        summary = _summarize(words, kept, reasons, skipped, source, len(sentences))
-        occurring = [word for word in words if kept[word.word]]
-        counts = np.array([len(kept[word.word]) for word in occurring])
-        rows = np.array([place for word in occurring for place in kept[word.word]])
-        used, sentence = np.unique(rows[:, 0], return_inverse=True)
-        ids = [tokenizer.surround(encoded[i].ids.astype(np.int64)) for i in used.tolist()]
-        summary |= _ngrams(sentences, kept)
-        return EncodedWords(occurring, counts, ids, sentence, rows[:, 1], rows[:, 2], summary)
+        summary = _summarize(words, measurable, reasons, skip_reasons, source, len(sentences))
+        measured_words = [word for word in words if measurable[word.word]]
+        occurrence_counts = np.array([len(measurable[word.word]) for word in measured_words])
+        rows = np.array([occurrence for word in measured_words for occurrence in measurable[word.word]])
+        used_sentences, sentence = np.unique(rows[:, 0], return_inverse=True)
+        ids = [tokenizer.surround(pieces_of_sentence[i].ids.astype(np.int64)) for i in used_sentences.tolist()]
+        summary |= _ngrams(sentences, measurable)
+        return EncodedWords(measured_words, occurrence_counts, ids, sentence, rows[:, 1], rows[:, 2], summary)
 
     def compute(self, model: "Model", data: EncodedWords) -> Findings:
         lengths = data.end - data.first
-        starts = np.cumsum(lengths) - lengths
-        place = np.arange(lengths.sum()) - np.repeat(starts - data.first, lengths)
+        offsets = np.cumsum(lengths) - lengths
+        piece_index = np.arange(lengths.sum()) - np.repeat(offsets - data.first, lengths)
         order = np.argsort(np.repeat(data.sentence, lengths), kind="stable")
-        sentence, end = (np.repeat(each, lengths)[order] for each in (data.sentence, data.end))
-        scores = np.zeros(len(place))
-        scores[order] = score_pieces(model, data.sentences, sentence, place[order], end)
-        bits = -np.add.reduceat(scores, starts) / np.log(2)
-        ends = np.cumsum(data.counts)
+        sentence, end = (np.repeat(values, lengths)[order] for values in (data.sentence, data.end))
+        scores = np.zeros(len(piece_index))
+        scores[order] = score_pieces(model, data.sentences, sentence, piece_index[order], end)
+        bits = -np.add.reduceat(scores, offsets) / np.log(2)
+        bounds = np.cumsum(data.counts)
         chance = np.log2(model.vocabulary_size)
-        measured = []
+        surprises = []
         for word, surprisals, pieces in zip(
-            data.words, np.split(bits, ends[:-1]), np.split(lengths, ends[:-1]), strict=True
+            data.words, np.split(bits, bounds[:-1]), np.split(lengths, bounds[:-1]), strict=True
         ):
             n, mean, mean_pieces = len(surprisals), float(surprisals.mean()), float(pieces.mean())
             occurrences = surprisals.astype("<f2").tobytes()
             properties = (word.category, word.age, word.concreteness)
-            measured.append(
+            surprises.append(
                 WordSurprise(word.word, n, mean, mean_pieces * chance, occurrences, mean_pieces, *properties)
             )
-        return Findings(scores=list(_means(self.name, measured)), surprisals=measured)
+        return Findings(scores=list(_means(self.name, surprises)), surprisals=surprises)
 
 
 def _shuffled(word: str, occurrences: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
@@ -144,52 +148,62 @@ def _locate(
     if len(tokenizer.surround(pieces.ids)) > limits.positions:
         return f"in a sentence longer than {limits.positions} pieces"
     _, start, end = occurrence
-    starts, stops = pieces.characters.T
-    blanks = np.array([len(text[one:]) - len(text[one:].lstrip()) for one in starts.tolist()], np.int64)
-    starts = starts + blanks  # the space before a word belongs to its first piece, or is a separate piece
-    inside = np.flatnonzero((starts < end) & (np.maximum(stops, starts + 1) > start))
+    piece_starts, piece_ends = pieces.characters.T
+    blank_counts = np.array(
+        [len(text[start_of_piece:]) - len(text[start_of_piece:].lstrip()) for start_of_piece in piece_starts.tolist()],
+        np.int64,
+    )
+    piece_starts = (
+        piece_starts + blank_counts
+    )  # the space before a word belongs to its first piece, or is a separate piece
+    inside = np.flatnonzero((piece_starts < end) & (np.maximum(piece_ends, piece_starts + 1) > start))
     if not len(inside) or (pieces.ids[inside] == tokenizer.unk_id).any():
-        return UNWRITABLE
-    if starts[inside].min() < start or stops[inside].max() > end:
-        return ACROSS
+        return UNWRITABLE_REASON
+    if piece_starts[inside].min() < start or piece_ends[inside].max() > end:
+        return ACROSS_REASON
     if limits.decoder and not len(tokenizer.begin) and inside[0] == 0:
-        return FIRST
+        return FIRST_REASON
     return int(inside[0]), int(inside[-1]) + 1
 
 
-def _ngrams(sentences: Sequence[str], kept: Mapping[str, Sequence[tuple[int, ...]]]) -> dict[str, dict[str, float]]:
+def _ngrams(
+    sentences: Sequence[str], measurable: Mapping[str, Sequence[tuple[int, ...]]]
+) -> dict[str, dict[str, float]]:
     """Return each word's surprisal (bits) by its frequency in the text, and the mean of its surprisals by bigrams."""
-    counts = WordBigrams(sentences)
-    bits = {word: [counts.bits(sentences[i], start, end) for i, *_, start, end in each] for word, each in kept.items()}
+    bigrams = WordBigrams(sentences)
+    bits = {
+        word: [bigrams.bits(sentences[i], start, end) for i, *_, start, end in values]
+        for word, values in measurable.items()
+    }
     return {
-        "unigrams": {word: round(counts.single_bits(word), 3) for word, each in bits.items() if each},
-        "bigrams": {word: round(float(np.mean(each)), 3) for word, each in bits.items() if each},
+        "unigrams": {word: round(bigrams.single_bits(word), 3) for word, values in bits.items() if values},
+        "bigrams": {word: round(float(np.mean(values)), 3) for word, values in bits.items() if values},
     }
 
 
 def _summarize(
     words: Sequence[ListedWord],
-    kept: Mapping[str, Sequence[Any]],
+    measurable: Mapping[str, Sequence[Any]],
     reasons: Mapping[str, str],
-    skipped: Counter[str],
+    skip_reasons: Counter[str],
     source: Source,
     sentences: int,
 ) -> dict[str, Any]:
     """Return the numbers of words and occurrences, the words left out by reason, and the note for captions."""
     assert source.second is not None
-    counts = [len(places) for places in kept.values() if places]
-    most = source.options["occurrences"]
+    counts = [len(occurrences) for occurrences in measurable.values() if occurrences]
+    max_occurrences = source.options["occurrences"]
     note = (
         f"{quantity(sum(counts), 'occurrence')} of {quantity(len(counts), 'word')} of {source.path.name} in "
-        f"{quantity(sentences, 'sentence')} of {source.second.path.name}, at most {most} of a word (median "
+        f"{quantity(sentences, 'sentence')} of {source.second.path.name}, at most {max_occurrences} of a word (median "
         f"{np.median(counts):g})"
     )
     left_out = {why: [word for word, reason in reasons.items() if reason == why] for why in sorted({*reasons.values()})}
     if reasons:
-        named = ", ".join(f"{quantity(len(words), 'word')} {why}" for why, words in left_out.items())
-        note += f"; left out: {named}"
-    if skipped:
-        note += f"; skipped: {_describe(skipped, 'occurrence')}"
+        reasons_text = ", ".join(f"{quantity(len(words), 'word')} {why}" for why, words in left_out.items())
+        note += f"; left out: {reasons_text}"
+    if skip_reasons:
+        note += f"; skipped: {_describe(skip_reasons, 'occurrence')}"
     return {
         "words": len(counts),
         "of": len(words),
@@ -206,9 +220,9 @@ def _describe(reasons: Counter[str], noun: str = "word") -> str:
 def _means(name: str, surprises: Sequence[WordSurprise]) -> Iterator[Score]:
     """Yield the mean surprisal over all words and over the words of each category."""
     groups: dict[str, list[float]] = {}
-    for one in surprises:
-        for group in {ALL, one.category or ALL}:
-            groups.setdefault(group, []).append(one.surprisal)
+    for surprise in surprises:
+        for group in {ALL, surprise.category or ALL}:
+            groups.setdefault(group, []).append(surprise.surprisal)
     for group, surprises_of_group in sorted(groups.items()):
         yield Score(name, float(np.mean(surprises_of_group)), len(surprises_of_group), group)
 
@@ -229,17 +243,17 @@ class WordBigrams:
         for sentence in sentences:
             words = split(sentence)
             self.words.update(words)
-            self.pairs.update(zip([START, *words], words, strict=False))
+            self.pairs.update(zip([SENTENCE_START, *words], words, strict=False))
         self.total = self.words.total()
         self.before, self.followers = Counter[str](), Counter[str]()
-        for (first, _), count in self.pairs.items():
-            self.before[first] += count
-            self.followers[first] += 1
+        for (previous, _), count in self.pairs.items():
+            self.before[previous] += count
+            self.followers[previous] += 1
 
     def bits(self, sentence: str, start: int, end: int) -> float:
         """Return the surprisal (bits) by bigrams of the words from character `start` to `end` of a counted sentence."""
-        before, inside = split(sentence[:start]), split(sentence[start:end])
-        previous = [before[-1] if before else START, *inside]
+        words_before, inside = split(sentence[:start]), split(sentence[start:end])
+        previous = [words_before[-1] if words_before else SENTENCE_START, *inside]
         return -sum(math.log2(self._probability(*pair)) for pair in zip(previous, inside, strict=False))
 
     def single_bits(self, words: str) -> float:
@@ -250,14 +264,14 @@ class WordBigrams:
         """Return the smoothed frequency of a word, without counting the occurrence itself."""
         return self.words[word] / (self.total - 1 + len(self.words))
 
-    def _probability(self, first: str, second: str) -> float:
+    def _probability(self, previous: str, word: str) -> float:
         """Return the probability of `second` after `first`, without counting the occurrence itself."""
-        pair = self.pairs[first, second] - 1
-        single = self._single(second)
-        occurrences, different = self.before[first] - 1, self.followers[first] - (pair == 0)
+        pair = self.pairs[previous, word] - 1
+        single = self._single(word)
+        occurrences, different = self.before[previous] - 1, self.followers[previous] - (pair == 0)
         return (pair + different * single) / (occurrences + different) if occurrences + different else single
 
 
 def split(text: str) -> list[str]:
     """Return the words of a text in lower case, split as in lists of words."""
-    return [part.casefold() for part in word_list.PART.findall(text)]
+    return [match.casefold() for match in word_list.PART.findall(text)]

@@ -84,11 +84,11 @@ class WorldKnowledge(Metric):
         return Cloze(questions, dict(total), readable(tokenizer, range(tokenizer.vocabulary_size)), summary)
 
     def compute(self, model: "Model", data: Cloze) -> Findings:
-        asked = data.questions.asked
-        replies = ask(model, data.questions, np.arange(len(asked)))
+        facts = data.questions.asked
+        replies = ask(model, data.questions, np.arange(len(facts)))
         cloze = [
             ClozeAnswer(fact.id, fact.relation, fact.subject, fact.object, rank, chance, data.vocabulary[best], top)
-            for fact, (rank, chance, best, top) in zip(asked, replies, strict=True)
+            for fact, (rank, chance, best, top) in zip(facts, replies, strict=True)
         ]
         return Findings(scores=_scores(cloze, data.total), cloze=cloze)
 
@@ -98,7 +98,7 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
     rows: list[tuple[Any, ...]] = []
     going_on = too_long = 0
     pieces: dict[str, int | None] = {}
-    for place, fact in enumerate(facts):
+    for index, fact in enumerate(facts):
         if fact.object not in pieces:
             pieces[fact.object] = tokenizer.single_piece(fact.object)
         piece, prompt = pieces[fact.object], fact.prompt or ""
@@ -109,31 +109,31 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
         positions = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
         too_long += piece is not None and len(ids) > limits.positions
         if piece is not None and len(ids) <= limits.positions and len(positions) == 1:
-            rows.append((fact, ids, positions[0], piece, place))
-    asked, questions, at, objects, places = ([row[i] for row in rows] for i in range(5))
-    return Questions(asked, questions, np.array(at), np.array(objects), places, going_on, too_long)
+            rows.append((fact, ids, positions[0], piece, index))
+    facts_asked, questions, positions_asked, objects, indices = ([row[i] for row in rows] for i in range(5))
+    return Questions(facts_asked, questions, np.array(positions_asked), np.array(objects), indices, going_on, too_long)
 
 
-def ask(model: "Model", questions: Questions, chosen: np.ndarray) -> list[FactReply]:
-    """Return the replies to the `chosen` [c] questions, in their order."""
+def ask(model: "Model", questions: Questions, indices: np.ndarray) -> list[FactReply]:
+    """Return the replies to the questions `indices` [c], in their order."""
     predict = model.next_logits if "next_words" in model.capabilities else model.mlm_logits
     replies: dict[int, FactReply] = {}
 
     def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:
-        numbers = chosen[batch]
+        numbers = indices[batch]
         logits = predict(ids, np.ones_like(ids), np.arange(len(numbers)), questions.at[numbers])  # [b, V]
         replies.update(zip(batch.tolist(), _replies(logits, questions.objects[numbers]), strict=True))
 
-    batches.map_batches(model, questions.ids, ask_batch, chosen)
-    return [replies[i] for i in range(len(chosen))]
+    batches.map_batches(model, questions.ids, ask_batch, indices)
+    return [replies[i] for i in range(len(indices))]
 
 
 def first_of_each_relation(facts: list[Fact], limit: int | None) -> list[Fact]:
     """Return the first `limit` facts of each relation."""
-    kept: dict[str, list[Fact]] = {}
+    by_relation: dict[str, list[Fact]] = {}
     for fact in facts:
-        kept.setdefault(fact.relation, []).append(fact)
-    return [fact for group in kept.values() for fact in group[:limit]]
+        by_relation.setdefault(fact.relation, []).append(fact)
+    return [fact for group in by_relation.values() for fact in group[:limit]]
 
 
 def _replies(logits: np.ndarray, objects: np.ndarray) -> Iterator[FactReply]:

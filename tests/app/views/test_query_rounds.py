@@ -59,7 +59,7 @@ def test_newly_chosen_step_is_asked_before_next_round(
     open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its answers are shown at once, and the curves include it; the next round does not ask it again."""
-    monkeypatch.setattr(asking, "FIRST", 1)
+    monkeypatch.setattr(asking, "FIRST_ROUND_SIZE", 1)
     open_page("query", tiny_run, text=TEXT, step="0")
     app = open_page("query", tiny_run, text=TEXT, step="8")
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked; going on")

@@ -253,7 +253,7 @@ def test_full_disk_keeps_finished_results(own_run: Run, cola: Path, monkeypatch:
 
 def test_task_without_a_chosen_learning_rate_is_reported(own_run: Run, cola: Path, tmp_path: Path, monkeypatch):
     """Families such as ESM have no head for questions: SQuAD fails with the reason, and CoLA is done."""
-    monkeypatch.setitem(training.CLASSES, "span", AutoModelForTimeSeriesPrediction)
+    monkeypatch.setitem(training.MODEL_CLASSES, "span", AutoModelForTimeSeriesPrediction)
     folders = {"squad": write_squad(tmp_path / "squad"), "cola": cola}
     report = finetune(own_run, folders, [16], jobs=1)
     assert report.computed == 1 and len(report.failures) == 1

@@ -48,7 +48,7 @@ def by_hand(model, examples: list[Example]) -> tuple[dict[tuple, tuple[float, in
                 between_words = _between_words(a, word_of, len(example.words))
                 for w, h in asked:
                     others = [v for v in range(len(example.words)) if v != w and pieces[v]]
-                    directions = zip(head_behaviour.LINKS, (between_words[w], between_words[:, w]), strict=True)
+                    directions = zip(head_behaviour.LINK_NAMES, (between_words[w], between_words[:, w]), strict=True)
                     for name, weights in directions:
                         links[name, *here].append(max(others, key=weights.__getitem__) == h)
                         best = sorted(weights[others])[-2:]
@@ -98,14 +98,14 @@ def test_scores_equal_plain_loops_over_transformers(trained, sample):
     for key, (value, n) in expected.items():
         assert scores[key][1] == n, key
         assert abs(scores[key][0] - value) <= bounds.get(key[0], 2 * error) + ties[key] / n, key
-    assert sum(ties.values()) < 0.1 * sum(n for key, (_, n) in expected.items() if key[0] in head_behaviour.LINKS)
+    assert sum(ties.values()) < 0.1 * sum(n for key, (_, n) in expected.items() if key[0] in head_behaviour.LINK_NAMES)
 
 
 def test_every_head_has_every_score(trained):
     """Layers and heads count from 1; the baseline has neither."""
     scores = found(trained)
     heads = {(layer, head) for layer in (1, 2) for head in ("1", "2")}
-    for name in (*head_behaviour.MEANS, *head_behaviour.LINKS):
+    for name in (*head_behaviour.MEAN_NAMES, *head_behaviour.LINK_NAMES):
         assert {key[1:] for key in scores if key[0] == name} == heads
     assert [key[1] for key in scores if key[0] == "fixed_offset"] == [None]
 
@@ -124,7 +124,7 @@ def test_treebank_without_heads_has_no_syntactic_scores(trained, sample: Path, t
     (tmp_path / "plain.conllu").write_text("\n".join(without), encoding="utf-8")
     plain = tmp_path / "plain.conllu"
     assert "no syntactic heads" in read(HeadBehaviour(), trained, plain).summary["note"]
-    syntax = (*head_behaviour.LINKS, "fixed_offset")
+    syntax = (*head_behaviour.LINK_NAMES, "fixed_offset")
     assert found(trained, plain) == {key: v for key, v in found(trained).items() if key[0] not in syntax}
 
 

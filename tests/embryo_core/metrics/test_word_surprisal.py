@@ -15,7 +15,7 @@ from embryo_core.engine.model import Model, load
 from embryo_core.errors import CorpusError, OtherData
 from embryo_core.evaluate import evaluate
 from embryo_core.metric import Limits, Source
-from embryo_core.metrics.word_surprisal import ABSENT, WordSurprisal
+from embryo_core.metrics.word_surprisal import ABSENT_REASON, WordSurprisal
 from tests.conftest import SAMPLE_DATA
 from tests.decoders import add_series
 from tests.embryo_core.metrics.conftest import read
@@ -109,7 +109,7 @@ def test_unmeasurable_words_are_left_out_and_counted(trained, tmp_path):
     data = WordSurprisal().read(trained.tokenizer, Limits(32), given(tmp_path, "river door zoo 中 old", text))
     assert {word.word: n for word, n in zip(data.words, data.counts.tolist(), strict=True)} == {"river": 2, "old": 1}
     left_out = data.summary["left_out"]
-    assert left_out[ABSENT] == ["zoo"] and sorted(chain(*left_out.values())) == ["door", "zoo", "中"]
+    assert left_out[ABSENT_REASON] == ["zoo"] and sorted(chain(*left_out.values())) == ["door", "zoo", "中"]
     assert "32 pieces" in data.summary["note"] and "41 occurrences" in data.summary["note"]
     assert [word.word for word in data.words] == ["river", "old"]
 
