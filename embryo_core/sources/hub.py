@@ -24,14 +24,13 @@ from embryo_core.sources.patterns import FIELD, Counts, match_folders, match_nam
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import STATE, read_state
-from embryo_core.tokenizers.checks import TOKENIZER_FILES
+from embryo_core.tokenizers.checks import TOKENIZER_FILES, TOKENIZER_SETTINGS
 from embryo_core.types import Pointer
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 AT_ONCE = 8  # parallel requests to the Hub
 MAX_COMMITS = 2000  # at most this number of a branch's newest commits are examined
-TOKENIZER_SETTINGS = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
 
 
 @dataclass(frozen=True)

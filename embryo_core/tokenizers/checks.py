@@ -25,6 +25,8 @@ from embryo_core.types import Checkpoint
 TOKENIZER_FILES = tuple(  # a folder with a tokenizer has at least one of these
     "tokenizer.json vocab.txt vocab.json spiece.model sentencepiece.bpe.model spm.model tokenizer.model".split()
 )
+# further files that transformers reads
+TOKENIZER_SETTINGS = "tokenizer_config.json special_tokens_map.json added_tokens.json merges.txt config.json".split()
 # bytes of one part, such as the normaliser or the added tokens; a character table takes 2 MB
 MAX_PART_BYTES = 16 * MB
 MAX_STEPS = 64  # steps in one part

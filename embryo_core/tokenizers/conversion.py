@@ -18,8 +18,8 @@ from transformers.convert_slow_tokenizer import SentencePieceExtractor
 from transformers.utils import logging
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer, EmbryoError
-from embryo_core.runs.trust import refusal
-from embryo_core.tokenizers.checks import TOKENIZER_FILES, check_tokenizer
+from embryo_core.runs.trust import locate, refusal
+from embryo_core.tokenizers.checks import TOKENIZER_FILES, TOKENIZER_SETTINGS, check_tokenizer
 from embryo_core.types import SpecialTokens
 
 SAMPLE = "a"  # text around which the special tokens are found
@@ -60,6 +60,9 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
     """
     logging.set_verbosity_error()
     path = folder / TOKENIZER_FILES[0]
+    names = (*TOKENIZER_FILES, *TOKENIZER_SETTINGS, "chat_template.jinja")  # transformers reads these files whole
+    for file in [(folder / name).resolve() for name in names if (folder / name).is_file()]:
+        locate(file, file.parent, BrokenTokenizer)
     if path.is_file():
         check_tokenizer(path.resolve(), path.resolve().parent, BrokenTokenizer)
     try:

@@ -216,6 +216,15 @@ def test_damaged_tokenizer_is_reported(tmp_path, name, damage, message):
     )
 
 
+@pytest.mark.parametrize("name", ["vocab.txt", "tokenizer_config.json"])
+def test_size_of_every_file_is_bounded(tmp_path, name):
+    """Transformers would read a sparse file of any size into memory."""
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(2**26 + 1)
+    with pytest.raises(BrokenTokenizer, match=rf"{name} has 67,108,865 bytes, and at most 67,108,864 are read"):
+        convert_tokenizer(tmp_path)
+
+
 def test_gaps_in_the_ids_are_reported(tmp_path):
     """The conversion reports them before a run with an unusable tokenizer is written."""
     wordpiece(tmp_path)
