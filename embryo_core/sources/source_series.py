@@ -9,7 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.runs import ModelClass, read_json, sha256
+from embryo_core.runs import ModelClass, digest, read_json
+from embryo_core.runs.checkpoint_files import MAX_WEIGHTS_BYTES
 from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.patterns import Counts
 from embryo_core.types import Pointer, StepUnit
@@ -81,13 +82,20 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
 
 
 def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
-    """Return whether two checkpoints have the same weights, by pointer, hashes or file contents."""
+    """Return whether two checkpoints have the same weights, by pointer, hashes or file contents.
+
+    Raises BrokenCheckpoint for a shard that is no regular file, such as a pipe, which would never end.
+    """
     if one.pointer == other.pointer:
         return True
     if one.pointer.repository or other.pointer.repository:
         return None not in one.hashes and one.hashes == other.hashes
     files = [[Path(file.file) for file in each.pointer.files] for each in (one, other)]
-    return all([*map(compare, files[0])] == [*map(compare, files[1])] for compare in (os.path.getsize, sha256))
+    return all([*map(compare, files[0])] == [*map(compare, files[1])] for compare in (os.path.getsize, _digest))
+
+
+def _digest(path: Path) -> str:
+    return digest(path, path.parent, BrokenCheckpoint, MAX_WEIGHTS_BYTES)
 
 
 # === Planned steps ===

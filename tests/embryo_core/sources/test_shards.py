@@ -1,6 +1,7 @@
 """Tests of sharded weights: read in place, and joined into one file when copied."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -113,6 +114,17 @@ def test_missing_or_truncated_shard_is_reported(root, parts):
     assert added.steps == (20,)
     assert f"{first[1].name} does not exist" in added.troubles[0]
     assert f"{second[1].name} does not have the tensors of its header (truncated or changed)" in added.troubles[1]
+
+
+def test_pipe_as_a_shard_is_never_opened(root, parts):
+    """The final model and the last step have one each, so that their contents would be compared, without end."""
+    shutil.copytree(parts / f"checkpoint-{STEPS[-1]}", parts, dirs_exist_ok=True)
+    for folder in (parts, parts / f"checkpoint-{STEPS[-1]}"):
+        shard = min(folder.glob("model-0*.safetensors"))
+        shard.unlink()
+        os.mkfifo(shard)
+    added = add([str(parts)], "joined")
+    assert added.steps == STEPS[:-1] and "is not a regular file" in added.troubles[0]
 
 
 def test_shard_lacking_an_indexed_tensor_is_reported(root, parts):
