@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from zipfile import ZIP_STORED, ZipFile, ZipInfo, is_zipfile
+from zipfile import ZipFile, ZipInfo, is_zipfile
 
 import torch
 from torch import Tensor
@@ -200,9 +200,7 @@ def _swap_bytes(numbers: Tensor) -> Tensor:
 
 
 def _member_location(file: IO[bytes], member: ZipInfo) -> tuple[int, int]:
-    """Return the position and number of bytes of a part of an archive. Raises ValueError if it is compressed."""
-    if member.compress_type != ZIP_STORED:
-        raise ValueError("its numbers are compressed, which torch never does")
+    """Return the position and number of bytes of a part of an archive."""
     file.seek(member.header_offset + 26)  # two lengths of two bytes end the header of a part
     return file.tell() + 4 + sum(memoryview(file.read(4)).cast("H")), member.file_size
 

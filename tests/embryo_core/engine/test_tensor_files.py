@@ -17,6 +17,7 @@ from embryo_core.engine.tensor_files import free_pages, read_file, read_tensors
 from embryo_core.engine.tensor_names import heads_of
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs import Architecture
+from embryo_core.runs.checkpoint_files import check_weights
 
 SIZES = Architecture(
     model_type="bert",
@@ -139,7 +140,7 @@ def test_quantised_tensor_is_refused(tmp_path: Path):
 
 
 def test_compressed_archive_is_refused(tmp_path: Path):
-    """Compressed bytes would be read as other numbers."""
+    """Compressed bytes would be read as other numbers; every file is checked before it is read."""
     numbers = torch.arange(500.0)
     path, packed = save({"a.weight": numbers}, tmp_path), tmp_path / "packed" / "pytorch_model.bin"
     packed.parent.mkdir()
@@ -147,8 +148,9 @@ def test_compressed_archive_is_refused(tmp_path: Path):
         for part in archive.infolist():
             other.writestr(part.filename, archive.read(part))
     assert torch.equal(read_file(path, tmp_path)["a.weight"], numbers)
-    with pytest.raises(BrokenCheckpoint, match="compressed"):
-        read_file(packed, packed.parent)
+    check_weights(path, tmp_path, SIZES)
+    with pytest.raises(BrokenCheckpoint, match="is not an archive as torch writes it"):
+        check_weights(packed, packed.parent, SIZES)
 
 
 def test_argument_longer_than_any_file_has_no_heads(tmp_path: Path):
