@@ -30,78 +30,87 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     Weights on the Hub are fetched, and with `discard` removed afterwards; without `fetch`, only cached weights are
     audited.
     """
-    series = [one for one in runs.checkpoints(run) if one.has_weights and (fetch or _is_local(one))]
-    every = runs.checkpoints(run)
+    loadable = [
+        candidate for candidate in runs.checkpoints(run) if candidate.has_weights and (fetch or _is_local(candidate))
+    ]
+    all_checkpoints = runs.checkpoints(run)
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken_checkpoints(run)]
-    faults += [*files.missing(run), *files.exchanged_folders(every), *files.other_configs(every)]
-    faults += [*files.own_tokenizer(run), *files.other_tokenizers(series)]
-    faults += files.same_weights(every, series, is_frozen := _frozen_steps(run))
-    measured = []
-    meter = TensorMeter(len(series))
-    coming, shown = prefetched(series, discard), progress and bool(series)
-    for checkpoint, missing in tqdm(coming, desc=run.name, total=len(series), unit="checkpoint", disable=not shown):
+    faults += [*files.missing(run), *files.exchanged_folders(all_checkpoints), *files.other_configs(all_checkpoints)]
+    faults += [*files.own_tokenizer(run), *files.other_tokenizers(loadable)]
+    faults += files.same_weights(all_checkpoints, loadable, is_frozen := _frozen_steps(run))
+    statistics = []
+    meter = TensorMeter(len(loadable))
+    fetches, is_shown = prefetched(loadable, discard), progress and bool(loadable)
+    for checkpoint, missing in tqdm(
+        fetches, desc=run.name, total=len(loadable), unit="checkpoint", disable=not is_shown
+    ):
         try:
             if missing:
                 raise missing
-            measured.append(meter.measure(checkpoint))
+            statistics.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
-    faults += judge(measured, is_frozen, run.step_unit)
-    result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(series))
+    faults += judge(statistics, is_frozen, run.step_unit)
+    result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(loadable))
     runs.write_audit(run, result)
     return result
 
 
-def judge(measured: Sequence[TensorStatistics], is_frozen: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
+def judge(statistics: Sequence[TensorStatistics], is_frozen: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
     """Return the faults of tensors; `is_frozen(i, j)` says whether no weight could move from step i to the next, j."""
-    faults = [_infinite_fault(one, unit) for one in measured if one.infinite]
-    usual = Counter(one.shapes for one in measured).most_common(1)[0][0] if measured else ()
-    faults += [_fault([one.step], "config", SHAPES, unit) for one in measured if one.shapes != usual]
-    good = [one for one in measured if one.shapes == usual and not one.infinite]
-    if len(good) < MIN_CHECKPOINTS:
+    faults = [_infinite_fault(entry, unit) for entry in statistics if entry.infinite]
+    usual_shapes = Counter(entry.shapes for entry in statistics).most_common(1)[0][0] if statistics else ()
+    faults += [_fault([entry.step], "config", SHAPES, unit) for entry in statistics if entry.shapes != usual_shapes]
+    comparable = [entry for entry in statistics if entry.shapes == usual_shapes and not entry.infinite]
+    if len(comparable) < MIN_CHECKPOINTS:
         return faults
-    steps, hashes = [one.step for one in good], [one.sha256 for one in good]
+    steps, hashes = [entry.step for entry in comparable], [entry.sha256 for entry in comparable]
     groups = equal_steps(hashes, lambda i, j: is_frozen(steps[i], steps[j]))
     faults += [_fault([steps[i] for i in group], "equal", EQUAL, unit) for group in groups]
-    series = _series(good)
-    alone = {hashes[i]: i for i in reversed(range(len(good)))}
+    series = _series(comparable)
+    first_with = {hashes[i]: i for i in reversed(range(len(comparable)))}
 
-    def same(i: int) -> list[int]:
+    def steps_equal_to(i: int) -> list[int]:
         return [step for step, content in zip(steps, hashes, strict=True) if content == hashes[i]]
 
-    left = [i for i in range(len(good)) if alone[hashes[i]] == i and not any(i in group for group in groups)]
-    lost = foreign_steps(series, left)
-    if len(lost) == 1:  # several may be copies of one checkpoint
-        left = [i for i in left if i not in lost[0].steps]
-    odd = misplaced(series, left)
-    faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED, unit) for i, j in odd.swapped]
-    faults += [_fault(same(i), "out of line", OUTSIDE, unit) for i in odd.outside]
-    left = [i for i in left if i not in odd.indices]
-    lost = [*(lost if len(lost) == 1 else ()), *foreign_steps(series, left)]
-    faults += [_foreign_fault([step for i in group.steps for step in same(i)], series, group, unit) for group in lost]
-    left = [i for i in left if not any(i in group.steps for group in lost)]
-    twins = equal_tensors(series, hashes, left)
+    remaining = [
+        i for i in range(len(comparable)) if first_with[hashes[i]] == i and not any(i in group for group in groups)
+    ]
+    foreign = foreign_steps(series, remaining)
+    if len(foreign) == 1:  # several may be copies of one checkpoint
+        remaining = [i for i in remaining if i not in foreign[0].steps]
+    misplaced_steps = misplaced(series, remaining)
+    faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED, unit) for i, j in misplaced_steps.swapped]
+    faults += [_fault(steps_equal_to(i), "out of line", OUTSIDE, unit) for i in misplaced_steps.outside]
+    remaining = [i for i in remaining if i not in misplaced_steps.indices]
+    foreign = [*(foreign if len(foreign) == 1 else ()), *foreign_steps(series, remaining)]
+    faults += [
+        _foreign_fault([step for i in group.steps for step in steps_equal_to(i)], series, group, unit)
+        for group in foreign
+    ]
+    remaining = [i for i in remaining if not any(i in group.steps for group in foreign)]
+    twins = equal_tensors(series, hashes, remaining)
     faults += [_twins_fault(series, group, unit) for group in twins]
-    return faults + _odd_faults(series, left, twins, unit)
+    return faults + _odd_faults(series, remaining, twins, unit)
 
 
-def _series(good: Sequence[TensorStatistics]) -> Series:
+def _series(statistics: Sequence[TensorStatistics]) -> Series:
     """Return the checkpoints as a Series, with exact distances if they were measured, else those of the sketches."""
 
     @lru_cache(maxsize=100_000)
-    def sketched(i: int, j: int) -> np.ndarray:
-        return np.linalg.norm(good[i].sketches - good[j].sketches, axis=1).astype(float)
+    def sketched_distance(i: int, j: int) -> np.ndarray:
+        return np.linalg.norm(statistics[i].sketches - statistics[j].sketches, axis=1).astype(float)
 
-    def apart(i: int, j: int) -> np.ndarray:
-        first, last = sorted((i, j))
-        exact = good[last].moved.get(good[first].step)
-        return sketched(i, j) if exact is None else exact
+    def distance(i: int, j: int) -> np.ndarray:
+        earlier, later = sorted((i, j))
+        exact = statistics[later].moved.get(statistics[earlier].step)
+        return sketched_distance(i, j) if exact is None else exact
 
-    shapes = good[0].shapes
+    shapes = statistics[0].shapes
     sizes = np.array([np.prod(shape, dtype=float) for _, shape in shapes])
-    norms = np.array([one.norms for one in good]).T
-    steps, names = tuple(one.step for one in good), tuple(name for name, _ in shapes)
-    return Series(steps, names, sizes, good[0].resolution, norms, apart, sketched)
+    norms = np.array([one.norms for one in statistics]).T
+    steps, names = tuple(one.step for one in statistics), tuple(name for name, _ in shapes)
+    return Series(steps, names, sizes, statistics[0].resolution, norms, distance, sketched_distance)
 
 
 def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
@@ -111,17 +120,17 @@ def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
     the first logged rates rise linearly from 0, as in a warm-up; this is assumed if fewer than two are logged.
     """
     rates = {row["step"]: row.get("learning_rate") for row in runs.read_log(run) if row["split"] == "train"}
-    late = int(runs.was_added(run.path))
-    logged = [(step, rate) for step, rate in rates.items() if rate is not None][:2]
-    warm = late > 0
-    if len(logged) == 2:  # in a linear warm-up, rates are proportional to steps
-        (one, first), (other, second) = logged
-        warm &= bool(np.isclose(first * other, second * one, rtol=0.01, atol=0))
+    offset = int(runs.was_added(run.path))
+    first_rates = [(step, rate) for step, rate in rates.items() if rate is not None][:2]
+    is_warm_up = offset > 0
+    if len(first_rates) == 2:  # in a linear warm-up, rates are proportional to steps
+        (start, first_rate), (end, second_rate) = first_rates
+        is_warm_up &= bool(np.isclose(first_rate * end, second_rate * start, rtol=0.01, atol=0))
 
-    def is_frozen(one: int, other: int) -> bool:
-        if warm and (one, other) == (0, 1):
+    def is_frozen(start: int, end: int) -> bool:
+        if is_warm_up and (start, end) == (0, 1):
             return True
-        rates_between = [rate for step, rate in rates.items() if one < step + late <= other]
+        rates_between = [rate for step, rate in rates.items() if start < step + offset <= end]
         return bool(rates_between) and not any(rate is None or rate for rate in rates_between)
 
     return is_frozen
@@ -150,10 +159,10 @@ def _fault(steps: Sequence[int], kind: str, text: str, unit: StepUnit) -> Fault:
     return Fault(tuple(steps), kind, text.format(join_steps(steps, unit)))
 
 
-def _infinite_fault(one: TensorStatistics, unit: StepUnit) -> Fault:
-    named, several = _list_tensors(one.infinite)
-    text = f"{named} at {name_step(one.step, unit)} {'hold' if several else 'holds'} NaN or infinity; {REMEDY}."
-    return Fault((one.step,), "not finite", text)
+def _infinite_fault(entry: TensorStatistics, unit: StepUnit) -> Fault:
+    names, are_several = _list_tensors(entry.infinite)
+    text = f"{names} at {name_step(entry.step, unit)} {'hold' if are_several else 'holds'} NaN or infinity; {REMEDY}."
+    return Fault((entry.step,), "not finite", text)
 
 
 def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, unit: StepUnit) -> Fault:
@@ -169,29 +178,29 @@ def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, 
 
 def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
-    name, other = name_step(step, unit), name_step(series.steps[twins.like], unit)
-    named, several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
-    text = f"{named} at {name} {'are those' if several else 'is that'} at {other}, number by number; {REMEDY}."
+    name, twin_name = name_step(step, unit), name_step(series.steps[twins.like], unit)
+    names, are_several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
+    text = f"{names} at {name} {'are those' if are_several else 'is that'} at {twin_name}, number by number; {REMEDY}."
     return Fault((step,), "tensor", text)
 
 
 def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
     """Return the first tensor's name with the number of further ones, and whether there are several tensors."""
-    more = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
-    return printable(tensors[0]) + more, bool(more)
+    rest = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
+    return printable(tensors[0]) + rest, bool(rest)
 
 
 def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
     """Return a fault for each step with tensors out of line; at steps with `twins`, only large tensors count."""
-    reported = {(tensor, group.step) for group in twins for tensor in group.tensors}
-    shards = {group.step for group in twins}
+    known = {(tensor, group.step) for group in twins for tensor in group.tensors}
+    steps_of_shards = {group.step for group in twins}
     tensors_at: dict[int, list[int]] = {}
-    names, shard = misplaced_shard(series, [step for step in indices if step not in shards])
+    names, shard = misplaced_shard(series, [step for step in indices if step not in steps_of_shards])
     for step in shard.indices:
         tensors_at[step] = [series.names.index(name) for name in names]
-        reported |= {(tensor, step) for tensor in tensors_at[step]}
-    for tensor, step in odd_tensors(series, indices, reported):
-        if step not in shards or series.sizes[tensor] >= MIN_NUMBERS:
+        known |= {(tensor, step) for tensor in tensors_at[step]}
+    for tensor, step in odd_tensors(series, indices, known):
+        if step not in steps_of_shards or series.sizes[tensor] >= MIN_NUMBERS:
             tensors_at.setdefault(step, []).append(tensor)
     return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in tensors_at.items()]
 
@@ -202,13 +211,14 @@ def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Se
     adjacent = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]
     norms = " and ".join(f"{series.norms[tensor, j]:.3g}" for j in adjacent)
     cosines = " and ".join(f"{series.cosines(step, j)[tensor]:.2f}" for j in adjacent)
-    first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *adjacent)]
+    cosines_to_first = [f"{series.cosines(0, j)[tensor]:.2f}" for j in (step, *adjacent)]
     neighbours = join_steps([series.steps[j] for j in adjacent], unit)
-    named, several = _list_tensors([series.names[one] for one in tensors])
+    names, are_several = _list_tensors([series.names[i] for i in tensors])
     text = (
-        f"{named} at {name_step(series.steps[step], unit)} {'are' if several else 'is'} out of line with "
-        f"{'those' if several else 'that'} at {neighbours}: {'the first has ' if several else ''}"
+        f"{names} at {name_step(series.steps[step], unit)} {'are' if are_several else 'is'} out of line with "
+        f"{'those' if are_several else 'that'} at {neighbours}: {'the first has ' if are_several else ''}"
         f"norm {series.norms[tensor, step]:.3g} against {norms}, "
-        f"cosine {cosines} to them, and {first[0]} against {' and '.join(first[1:])} to the first step; {REMEDY}."
+        f"cosine {cosines} to them, and {cosines_to_first[0]} against {' and '.join(cosines_to_first[1:])} to the "
+        f"first step; {REMEDY}."
     )
     return Fault((series.steps[step],), "tensor", text)

@@ -10,7 +10,7 @@ from embryo_core.audit.series import Series, growth
 
 MIN_NUMBERS = 8  # smallest tensor, in numbers, that cannot be equal by chance
 TINY = 1e-30  # avoids division by 0
-ROUNDINGS = 2.0  # rounding units: a tensor expected to move farther cannot stay equal by rounding
+MAX_ROUNDINGS = 2.0  # rounding units: a tensor expected to move farther cannot stay equal by rounding
 
 
 @dataclass(frozen=True)
@@ -39,38 +39,40 @@ def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Se
     """
     pairs: dict[tuple[int, int], list[int]] = {}
     for tensor in np.flatnonzero(series.sizes >= MIN_NUMBERS).tolist():
-        last: dict[str, int] = {}  # hash -> position of the last step that has it
+        last_position: dict[str, int] = {}  # hash -> position of the last step that has it
         for k, step in enumerate(indices):
             digest = sha256[step][tensor]
-            if digest in last and (k - last[digest] > 1 or _should_have_moved(series, tensor, indices, k)):
-                pairs.setdefault((last[digest], k), []).append(tensor)
-            last[digest] = k
+            if digest in last_position and (
+                k - last_position[digest] > 1 or _should_have_moved(series, tensor, indices, k)
+            ):
+                pairs.setdefault((last_position[digest], k), []).append(tensor)
+            last_position[digest] = k
     return [_wrong_twin(series, tensors, indices, *pair) for pair, tensors in pairs.items()]
 
 
 def _should_have_moved(series: Series, tensor: int, indices: Sequence[int], k: int) -> bool:
     """Return whether a tensor should have moved between steps k - 1 and k, by its other moves and the other tensors."""
-    now = series.apart(indices[k - 1], indices[k])
-    around = [(indices[i], indices[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(indices)]
-    moves = [series.apart(i, j) for i, j in around]
-    expected = [move[tensor] * growth(now, move) for move in moves]
+    current_move = series.apart(indices[k - 1], indices[k])
+    neighbour_pairs = [(indices[i], indices[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(indices)]
+    moves = [series.apart(i, j) for i, j in neighbour_pairs]
+    expected_moves = [move[tensor] * growth(current_move, move) for move in moves]
     rounding = series.resolution[tensor] * series.norms[tensor, indices[k]]
-    return min(expected, default=0.0) > ROUNDINGS * rounding
+    return min(expected_moves, default=0.0) > MAX_ROUNDINGS * rounding
 
 
 def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], i: int, j: int) -> Twins:
     """Decide which of two positions with equal tensors fits its neighbours worse, and return it as wrong."""
-    one, other = indices[i], indices[j]
+    earlier, later = indices[i], indices[j]
     if j - i == 1:  # the move into or out of the wrong step covers two intervals at once
         units = _units(series, [(indices[k], indices[k + 1]) for k in range(len(indices) - 1) if k != i])
-        astray = (
+        misfits = (
             _relative_move(series, tensors, indices, i - 1, units),
             _relative_move(series, tensors, indices, j, units),
         )
     else:
         measure = _lengthening if i > 0 and j < len(indices) - 1 else _misfit
-        astray = measure(series, tensors, indices, i), measure(series, tensors, indices, j)
-    return Twins(tuple(tensors), *((one, other) if astray[0] > astray[1] else (other, one)))
+        misfits = measure(series, tensors, indices, i), measure(series, tensors, indices, j)
+    return Twins(tuple(tensors), *((earlier, later) if misfits[0] > misfits[1] else (later, earlier)))
 
 
 def _relative_move(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray) -> float:
@@ -82,10 +84,10 @@ def _relative_move(series: Series, tensors: Sequence[int], indices: Sequence[int
 
 def _lengthening(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
     """Return the length of the path through the k-th step over one that skips it, relative to other tensors."""
-    before, step, after = indices[k - 1 : k + 2]
-    past = series.apart(before, after)
-    over = (series.apart(before, step) + series.apart(step, after)) / np.maximum(past, TINY)
-    return _relative(np.where(past > 0, over, np.inf), tensors)
+    previous, step, following = indices[k - 1 : k + 2]
+    direct = series.apart(previous, following)
+    detours = (series.apart(previous, step) + series.apart(step, following)) / np.maximum(direct, TINY)
+    return _relative(np.where(direct > 0, detours, np.inf), tensors)
 
 
 def _misfit(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
@@ -102,6 +104,6 @@ def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
 
 def _relative(values: np.ndarray, tensors: Sequence[int]) -> float:
     """Return the median of `values` over these tensors, divided by the median over the other, finite ones."""
-    others = np.delete(values, tensors)
-    others = others[np.isfinite(others)]
-    return float(np.median(values[list(tensors)]) / max(np.median(others) if others.size else 1.0, TINY))
+    other_values = np.delete(values, tensors)
+    other_values = other_values[np.isfinite(other_values)]
+    return float(np.median(values[list(tensors)]) / max(np.median(other_values) if other_values.size else 1.0, TINY))

@@ -16,11 +16,11 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import join_steps, name_step, with_step_unit
 
-CALLS = ("truncation", "padding")  # settings of the tokenizer's last call, which tokenizer.json also stores
-TOKENIZERS = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
-SETTINGS = "tokenizer_config.json"
-MAX_NAMED = 20  # missing steps named in a message; further ones are counted
-SPLITTING = (  # settings of tokenizer_config.json that change the pieces of a text
+CALL_SETTINGS = ("truncation", "padding")  # settings of the tokenizer's last call, which tokenizer.json also stores
+TOKENIZER_NAMES = (*TOKENIZER_FILES, "merges.txt", "added_tokens.json")
+SETTINGS_FILE = "tokenizer_config.json"
+MAX_LISTED_STEPS = 20  # missing steps named in a message; further ones are counted
+SPLITTING_SETTINGS = (  # settings of tokenizer_config.json that change the pieces of a text
     "do_lower_case strip_accents keep_accents remove_space tokenize_chinese_chars add_prefix_space bos_token eos_token "
     "cls_token sep_token mask_token pad_token unk_token"
 ).split()
@@ -31,11 +31,14 @@ def missing(run: Run) -> list[Fault]:
     steps = tuple(runs.missing_steps(run))
     if not steps:
         return []
-    named = name_step(steps[0], run.step_unit)
+    steps_text = name_step(steps[0], run.step_unit)
     if len(steps) > 1:
-        named = with_step_unit(", ".join(f"{step:,}" for step in steps[:MAX_NAMED]), run.step_unit)
-    more = f" and {len(steps) - MAX_NAMED:,} more" if len(steps) > MAX_NAMED else ""
-    text = f"The planned grid has no checkpoint at {named}{more}; copy the missing ones from the source of the others."
+        steps_text = with_step_unit(", ".join(f"{step:,}" for step in steps[:MAX_LISTED_STEPS]), run.step_unit)
+    remainder = f" and {len(steps) - MAX_LISTED_STEPS:,} more" if len(steps) > MAX_LISTED_STEPS else ""
+    text = (
+        f"The planned grid has no checkpoint at {steps_text}{remainder}; copy the missing ones from the source of the "
+        "others."
+    )
     return [Fault(steps, "missing", text)]
 
 
@@ -46,12 +49,12 @@ def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
         with suppress(BrokenCheckpoint):  # reported when the checkpoint is read
             contents[checkpoint] = _configs(checkpoint)
     texts = {checkpoint: repr(sorted(content.items())) for checkpoint, content in contents.items()}
-    common = _commonest(texts)
+    common = _most_common(texts)
     usual = next((content for checkpoint, content in contents.items() if texts[checkpoint] == common), {})
     return [
-        Fault((one.step,), "config", _other_config(name_step(one.step, one.run.step_unit), own, usual))
-        for one, own in contents.items()
-        if own != usual
+        Fault((outlier.step,), "config", _other_config(name_step(outlier.step, outlier.run.step_unit), config, usual))
+        for outlier, config in contents.items()
+        if config != usual
     ]
 
 
@@ -81,76 +84,79 @@ def same_weights(
     are left out, since their tensors are compared.
     """
     groups: dict[str, list[Checkpoint]] = {}
-    for one in checkpoints:
-        if weights := read_manifest(one.path, one.run.path)[0].weights:
+    for checkpoint in checkpoints:
+        if weights := read_manifest(checkpoint.path, checkpoint.run.path)[0].weights:
             group = groups.setdefault(weights.digest, [])
-            if not (group and is_frozen(group[-1].step, one.step)):
-                group.append(one)
+            if not (group and is_frozen(group[-1].step, checkpoint.step)):
+                group.append(checkpoint)
     return [
         Fault(
-            steps := tuple(one.step for one in group),
+            steps := tuple(checkpoint.step for checkpoint in group),
             "equal",
             f"The files of weights at {join_steps(steps, group[0].run.step_unit)} are the same file, by the SHA-256 of "
             "their source; ask there for the right ones, or leave all but one out.",
         )
         for group in groups.values()
-        if len(group) > 1 and any(one not in fetched for one in group)
+        if len(group) > 1 and any(checkpoint not in fetched for checkpoint in group)
     ]
 
 
 def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each checkpoint whose tokenizer differs from the most common one; a folder may have none."""
-    digests = {checkpoint: digest for checkpoint in checkpoints if (digest := _tokenizer(checkpoint))}
-    common = _commonest(digests)
+    digests = {checkpoint: digest for checkpoint in checkpoints if (digest := _tokenizer_digest(checkpoint))}
+    common = _most_common(digests)
     return [
         Fault(
-            (one.step,),
+            (outlier.step,),
             "tokenizer",
-            f"The tokenizer with the weights at {name_step(one.step, one.run.step_unit)} differs from that of the "
+            f"The tokenizer with the weights at {name_step(outlier.step, outlier.run.step_unit)} differs from that of "
+            "the "
             "other checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
         )
-        for one, own in digests.items()
-        if own != common
+        for outlier, own_digest in digests.items()
+        if own_digest != common
     ]
 
 
-def _tokenizer(checkpoint: Checkpoint) -> str:
+def _tokenizer_digest(checkpoint: Checkpoint) -> str:
     """Return a hash of the tokenizer files in the folder of the weights; "" if none can be read."""
     try:
-        weights, within = runs.weights_file(checkpoint)
-        files = [name for name in TOKENIZERS if (weights.parent / name).is_file()]
-        if files and (weights.parent / SETTINGS).is_file():
-            files.append(SETTINGS)
-        read = {name: runs.read_bytes(weights.parent / name, within, BrokenCheckpoint) for name in files}
+        weights, root = runs.weights_file(checkpoint)
+        files = [name for name in TOKENIZER_NAMES if (weights.parent / name).is_file()]
+        if files and (weights.parent / SETTINGS_FILE).is_file():
+            files.append(SETTINGS_FILE)
+        content_of = {name: runs.read_bytes(weights.parent / name, root, BrokenCheckpoint) for name in files}
     except BrokenCheckpoint:
         return ""
-    contents = [(_splitting_settings if name == SETTINGS else _without_calls)(read[name]) for name in read]
+    contents = [
+        (_splitting_settings if name == SETTINGS_FILE else _without_calls)(content_of[name]) for name in content_of
+    ]
     return hashlib.sha256(b"\0".join(contents)).hexdigest() if contents else ""
 
 
 def _without_calls(content: bytes) -> bytes:
     """Return a tokenizer.json without the settings of its last call, as canonical JSON; other content unchanged."""
-    if (read := _object(content)) is None:
+    if (content_object := _parse_object(content)) is None:
         return content
-    kept = {name: value for name, value in read.items() if name not in CALLS}
-    return json.dumps(kept, sort_keys=True).encode()
+    settings = {name: value for name, value in content_object.items() if name not in CALL_SETTINGS}
+    return json.dumps(settings, sort_keys=True).encode()
 
 
 def _splitting_settings(content: bytes) -> bytes:
     """Return the settings of a tokenizer_config.json that affect a text's pieces, with special tokens as text."""
-    read = _object(content) or {}
-    kept = {name: read[name] for name in SPLITTING if read.get(name) is not None}
-    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in kept.items()}
+    all_settings = _parse_object(content) or {}
+    settings = {name: all_settings[name] for name in SPLITTING_SETTINGS if all_settings.get(name) is not None}
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in settings.items()}
     return json.dumps(texts, sort_keys=True).encode()
 
 
-def _object(content: bytes) -> dict[str, Any] | None:
+def _parse_object(content: bytes) -> dict[str, Any] | None:
     """Parse a JSON object; None if the content is not one."""
     try:
-        read = json.loads(content)
+        value = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return read if isinstance(read, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def own_tokenizer(run: Run) -> list[Fault]:
@@ -166,14 +172,15 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each folder whose name and manifest have different steps."""
     return [
         Fault(
-            (one.step,),
+            (checkpoint.step,),
             "swapped",
-            f"The folder {printable(one.path.name)} has the manifest of the checkpoint at "
-            f"{name_step(one.step, one.run.step_unit)}; name it step{one.step}, or copy both again from their "
+            f"The folder {printable(checkpoint.path.name)} has the manifest of the checkpoint at "
+            f"{name_step(checkpoint.step, checkpoint.run.step_unit)}; name it step{checkpoint.step}, or copy both "
+            "again from their "
             "source.",
         )
-        for one in checkpoints
-        if step_of(one.path.name) not in ((), (one.step,))
+        for checkpoint in checkpoints
+        if step_of(checkpoint.path.name) not in ((), (checkpoint.step,))
     ]
 
 
@@ -183,5 +190,5 @@ def step_of(name: str) -> tuple[int, ...]:
     return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()
 
 
-def _commonest(values: Mapping[Checkpoint, str]) -> str:
+def _most_common(values: Mapping[Checkpoint, str]) -> str:
     return Counter(values.values()).most_common(1)[0][0] if values else ""

@@ -14,20 +14,20 @@ import numpy as np
 
 from embryo_core.audit.series import Series, growth, residual
 
-CERTAIN = 8.0  # score above which a tensor inside a series is odd
-CERTAIN_AT_END = 16.0  # the same at an end, which has neighbours on one side only
+MIN_SCORE = 8.0  # score above which a tensor inside a series is odd
+MIN_SCORE_AT_END = 16.0  # the same at an end, which has neighbours on one side only
 MAX_OFFSET = 1.1  # largest distance of a regular tensor from the path, over its neighbours' distance; noise has 0.87
-DETOUR = 3.0  # smallest ratio of the moves to and from an odd step to the moves around them
-TURN = 1.3  # the same for a tensor of the wrong sign
+MIN_DETOUR = 3.0  # smallest ratio of the moves to and from an odd step to the moves around them
+MIN_TURN = 1.3  # the same for a tensor of the wrong sign
 NEIGHBOUR_MOVES = 2  # number of moves on either side that serve as comparison
-LEAP = 3.0  # smallest ratio of an odd end's move to the move that the next one and other tensors predict
-ROUNDINGS = 8.0  # rounding units by which every number may differ without having moved
-CHANCE = 5.0  # standard deviations that the cosine of unrelated tensors may reach
-PARALLEL = 0.5  # smallest cosine of parallel tensors; opposite tensors have at most the negative
-KEPT = 0.6  # cosine with the step before above which a tensor continues that step
-LOST = 0.1  # absolute cosine with the step before below which a tensor does not continue that step
-STRIDE = 1.5  # smallest ratio of the move to the likely move, for a tensor that does not continue the step before
-PARALLEL_AFTER_ZERO = 0.8  # PARALLEL if the step before is all zeros
+MIN_LEAP_RATIO = 3.0  # smallest ratio of an odd end's move to the move that the next one and other tensors predict
+MAX_ROUNDINGS = 8.0  # rounding units by which every number may differ without having moved
+CHANCE_DEVIATIONS = 5.0  # standard deviations that the cosine of unrelated tensors may reach
+MIN_PARALLEL = 0.5  # smallest cosine of parallel tensors; opposite tensors have at most the negative
+MIN_KEPT_COSINE = 0.6  # cosine with the step before above which a tensor continues that step
+MAX_LOST_COSINE = 0.1  # absolute cosine with the step before below which a tensor does not continue that step
+MIN_STRIDE = 1.5  # smallest ratio of the move to the likely move, for a tensor that does not continue the step before
+MIN_PARALLEL_AFTER_ZERO = 0.8  # MIN_PARALLEL if the step before is all zeros
 TINY = 1e-30  # avoids division by 0
 MIN_STEPS = 3  # fewest steps that can be compared
 
@@ -41,13 +41,13 @@ def odd_tensors(
     """
     # cached, since most tensors are compared over the same steps
     evidence = lru_cache(maxsize=None)(lambda steps: _evidence(series, steps))
-    odd = []
+    odd_pairs = []
     for tensor in range(len(series.names)):
-        good = tuple(step for step in indices if (tensor, step) not in excluded)
-        while len(good) >= MIN_STEPS and (worst := _worst(evidence(good), tensor)) is not None:
-            odd.append((tensor, worst))
-            good = tuple(step for step in good if step != worst)
-    return sorted(odd)
+        comparable = tuple(step for step in indices if (tensor, step) not in excluded)
+        while len(comparable) >= MIN_STEPS and (worst := _worst(evidence(comparable), tensor)) is not None:
+            odd_pairs.append((tensor, worst))
+            comparable = tuple(step for step in comparable if step != worst)
+    return sorted(odd_pairs)
 
 
 def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
@@ -57,40 +57,45 @@ def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
 
 def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
     """Return for each step the evidence against each tensor, [T], in units of the threshold."""
-    numbers, last = np.cbrt(series.sizes), len(steps) - 1
-    turned: np.ndarray | float
+    weights, last_index = np.cbrt(series.sizes), len(steps) - 1
+    sign_evidence: np.ndarray | float
     evidence = {}
     for k, step in enumerate(steps):
-        if 0 < k < last:
-            ratio, certain, turned = _inside(series, steps, k), CERTAIN, _opposed(series, steps, k)
+        if 0 < k < last_index:
+            ratio, certain, sign_evidence = _inside(series, steps, k), MIN_SCORE, _opposed(series, steps, k)
         else:
             neighbours = steps[:3] if k == 0 else steps[:-4:-1]
-            ratio, certain = _at_end(series, *neighbours), CERTAIN_AT_END
-            turned = np.maximum(_opposed_at_last(series, *neighbours), _lost_at_last(series, *neighbours)) if k else 0.0
-        evidence[step] = np.maximum(numbers * np.log(np.maximum(ratio, TINY)) / certain, turned)
+            ratio, certain = _at_end(series, *neighbours), MIN_SCORE_AT_END
+            sign_evidence = (
+                np.maximum(_opposed_at_last(series, *neighbours), _lost_at_last(series, *neighbours)) if k else 0.0
+            )
+        evidence[step] = np.maximum(weights * np.log(np.maximum(ratio, TINY)) / certain, sign_evidence)
     return evidence
 
 
 def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     """Return by what factor each tensor at the k-th step exceeds its limit, [T]: the largest of three ratios.
 
-    - the distance from the path between the neighbours, over the neighbours' distance; 0 if the detour is below DETOUR
-    - the square of that distance over the distance after a change of sign; 0 if the detour is below TURN
+    - the distance from the path between the neighbours, over theirs; 0 if the detour is below MIN_DETOUR
+    - the square of that distance over the distance after a change of sign; 0 if the detour is below MIN_TURN
     - the cosine between the neighbours, over the larger of the tensor's cosines to them
     """
-    before, step, after = steps[k - 1 : k + 2]
-    times = np.log1p([series.steps[i] for i in (before, step, after)])
-    share = (times[1] - times[0]) / (times[2] - times[0])
-    apart = series.apart(before, after)
-    still = apart + series.resolution * np.maximum(series.norms[:, before], series.norms[:, after]) + TINY
-    aside = residual(series.apart(before, step), series.apart(step, after), apart, share)
-    turned = residual(series.flipped(before, step), series.flipped(step, after), apart, share)
-    flipped = np.where(aside > still, (aside / (turned + still / ROUNDINGS)) ** 2, 0.0)
+    previous, step, following = steps[k - 1 : k + 2]
+    times = np.log1p([series.steps[i] for i in (previous, step, following)])
+    time_share = (times[1] - times[0]) / (times[2] - times[0])
+    span = series.apart(previous, following)
+    noise_floor = span + series.resolution * np.maximum(series.norms[:, previous], series.norms[:, following]) + TINY
+    offset = residual(series.apart(previous, step), series.apart(step, following), span, time_share)
+    flipped_residual = residual(series.flipped(previous, step), series.flipped(step, following), span, time_share)
+    sign_ratio = np.where(offset > noise_floor, (offset / (flipped_residual + noise_floor / MAX_ROUNDINGS)) ** 2, 0.0)
     detour = _detour(series, steps, k)
-    far = np.maximum(np.where(detour > DETOUR, aside / still / MAX_OFFSET, 0.0), np.where(detour > TURN, flipped, 0.0))
-    nearest = np.maximum(series.cosines(before, step), series.cosines(step, after))
-    strange = series.cosines(before, after) / np.maximum(nearest, CHANCE / np.sqrt(series.sizes))
-    return np.maximum(far, strange / MAX_OFFSET)
+    excess = np.maximum(
+        np.where(detour > MIN_DETOUR, offset / noise_floor / MAX_OFFSET, 0.0),
+        np.where(detour > MIN_TURN, sign_ratio, 0.0),
+    )
+    nearest = np.maximum(series.cosines(previous, step), series.cosines(step, following))
+    strange = series.cosines(previous, following) / np.maximum(nearest, CHANCE_DEVIATIONS / np.sqrt(series.sizes))
+    return np.maximum(excess, strange / MAX_OFFSET)
 
 
 def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
@@ -98,21 +103,25 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
 
     It is 0 for a tensor that also turns around at nearby steps, as some tensors of the sentence loss do.
     """
-    turning = [
+    nearby_cosines = [
         series.cosines(steps[i], steps[i + 1])
         for i in range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
         if i not in (k - 1, k)
     ]
-    before, step, after, *later = steps[k - 1 : k + 3]
-    to, away, across = (series.cosines(*pair) for pair in ((before, step), (step, after), (before, after)))
-    clear = np.minimum(-np.maximum(to, away), across) / _parallel(series)
+    previous, step, following, *later = steps[k - 1 : k + 3]
+    incoming, outgoing, across = (
+        series.cosines(*pair) for pair in ((previous, step), (step, following), (previous, following))
+    )
+    opposition = np.minimum(-np.maximum(incoming, outgoing), across) / _parallel(series)
     if later:  # a bias is all zeros before its first update, and then is compared with the next two steps instead
-        fresh = np.minimum(-away, series.cosines(after, later[0])) / _parallel(series, PARALLEL_AFTER_ZERO)
+        opposition_after_zero = np.minimum(-outgoing, series.cosines(following, later[0])) / _parallel(
+            series, MIN_PARALLEL_AFTER_ZERO
+        )
         # no fault if training turns most large tensors here
-        if np.median(away[series.sizes >= np.median(series.sizes)]) <= KEPT:
-            fresh = np.zeros_like(fresh)
-        clear = np.where(series.norms[:, before] > 0, clear, fresh)
-    return np.where(np.min(turning, axis=0, initial=1.0) > -_parallel(series) / 2, clear, 0.0)
+        if np.median(outgoing[series.sizes >= np.median(series.sizes)]) <= MIN_KEPT_COSINE:
+            opposition_after_zero = np.zeros_like(opposition_after_zero)
+        opposition = np.where(series.norms[:, previous] > 0, opposition, opposition_after_zero)
+    return np.where(np.min(nearby_cosines, axis=0, initial=1.0) > -_parallel(series) / 2, opposition, 0.0)
 
 
 def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
@@ -121,8 +130,8 @@ def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarra
     It is 0 if the move is not much longer than usual. The first step is not judged, since few tensors have a direction
     yet.
     """
-    clear = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _parallel(series)
-    return np.where(series.apart(end, near) > LEAP * _likely_move(series, end, near, far), clear, 0.0)
+    opposition = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _parallel(series)
+    return np.where(series.apart(end, near) > MIN_LEAP_RATIO * _likely_move(series, end, near, far), opposition, 0.0)
 
 
 def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
@@ -131,23 +140,29 @@ def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
     Such a tensor has become all zeros, or has a new direction although its earlier steps agreed, most tensors kept
     theirs, and it moved farther than expected.
     """
-    zero = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
-    kept, before = series.cosines(end, near), series.cosines(near, far)
-    chance = CHANCE / np.sqrt(series.sizes)
-    far_off = series.apart(end, near) > STRIDE * _likely_move(series, end, near, far)
-    strange = (np.abs(kept) < LOST) & (chance < LOST) & (before > KEPT) & (np.median(kept) > KEPT) & far_off
-    return np.where(zero | strange, 2.0, 0.0)
+    is_zeroed = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
+    cosine, previous_cosine = series.cosines(end, near), series.cosines(near, far)
+    chance = CHANCE_DEVIATIONS / np.sqrt(series.sizes)
+    is_far = series.apart(end, near) > MIN_STRIDE * _likely_move(series, end, near, far)
+    is_lost = (
+        (np.abs(cosine) < MAX_LOST_COSINE)
+        & (chance < MAX_LOST_COSINE)
+        & (previous_cosine > MIN_KEPT_COSINE)
+        & (np.median(cosine) > MIN_KEPT_COSINE)
+        & is_far
+    )
+    return np.where(is_zeroed | is_lost, 2.0, 0.0)
 
 
 def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
     """Return the likely move of each tensor to the end, [T]: its previous move times the median growth of all moves."""
-    before = series.apart(near, far)
-    return before * max(1.0, growth(series.apart(end, near), before))
+    previous_move = series.apart(near, far)
+    return previous_move * max(1.0, growth(series.apart(end, near), previous_move))
 
 
-def _parallel(series: Series, minimum: float = PARALLEL) -> np.ndarray:
+def _parallel(series: Series, minimum: float = MIN_PARALLEL) -> np.ndarray:
     """Return the cosine from which each tensor counts as parallel, [T]; above 1, so never, for very small ones."""
-    return np.maximum(minimum, CHANCE / np.sqrt(series.sizes))
+    return np.maximum(minimum, CHANCE_DEVIATIONS / np.sqrt(series.sizes))
 
 
 def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
@@ -160,20 +175,30 @@ def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
         i: series.apart(steps[i], steps[i + 1])
         for i in range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
     }
-    to, away = moves.pop(k - 1), moves.pop(k)
+    incoming, outgoing = moves.pop(k - 1), moves.pop(k)
     if not moves:
         return np.full(len(series.names), np.inf)
     rounding = series.resolution * series.norms[:, steps[k]] + TINY
-    usual = (np.median([move * growth(now, move) for move in moves.values()], axis=0) for now in (to, away))
-    return np.minimum(*(now / (way + rounding) for now, way in zip((to, away), usual, strict=True)))
+    usual_moves = (
+        np.median([move * growth(adjacent_move, move) for move in moves.values()], axis=0)
+        for adjacent_move in (incoming, outgoing)
+    )
+    return np.minimum(
+        *(
+            adjacent_move / (usual_move + rounding)
+            for adjacent_move, usual_move in zip((incoming, outgoing), usual_moves, strict=True)
+        )
+    )
 
 
 def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:
     """Return by what factor each tensor's move at an end of the series exceeds its limit, [T]."""
     rounding = series.resolution * series.norms[:, near] + TINY
-    moved, usual = series.apart(end, near), series.apart(near, far)
-    moving = usual > rounding
-    others = np.median(moved[moving] / usual[moving]) if moving.any() else 1.0
-    leap = np.where(moving, moved / (usual * max(others, 1.0) + ROUNDINGS * rounding) / LEAP, 0.0)
-    flipped = np.where(series.norms[:, near] > 0, moved / (series.flipped(end, near) + rounding), 0.0)
-    return np.maximum(leap, flipped)
+    move, previous_move = series.apart(end, near), series.apart(near, far)
+    is_moving = previous_move > rounding
+    usual_ratio = np.median(move[is_moving] / previous_move[is_moving]) if is_moving.any() else 1.0
+    leap_ratio = np.where(
+        is_moving, move / (previous_move * max(usual_ratio, 1.0) + MAX_ROUNDINGS * rounding) / MIN_LEAP_RATIO, 0.0
+    )
+    flipped_ratio = np.where(series.norms[:, near] > 0, move / (series.flipped(end, near) + rounding), 0.0)
+    return np.maximum(leap_ratio, flipped_ratio)

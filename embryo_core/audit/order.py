@@ -18,14 +18,14 @@ import numpy as np
 
 from embryo_core.audit.series import Series, turn
 
-TURNED = -0.7  # the path turns back below this value of `turn`; -1/2 leaves the order open, a swap maps x to -1 - x
-RESTLESS = -0.25  # median turn below which no order can be inferred, since the path turns back in every order
-LEAP = 20.0  # largest ratio of an end's move to the next one, per time, that training can cause
+MAX_TURN = -0.7  # the path turns back below this value of `turn`; -1/2 leaves the order open, a swap maps x to -1 - x
+MIN_MEDIAN_TURN = -0.25  # median turn below which no order can be inferred, since the path turns back in every order
+MAX_LEAP_RATIO = 20.0  # largest ratio of an end's move to the next one, per time, that training can cause
 TINY = 1e-300  # avoids division by 0
 TURNED_SHARE = 0.6  # share of the large tensors that turn back if a whole checkpoint is misplaced
 SHARD_SHARE = 0.25  # share of the large tensors that turn back if a shard is misplaced
 MIN_TENSORS = 3  # fewest large tensors of a shard
-MIN_ORDERED = 4  # fewest steps from which an order can be inferred
+MIN_ORDERED_STEPS = 4  # fewest steps from which an order can be inferred
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Misplaced:
 
 def misplaced(series: Series, indices: Sequence[int]) -> Misplaced:
     """Find the steps among `indices` whose weights do not continue the neighbouring ones."""
-    if len(indices) < MIN_ORDERED:
+    if len(indices) < MIN_ORDERED_STEPS:
         return Misplaced()
     return _find_misplaced(series.large(indices), indices)
 
@@ -53,15 +53,17 @@ def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, 
 
     They may be a shard of another step: a wrong checkpoint turns more tensors, and a single tensor may turn by chance.
     """
-    if len(indices) < MIN_ORDERED:
+    if len(indices) < MIN_ORDERED_STEPS:
         return (), Misplaced()
     large = series.large(indices)
     triples = zip(indices, indices[1:], indices[2:], strict=False)
-    turned = [turn(large.sketched(i, j), large.sketched(j, k), large.sketched(i, k)) < TURNED for i, j, k in triples]
-    together = max(turned, key=np.sum)
-    if together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
+    turned_back = [
+        turn(large.sketched(i, j), large.sketched(j, k), large.sketched(i, k)) < MAX_TURN for i, j, k in triples
+    ]
+    turn_together = max(turned_back, key=np.sum)
+    if turn_together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
         return (), Misplaced()
-    shard = large.only(together, np.ones(len(large.names)))
+    shard = large.only(turn_together, np.ones(len(large.names)))
     return shard.names, _find_misplaced(shard, indices)
 
 
@@ -70,19 +72,19 @@ def _find_misplaced(large: Series, indices: Sequence[int]) -> Misplaced:
     if not large.names:
         return Misplaced()
     path = _Path(large.steps, *_medians(large), list(indices), list(indices))
-    swapped, outside = [], []
-    while len(path.slots) >= MIN_ORDERED and (suspects := path.suspects()):
-        repaired, pair = path.exchanged(suspects)
-        without, gone = path.without(suspects)
-        if repaired.faults < path.faults and repaired.faults <= without.faults:
-            path = repaired
-            swapped.append(pair)
+    swapped_slots, outside_slots = [], []
+    while len(path.slots) >= MIN_ORDERED_STEPS and (suspects := path.suspects()):
+        exchanged_path, pair = path.exchanged(suspects)
+        shortened_path, removed_slot = path.without(suspects)
+        if exchanged_path.faults < path.faults and exchanged_path.faults <= shortened_path.faults:
+            path = exchanged_path
+            swapped_slots.append(pair)
         else:
-            path = without
-            outside.append(gone)
-    if np.median(path.turns) < RESTLESS:
+            path = shortened_path
+            outside_slots.append(removed_slot)
+    if np.median(path.turns) < MIN_MEDIAN_TURN:
         return Misplaced()
-    return Misplaced(tuple(swapped), tuple(outside))
+    return Misplaced(tuple(swapped_slots), tuple(outside_slots))
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class _Path:
     @property
     def faults(self) -> int:
         """Return the number of positions at which the path turns back, or begins or ends with a leap."""
-        return sum(value < TURNED for value in self.turns) + len(self._leaps())
+        return sum(value < MAX_TURN for value in self.turns) + len(self._leaps())
 
     @property
     def cost(self) -> tuple[int, float, float]:
@@ -116,27 +118,29 @@ class _Path:
     def suspects(self) -> list[int]:
         """Return positions that may be wrong: the sharpest turn and its neighbours, or else the ends that leap."""
         turns = self.turns
-        if min(turns) < TURNED:
+        if min(turns) < MAX_TURN:
             worst = 1 + int(np.argmin(turns))
             return [worst, worst - 1, worst + 1]
         return self._leaps()
 
     def exchanged(self, suspects: list[int]) -> tuple["_Path", tuple[int, int]]:
         """Return the best path after exchanging a suspect with any other position, and the two slots."""
-        others = range(len(self.order))
-        tried = [(self._exchange(k, other), k, other) for k in suspects for other in others if k != other]
-        best, k, other = min(tried, key=lambda one: one[0].cost)
-        first, second = sorted((self.slots[k], self.slots[other]))
+        positions = range(len(self.order))
+        candidates = [
+            (self._exchange(k, position), k, position) for k in suspects for position in positions if k != position
+        ]
+        best, k, position = min(candidates, key=lambda candidate: candidate[0].cost)
+        first, second = sorted((self.slots[k], self.slots[position]))
         return best, (first, second)
 
     def without(self, suspects: list[int]) -> tuple["_Path", int]:
         """Return the best path after removing one suspect, and the suspect's slot."""
-        tried = [(self._remove(k), self.slots[k]) for k in suspects]
-        return min(tried, key=lambda one: one[0].cost)
+        candidates = [(self._remove(k), self.slots[k]) for k in suspects]
+        return min(candidates, key=lambda candidate: candidate[0].cost)
 
-    def _exchange(self, k: int, other: int) -> "_Path":
+    def _exchange(self, k: int, position: int) -> "_Path":
         order = self.order.copy()
-        order[k], order[other] = order[other], order[k]
+        order[k], order[position] = order[position], order[k]
         return replace(self, order=order)
 
     def _remove(self, k: int) -> "_Path":
@@ -146,8 +150,12 @@ class _Path:
 
     def _leaps(self) -> list[int]:
         """Return the ends of the path, as positions, at which it leaps."""
-        last = len(self.order) - 1
-        return [k for k, nexts in ((0, (1, 2)), (last, (last - 1, last - 2))) if self._leap(k, *nexts) > LEAP]
+        last_position = len(self.order) - 1
+        return [
+            k
+            for k, nexts in ((0, (1, 2)), (last_position, (last_position - 1, last_position - 2)))
+            if self._leap(k, *nexts) > MAX_LEAP_RATIO
+        ]
 
     def _leap(self, end: int, near: int, far: int) -> float:
         """Return the ratio of an end's move to the next move, divided by the ratio of their times if it exceeds 1."""
@@ -169,20 +177,22 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
         return float(np.median(series.sketched(i, j)))
 
     @lru_cache(maxsize=1_000_000)
-    def turned(i: int, j: int, k: int) -> float:
+    def turned_back(i: int, j: int, k: int) -> float:
         turns = turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))
         return float(np.quantile(turns, TURNED_SHARE))
 
-    return move, turned
+    return move, turned_back
 
 
 # === Steps of another training ===
 
-MAX_LOST = 0.1  # a kept share below this counts as nothing kept
-CALM = 4.0  # smallest ratio of the forgetting rate at a break to the rates of the neighbouring intervals
-CHANCE = 5.0  # standard deviations that the share of unrelated weights may reach
+MIN_KEPT_SHARE = 0.1  # a kept share below this counts as nothing kept
+MIN_FORGETTING_RATIO = (
+    4.0  # smallest ratio of the forgetting rate at a break to the rates of the neighbouring intervals
+)
+CHANCE_DEVIATIONS = 5.0  # standard deviations that the share of unrelated weights may reach
 LOST_SHARE = 0.6  # share of the large tensors that are lost with a whole checkpoint; a shard has fewer
-MIN_COMPARED = 3  # fewest steps that can be compared
+MIN_STEPS = 3  # fewest steps that can be compared
 
 
 @dataclass(frozen=True)
@@ -197,47 +207,47 @@ class ForeignSteps:
 
 def kept_share(series: Series, i: int, j: int) -> float:
     """Return the share of step i that large tensors keep at step j; NaN if it is indistinguishable from chance."""
-    norms, used = _large(series, i, j)
-    ratio = norms.max(1)[used] / norms.min(1)[used]
-    chance = CHANCE * ratio / np.sqrt(series.sizes[used])
-    if not used.any() or np.median(chance) / np.sqrt(used.sum()) > MAX_LOST:
+    norms, is_large = _large(series, i, j)
+    ratio = norms.max(1)[is_large] / norms.min(1)[is_large]
+    chance = CHANCE_DEVIATIONS * ratio / np.sqrt(series.sizes[is_large])
+    if not is_large.any() or np.median(chance) / np.sqrt(is_large.sum()) > MIN_KEPT_SHARE:
         return np.nan
-    return float(np.quantile(series.cosines(i, j)[used] * ratio, LOST_SHARE))
+    return float(np.quantile(series.cosines(i, j)[is_large] * ratio, LOST_SHARE))
 
 
 def forgetting_rate(series: Series, i: int, j: int) -> float:
     """Return how fast training forgets from step i to step j: -ln of the kept share, per step."""
-    norms, used = _large(series, i, j)
-    share = series.cosines(i, j)[used] * norms[used, 1] / norms[used, 0]
-    left = np.clip(np.quantile(share, LOST_SHARE) if used.any() else 1.0, MAX_LOST, 1.0)
-    return float(-np.log(left) / (series.steps[j] - series.steps[i]))
+    norms, is_large = _large(series, i, j)
+    share = series.cosines(i, j)[is_large] * norms[is_large, 1] / norms[is_large, 0]
+    kept = np.clip(np.quantile(share, LOST_SHARE) if is_large.any() else 1.0, MIN_KEPT_SHARE, 1.0)
+    return float(-np.log(kept) / (series.steps[j] - series.steps[i]))
 
 
 def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the tensors' norms at two steps, [T, 2], and a mask [T] of the large, non-zero tensors."""
     norms = series.norms[:, [i, j]]
-    used = (series.sizes > np.median(series.sizes)) & (norms.min(1) > 0)
-    return norms, used if used.any() else norms.min(1) > 0
+    is_large = (series.sizes > np.median(series.sizes)) & (norms.min(1) > 0)
+    return norms, is_large if is_large.any() else norms.min(1) > 0
 
 
 def foreign_steps(series: Series, indices: Sequence[int]) -> list[ForeignSteps]:
     """Return the groups among these steps that do not continue the longest one; none if training forgets fast."""
-    if len(indices) < MIN_COMPARED:
+    if len(indices) < MIN_STEPS:
         return []
     pairs = list(pairwise(indices))
     shares = np.array([kept_share(series, *pair) for pair in pairs])
     rates = np.array([forgetting_rate(series, *pair) for pair in pairs])
-    usual_pairs = np.flatnonzero(~(shares < MAX_LOST))
+    usual_pairs = np.flatnonzero(~(shares < MIN_KEPT_SHARE))
     breaks = []
-    for k in np.flatnonzero(shares < MAX_LOST).tolist():
-        beside = [*usual_pairs[usual_pairs < k][-1:], *usual_pairs[usual_pairs > k][:1]]
-        if beside and rates[k] > CALM * rates[beside].max():
+    for k in np.flatnonzero(shares < MIN_KEPT_SHARE).tolist():
+        neighbours = [*usual_pairs[usual_pairs < k][-1:], *usual_pairs[usual_pairs > k][:1]]
+        if neighbours and rates[k] > MIN_FORGETTING_RATIO * rates[neighbours].max():
             breaks.append(k)
-    parts = [tuple(part.tolist()) for part in np.split(np.array(indices), [k + 1 for k in breaks])]
-    usual = parts.index(max(parts, key=len))
-    foreign = []
-    for k, part in enumerate(parts):
+    groups = [tuple(group.tolist()) for group in np.split(np.array(indices), [k + 1 for k in breaks])]
+    usual = groups.index(max(groups, key=len))
+    foreign_groups = []
+    for k, group in enumerate(groups):
         if k != usual:
             gap = breaks[k if k < usual else k - 1]  # the break between the group and the usual steps
-            foreign.append(ForeignSteps(part, indices[gap], indices[gap + 1], float(shares[gap])))
-    return foreign
+            foreign_groups.append(ForeignSteps(group, indices[gap], indices[gap + 1], float(shares[gap])))
+    return foreign_groups

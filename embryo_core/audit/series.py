@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-RIGHT_ANGLE = -0.08  # smallest cosine that two unrelated moves have by chance
+MIN_CHANCE_COSINE = -0.08  # smallest cosine that two unrelated moves have by chance
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class Series:
 
     def cosines(self, i: int, j: int) -> np.ndarray:
         """Return the cosine between the tensors at two steps, [T]; 0 for a tensor of zeros."""
-        one, other = self.norms[:, i], self.norms[:, j]
-        product = (one**2 + other**2 - self.apart(i, j) ** 2) / 2
-        return product / np.where(one * other > 0, one * other, np.inf)
+        norms_i, norms_j = self.norms[:, i], self.norms[:, j]
+        product = (norms_i**2 + norms_j**2 - self.apart(i, j) ** 2) / 2
+        return product / np.where(norms_i * norms_j > 0, norms_i * norms_j, np.inf)
 
     def flipped(self, i: int, j: int) -> np.ndarray:
         """Return the distances between the tensors at one step and the negated tensors at the other, [T]."""
@@ -44,22 +44,24 @@ class Series:
         """
         moves = [self.sketched(i, j) for i, j in itertools.pairwise(indices)]
         unit = np.median(moves, axis=0)
-        kept = (self.sizes > np.median(self.sizes)) & (unit > 0)
-        kept = kept if kept.any() else unit > 0
-        return self.only(kept, unit)
+        is_large = (self.sizes > np.median(self.sizes)) & (unit > 0)
+        is_large = is_large if is_large.any() else unit > 0
+        return self.only(is_large, unit)
 
-    def only(self, kept: np.ndarray, unit: np.ndarray) -> "Series":
-        """Return the tensors of the mask `kept` [T], with sketched distances, each in units of its `unit` [T]."""
-        names = tuple(name for name, keep in zip(self.names, kept, strict=True) if keep)
-        scaled = lru_cache(maxsize=None)(lambda i, j: self.sketched(i, j)[kept] / unit[kept])
-        norms = self.norms[kept] / unit[kept, None]
-        return Series(self.steps, names, self.sizes[kept], self.resolution[kept], norms, scaled, scaled)
+    def only(self, mask: np.ndarray, unit: np.ndarray) -> "Series":
+        """Return the tensors of the `mask` [T], with sketched distances, each in units of its `unit` [T]."""
+        names = tuple(name for name, keep in zip(self.names, mask, strict=True) if keep)
+        scaled_distance = lru_cache(maxsize=None)(lambda i, j: self.sketched(i, j)[mask] / unit[mask])
+        norms = self.norms[mask] / unit[mask, None]
+        return Series(
+            self.steps, names, self.sizes[mask], self.resolution[mask], norms, scaled_distance, scaled_distance
+        )
 
 
 def growth(now: np.ndarray, before: np.ndarray) -> float:
     """Return the ratio of the move `now` to the move `before`, both [T]: the median over tensors that made both."""
-    both = (now > 0) & (before > 0)
-    return float(np.median(now[both] / before[both])) if both.any() else 0.0
+    is_moving = (now > 0) & (before > 0)
+    return float(np.median(now[is_moving] / before[is_moving])) if is_moving.any() else 0.0
 
 
 def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
@@ -70,10 +72,10 @@ def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:
     """
     product, shorter = (ac**2 - ab**2 - bc**2) / 2, np.minimum(ab, bc)
     cosine = product / np.where(shorter > 0, shorter, 1.0) ** 2
-    return np.where((shorter > 0) & (product < RIGHT_ANGLE * ab * bc), cosine, np.maximum(cosine, 0.0))
+    return np.where((shorter > 0) & (product < MIN_CHANCE_COSINE * ab * bc), cosine, np.maximum(cosine, 0.0))
 
 
-def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, share: float) -> np.ndarray:
-    """Return the distance of b from the point at `share` of the way from a to c (Stewart's theorem)."""
-    square = (1 - share) * ab**2 + share * bc**2 - share * (1 - share) * ac**2
+def residual(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray, fraction: float) -> np.ndarray:
+    """Return the distance of b from the point at `fraction` of the way from a to c (Stewart's theorem)."""
+    square = (1 - fraction) * ab**2 + fraction * bc**2 - fraction * (1 - fraction) * ac**2
     return np.sqrt(np.maximum(square, 0))

@@ -53,10 +53,10 @@ def animate(options: argparse.Namespace) -> int:
 
 def add_export_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`: run, form and folder."""
-    from embryo_core.share.trackers import FORMS
+    from embryo_core.share.trackers import FORMATS
 
     add_run(command)
-    command.add_argument("--to", choices=FORMS, required=True, help="format of the files")
+    command.add_argument("--to", choices=FORMATS, required=True, help="format of the files")
     command.add_argument("folder", type=Path, metavar="FOLDER", help="a new or empty folder")
 
 

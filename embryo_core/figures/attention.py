@@ -205,7 +205,7 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
     return Caption(
         "All heads at one step: rows are layers, columns are heads; click a map to see it large.",
         sentences(
-            f"Colours run from 0 to the {map_style.CLIP}th percentile of the weights of "
+            f"Colours run from 0 to the {map_style.CLIP_PERCENTILE}th percentile of the weights of "
             f"{'all heads' if shared else 'each head'} {f'over all {steps:,} steps' if steps > 1 else 'at this step'}"
             f"{blocks}{normalised_suffix(normalised)}.",
             describe_sharing(run),
@@ -218,7 +218,7 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
 def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
     """Return the small print of a file with the small maps of all heads; `note` names the data."""
     of = "all weights" if shared else "each head's weights"
-    colours = f"{scale} colours up to the {map_style.CLIP}th percentile of {of}"
+    colours = f"{scale} colours up to the {map_style.CLIP_PERCENTILE}th percentile of {of}"
     return f"{note}; rows are layers, columns are heads; {colours}"
 
 
@@ -254,7 +254,7 @@ def describe_sentence(
         f"'{run.name}', {step_name}, {which}.",
         sentences(
             BERTVIZ[kind],
-            f"Weights below {bertviz.FAINTEST} are not drawn. Drawing: bertviz (Vig, 2019).",
+            f"Weights below {bertviz.MIN_WEIGHT} are not drawn. Drawing: bertviz (Vig, 2019).",
             f"It begins with {few} of {layers} layers; more make it slower." if few < layers else "",
             describe_networks([run], NEEDS),
         ),

@@ -16,7 +16,7 @@ from embryo_core.figures.axis import STEP_COLUMN, AxisChoice
 from embryo_core.figures.cells import add_points, outline
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.share.all_heads import shrink
-from embryo_core.share.map_style import CLIP, colour_end
+from embryo_core.share.map_style import CLIP_PERCENTILE, colour_end
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step, quantity, step_unit_name
 
@@ -54,7 +54,7 @@ def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: in
             sentences(
                 f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each about "
                 "twice the one before or later. From each position (downwards) to each position (rightwards). Colours "
-                f"end at {colour_end(small):.2g}, the {CLIP}th percentile of the weights shown.",
+                f"end at {colour_end(small):.2g}, the {CLIP_PERCENTILE}th percentile of the weights shown.",
                 describe_sharing(run),
             ),
             hint="Click a map to see it large.",

@@ -16,10 +16,10 @@ import numpy as np
 
 from embryo_core.share.page import document
 
-FAINTEST = 0.01  # smallest weight of a link that is drawn: fainter lines are invisible
-COLUMNS = 8  # smallest width of the model view, in heads
-COLUMNS_LONG = 12  # the same for texts of more than LONG tokens, so that the view is less tall
-LONG = 32  # tokens
+MIN_WEIGHT = 0.01  # smallest weight of a link that is drawn: fainter lines are invisible
+MIN_COLUMNS = 8  # smallest width of the model view, in heads
+MIN_COLUMNS_LONG = 12  # the same for texts of more than LONG_TEXT tokens, so that the view is less tall
+LONG_TEXT = 32  # tokens
 
 STYLE = """
 body { margin: 0; font-family: "Helvetica Neue", Helvetica, Arial, sans-serif; font-size: 15px; }
@@ -60,7 +60,7 @@ def head_view(
 def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], dark: bool = False) -> Page:
     """Draw all heads of `layers` as small pictures, which a click enlarges; arguments and errors as for `head_view`."""
     heads = weights.shape[1]
-    columns = max(heads, COLUMNS_LONG if len(tokens) > LONG else COLUMNS)
+    columns = max(heads, MIN_COLUMNS_LONG if len(tokens) > LONG_TEXT else MIN_COLUMNS)
     numbers = list(range(1, heads + 1))
     data = _data(weights, tokens, layers) | {"include_heads": numbers, "total_heads": columns}
     data |= {"display_mode": _mode(dark)}
@@ -75,12 +75,12 @@ def _data(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]) -> 
     """Return the data that both views read: weights in thousandths, tokens and settings."""
     if len(tokens) != weights.shape[-1]:
         raise ValueError(f"{len(tokens)} tokens for weights of {weights.shape[-1]} positions")
-    chosen = weights[[layer - 1 for layer in layers]]
+    selected = weights[[layer - 1 for layer in layers]]
     return {
-        "weights": np.rint(chosen * 1000).astype(int).ravel().tolist(),
-        "shape": chosen.shape[:3],
+        "weights": np.rint(selected * 1000).astype(int).ravel().tolist(),
+        "shape": selected.shape[:3],
         "tokens": list(tokens),
-        "faintest": FAINTEST,
+        "faintest": MIN_WEIGHT,
         "include_layers": list(layers),
         "default_filter": "0",
         "root_div_id": "bertviz",

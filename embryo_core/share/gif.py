@@ -19,10 +19,10 @@ from embryo_core.words import name_step
 
 FRAME_MS, LAST_MS = 350, 2500  # milliseconds of a frame, and of the last one
 STILL_MS = 40  # milliseconds of an early frame that still looks like the first
-SEEN = 1.0  # mean change of the maps above which it is visible, in colour levels
-HEAD = 64  # pixels above the map, for title and step
+VISIBLE_CHANGE = 1.0  # mean change of the maps above which it is visible, in colour levels
+HEADER_HEIGHT = 64  # pixels above the map, for title and step
 COLOURS, GREYS = 240, 16  # entries of the palette, 256 in all
-FONT = map_style.FONT - 1  # pixels; smaller, since this font is wider than a browser's
+FONT = map_style.FONT_SIZE - 1  # pixels; smaller, since this font is wider than a browser's
 BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)  # red, green, blue
 ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 
@@ -38,7 +38,7 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
     """Return frames as a looping GIF; the first ones are short until the maps' `levels` [S, height, width] change."""
     change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
-    still = max(int(np.argmax(change > SEEN)) - 1, 0)  # the last still frame has the full duration
+    still = max(int(np.argmax(change > VISIBLE_CHANGE)) - 1, 0)  # the last still frame has the full duration
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=False)
@@ -50,17 +50,17 @@ class _Canvas:
 
     def __init__(self, history: HeadHistory, scale: Scale):
         self.history = history
-        around = map_style.margins(history)
-        self.cell = max(1, round(map_style.WIDEST / history.size))  # a weight has an integer number of pixels
+        margins = map_style.margins(history)
+        self.cell = max(1, round(map_style.MAX_SIDE / history.size))  # a weight has an integer number of pixels
         self.side = self.cell * history.size
-        self.left = map_style.EDGE + around.left
-        self.below = HEAD + self.side + around.bottom
-        width = self.left + max(self.side, map_style.WIDEST) + around.right + map_style.EDGE
+        self.left = map_style.EDGE + margins.left
+        self.below = HEADER_HEIGHT + self.side + margins.bottom
+        width = self.left + max(self.side, map_style.MAX_SIDE) + margins.right + map_style.EDGE
         notes = map_style.note_lines(history)
         self.base = Image.new("RGB", (width, self.below + 104 + 16 * len(notes)), "white")
         self.pen = ImageDraw.Draw(self.base)
         self.pen.text((map_style.EDGE, 14), history.title, BLACK, font(16))
-        self._write(map_style.axis_labels(history), (self.left, HEAD), (self.side, self.side))
+        self._write(map_style.axis_labels(history), (self.left, HEADER_HEIGHT), (self.side, self.side))
         legend = map_style.legend_of(history, scale)
         levels = np.rint(np.linspace(0, COLOURS - 1, legend.width)).astype(np.uint8)
         self.bar = picture(np.tile(levels, (legend.height, 1)))
@@ -78,7 +78,7 @@ class _Canvas:
         x, y = self.marks[index], self.below + 62
         pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
         frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)
-        frame.paste(picture(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1)), (self.left, HEAD))
+        frame.paste(picture(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1)), (self.left, HEADER_HEIGHT))
         frame.paste(self.bar, (self.left, self.below + 6))
         return frame
 
@@ -87,7 +87,10 @@ class _Canvas:
         for label in labels:
             if box[0] < label.least:
                 continue
-            x, y = (c + share * long + off for c, share, long, off in zip(corner, label.share, box, label.offset))
+            x, y = (
+                c + fraction * length + shift
+                for c, fraction, length, shift in zip(corner, label.share, box, label.offset)
+            )
             if label.turned:
                 self._write_turned(label, round(x), round(y))
             else:
@@ -110,8 +113,8 @@ class _Canvas:
         self.pen.line((self.left, y, self.left + self.side, y), PALE, 2)
         for x in self.marks:
             self.pen.line((x, y - 4, x, y + 4), GREY)
-        ends = ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),)
-        for i, anchor in ends:
+        end_labels = ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),)
+        for i, anchor in end_labels:
             self.pen.text((self.marks[i], y + 10), f"{steps[i]:,}", GREY, font(FONT), anchor=anchor)
 
 

@@ -15,7 +15,9 @@ from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
 from embryo_core.words import quantity
 
-CLIP = 99  # percentile of the weights at which the colours end, since a few outliers would darken all other weights
+CLIP_PERCENTILE = (
+    99  # percentile of the weights at which the colours end, since a few outliers would darken all other weights
+)
 Alignment = Literal["left", "center", "right"]
 ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
 DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of the weight at its end
@@ -26,11 +28,11 @@ VIRIDIS = np.array(  # [10, 3] red, green and blue at evenly spaced weights, as 
         *([31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]),
     ]
 )
-NARROWEST, WIDEST = 160, 440  # pixels: limits of a map's side
+MIN_SIDE, MAX_SIDE = 160, 440  # pixels: limits of a map's side
 EDGE = 12  # pixels between a picture's edge and its content
-FONT = 12  # pixels
-LABEL_ROOM = 11  # pixels: smallest distance between labels of an axis
-LONGEST_LABEL = 12  # characters, including the ellipsis of a shortened label
+FONT_SIZE = 12  # pixels
+MIN_LABEL_DISTANCE = 11  # pixels: smallest distance between labels of an axis
+MAX_LABEL_LENGTH = 12  # characters, including the ellipsis of a shortened label
 SCRIPT = Path(__file__).with_name("head_map.js")  # draws a map on a canvas
 
 
@@ -44,8 +46,8 @@ class Margins:
     bottom: int
 
 
-POSITIONS = Margins(left=50, top=8, right=8, bottom=40)
-TOKENS = Margins(left=110, top=8, right=8, bottom=104)
+POSITION_MARGINS = Margins(left=50, top=8, right=8, bottom=40)
+TOKEN_MARGINS = Margins(left=110, top=8, right=8, bottom=104)
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,14 @@ def picture(history: HeadHistory, i: int) -> np.ndarray:
 
 def colours(count: int = COLOURS) -> np.ndarray:
     """Return the colours [count, 3] uint8 (red, green, blue) from the smallest weight to the largest."""
-    stops = np.linspace(0, 1, len(VIRIDIS))
-    wanted = np.linspace(0, 1, count)
-    return np.stack([np.interp(wanted, stops, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
+    anchors = np.linspace(0, 1, len(VIRIDIS))
+    positions = np.linspace(0, 1, count)
+    return np.stack([np.interp(positions, anchors, channel) for channel in VIRIDIS.T], axis=1).round().astype(np.uint8)
 
 
 def colour_end(weights: np.ndarray) -> float:
     """Return the weight at which the colours of maps end; larger weights look the same. 1 if all weights are 0."""
-    return float(np.percentile(weights, CLIP)) or float(weights.max()) or 1.0
+    return float(np.percentile(weights, CLIP_PERCENTILE)) or float(weights.max()) or 1.0
 
 
 @lru_cache(maxsize=2)  # cached for the maps, legend and caption of two compared runs
@@ -102,11 +104,12 @@ def end_of(history: HeadHistory) -> float:
 
 def clipping(history: HeadHistory) -> str:
     """Return a sentence on where the colour scale of a history ends, and on the share of larger weights."""
-    of, larger = "all heads" if history.shared_end else "this head", _larger(history)
-    over = quantity(len(history.steps), "step")
-    over = over if len(history.steps) == 1 else f"all {over}"
+    subject, larger = "all heads" if history.shared_end else "this head", _larger(history)
+    steps_text = quantity(len(history.steps), "step")
+    steps_text = steps_text if len(history.steps) == 1 else f"all {steps_text}"
     return (
-        f"The colour scale ends at {end_of(history):.2g}, the {CLIP}th percentile of the weights of {of} over {over}; "
+        f"The colour scale ends at {end_of(history):.2g}, the {CLIP_PERCENTILE}th percentile of the weights of "
+        f"{subject} over {steps_text}; "
         f"{f'{100 * larger:.1f} %' if larger else 'none'} of this head's are larger."
     )
 
@@ -125,19 +128,19 @@ def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale)
 
 def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
     """Return a colour bar with labels at its ends and middle; `larger` is the share of weights above `end`."""
-    last = f"≥ {end:.2g}" if larger else f"{end:.2g}"
+    end_text = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
-        ends = "0", f"{end / 2:.2g}", last
+        texts = "0", f"{end / 2:.2g}", end_text
     else:
-        ends = f"≤ {end / 10**DECADES:.2g}", f"{end / 10 ** (DECADES / 2):.2g}", last
-    below = [
-        Label(text, (share, 1), (0, 10), align)
-        for text, share, align in zip(ends, (0, 0.5, 1), ALIGNMENTS, strict=True)
+        texts = f"≤ {end / 10**DECADES:.2g}", f"{end / 10 ** (DECADES / 2):.2g}", end_text
+    labels_below = [
+        Label(text, (fraction, 1), (0, 10), align)
+        for text, fraction, align in zip(texts, (0, 0.5, 1), ALIGNMENTS, strict=True)
     ]
-    beside = [Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")]
+    labels_beside = [Label(f"weight, {scale} scale", (1, 0.5), (12, 0), "left")]
     if larger:
-        beside.append(Label(f"{100 * larger:.1f} % are larger", (1, 1), (12, 10), "left"))
-    return Legend((*below, *beside))
+        labels_beside.append(Label(f"{100 * larger:.1f} % are larger", (1, 1), (12, 10), "left"))
+    return Legend((*labels_below, *labels_beside))
 
 
 def legend_of(history: HeadHistory, scale: Scale) -> Legend:
@@ -150,35 +153,35 @@ def legend_of(history: HeadHistory, scale: Scale) -> Legend:
 
 def margins(history: HeadHistory) -> Margins:
     """Return the margins around a map, which are wider if its labels are pieces instead of positions."""
-    return TOKENS if history.tokens else POSITIONS
+    return TOKEN_MARGINS if history.tokens else POSITION_MARGINS
 
 
 def axis_labels(history: HeadHistory) -> list[Label]:
     """Return the labels of a map's rows and columns, and the titles of its axes."""
-    named, around = bool(history.tokens), margins(history)
-    start, end = ("from", "to") if named else ("from position", "to position (0 is [CLS])")
+    has_tokens, margin = bool(history.tokens), margins(history)
+    start, end = ("from", "to") if has_tokens else ("from position", "to position (0 is [CLS])")
     labels = [
-        Label(end, (0.5, 1), (0, around.bottom - 8)),
-        Label(start, (0, 0.5), (8 - around.left, 0), turned=True),
+        Label(end, (0.5, 1), (0, margin.bottom - 8)),
+        Label(start, (0, 0.5), (8 - margin.left, 0), turned=True),
     ]
-    every = 1 if named or history.size <= 12 else 4 if history.size <= 32 else 8
-    for position in range(0, history.size, every):
-        text = history.tokens[position] if named else str(position)
-        text = text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+    interval = 1 if has_tokens or history.size <= 12 else 4 if history.size <= 32 else 8
+    for position in range(0, history.size, interval):
+        text = history.tokens[position] if has_tokens else str(position)
+        text = text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
         middle = (position + 0.5) / history.size
         # If not all labels fit, only every 2nd, 4th, 8th, ... position has one: the largest power of two that divides
         # a position decides from which width on its label is drawn.
         spacing = position & -position
-        min_width = LABEL_ROOM * history.size / spacing if spacing else 0
+        min_width = MIN_LABEL_DISTANCE * history.size / spacing if spacing else 0
         labels.append(Label(text, (0, middle), (-6, 0), "right", least=min_width))
-        below = {"offset": (0, 6), "align": "right", "turned": True} if named else {"offset": (0, 12)}
-        labels.append(Label(text, (middle, 1), least=min_width, **below))
+        options = {"offset": (0, 6), "align": "right", "turned": True} if has_tokens else {"offset": (0, 12)}
+        labels.append(Label(text, (middle, 1), least=min_width, **options))
     return labels
 
 
 def note_lines(history: HeadHistory) -> list[str]:
     """Return the note, wrapped to the width of a map's picture."""
-    letters = (margins(history).left + WIDEST) // 7  # a letter is about 7 pixels wide
+    letters = (margins(history).left + MAX_SIDE) // 7  # a letter is about 7 pixels wide
     return textwrap.wrap(history.note, letters, break_on_hyphens=False)
 
 
@@ -200,8 +203,8 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "decades": DECADES if scale == "log" else None,
         "colours": colours().tolist(),
         "edge": EDGE,
-        "sides": [NARROWEST, WIDEST],
-        "font": FONT,
+        "sides": [MIN_SIDE, MAX_SIDE],
+        "font": FONT_SIZE,
         "margins": asdict(margins(history)),
         "labels": [asdict(label) for label in axis_labels(history)],
         "legend": asdict(legend_of(history, scale)),

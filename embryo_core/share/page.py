@@ -17,7 +17,7 @@ from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
 
 SUFFIXES = (".gif", ".html")  # suffixes of an animation
-CODES = 65535  # code of the largest weight; a weight is stored as a 16-bit share of it
+MAX_CODE = 65535  # code of the largest weight; a weight is stored as a 16-bit share of it
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -56,8 +56,8 @@ def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str
     """
     embedded = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}"
+    script_sources = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src {script_sources}"
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -75,8 +75,8 @@ def document(title: str, style: str, body: str, data: Any, scripts: Sequence[str
 
 
 def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
-    """Return a page that plays a head's history, with colours on this scale; weights are stored as `CODES`."""
-    codes = np.rint(history.weights / history.maximum * CODES).astype("<u2")
+    """Return a page that plays a head's history, with colours on this scale; weights are stored up to `MAX_CODE`."""
+    codes = np.rint(history.weights / history.maximum * MAX_CODE).astype("<u2")
     data = map_style.drawing(history, scale) | {
         "note": f"{history.note}. Scale: {scale}. {map_style.clipping(history)}",
         "codes": base64.b64encode(codes.tobytes()).decode(),

@@ -10,9 +10,9 @@ from embryo_core import results, runs
 from embryo_core.errors import ResultsError
 from embryo_core.types import Run
 
-FORMS = ("tensorboard", "csv", "parquet")
-VERSION = "brain.Event:2"  # version of the event format
-LOST = "already holds files; name a folder that is empty or does not exist."
+FORMATS = ("tensorboard", "csv", "parquet")
+EVENT_VERSION = "brain.Event:2"  # version of the event format
+NOT_EMPTY = "already holds files; name a folder that is empty or does not exist."
 
 
 def export(run: Run, form: str, folder: Path) -> Path:
@@ -31,7 +31,7 @@ def export(run: Run, form: str, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise ResultsError(f"{folder} {LOST}")
+            raise ResultsError(f"{folder} {NOT_EMPTY}")
         if form == "tensorboard":
             return _write_events(run, scores, folder)
         path = folder / f"{run.name}.{form}"
@@ -47,8 +47,12 @@ def export(run: Run, form: str, folder: Path) -> Path:
 def scalars(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each curve's tag, in plain characters, with its rows (step, value)."""
     for (metric, layer, group), rows in scores.groupby(["metric", "layer", "group"], sort=False, dropna=False):
-        parts = [metric, *([f"layer{int(layer)}"] if pd.notna(layer) else []), *([group] if pd.notna(group) else [])]
-        yield re.sub(r"[^\w\-./]", "_", "/".join(map(str, parts))), rows.sort_values("step")[["step", "value"]]
+        tag_parts = [
+            metric,
+            *([f"layer{int(layer)}"] if pd.notna(layer) else []),
+            *([group] if pd.notna(group) else []),
+        ]
+        yield re.sub(r"[^\w\-./]", "_", "/".join(map(str, tag_parts))), rows.sort_values("step")[["step", "value"]]
 
 
 def _write_events(run: Run, scores: pd.DataFrame, folder: Path) -> Path:
@@ -62,7 +66,7 @@ def _write_events(run: Run, scores: pd.DataFrame, folder: Path) -> Path:
     times = {row["step"]: row["time"] for row in runs.read_log(run) if row.get("time")}
     with (folder / f"events.out.tfevents.0.{run.name}").open("wb") as file:
         records = RecordWriter(file)
-        records.write(Event(file_version=VERSION).SerializeToString())
+        records.write(Event(file_version=EVENT_VERSION).SerializeToString())
         for tag, rows in scalars(scores):
             for step, value in rows.itertuples(index=False):
                 summary = Summary(value=[Summary.Value(tag=tag, simple_value=value)])

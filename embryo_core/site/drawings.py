@@ -45,8 +45,8 @@ class Drawing:
 
 def tiles(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
     """Return the Overview's tiles: a sentence, a head and curves. Raises FigureError if the run has none of these."""
-    payload, places = make_tiles(runs[0], axis.scale)
-    if not places:
+    payload, tile_count = make_tiles(runs[0], axis.scale)
+    if not tile_count:
         raise FigureError("Nothing of this run can be played yet.")
     caption = Caption("They play with the time bar; a click opens the page that shows more.")
     return Drawing(GROWTH, payload, f"{runs[0].name}-growth", "Watch it grow", caption, runs[0])
@@ -56,9 +56,9 @@ def answers(runs: Sequence[Run], axis: AxisChoice, number: int) -> Drawing:
     """Return the stored best answers to one of a run's examples at each step. Raises FigureError if none are stored."""
     example = results.read_examples(runs[0])[number]
     rows = [
-        {"run": runs[0].name, "step": one.step, "text": example.text, "answer": word, "probability": probability}
-        for one in example.answers
-        for word, probability in one.words.items()
+        {"run": runs[0].name, "step": answer.step, "text": example.text, "answer": word, "probability": probability}
+        for answer in example.answers
+        for word, probability in answer.words.items()
     ]
     if not rows:
         raise FigureError("The answers to this text were not stored: python -m embryo_core examples stores them.")
@@ -75,8 +75,8 @@ def answers(runs: Sequence[Run], axis: AxisChoice, number: int) -> Drawing:
 def describe_answers(run: Run) -> str:
     """Return the Query page's sentence on when the run learned its examples; "" without examples."""
     examples = results.read_examples(run)
-    asked = max((len(one.answers) for one in examples), default=0)
-    return query.describe_examples(examples, asked, AxisChoice().for_run(run)) if examples else ""
+    checkpoint_count = max((len(example.answers) for example in examples), default=0)
+    return query.describe_examples(examples, checkpoint_count, AxisChoice().for_run(run)) if examples else ""
 
 
 # === Attention ===
@@ -93,9 +93,9 @@ def all_heads(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
     run = runs[0]
     steps, total = _steps(run, GRID_STEPS)
     shown_steps, weights, _ = results.read_attention_steps(run, steps)
-    more = _describe_steps(len(steps), total)
+    omission = _describe_steps(len(steps), total)
     block = -(-weights.shape[-1] // head_maps.GRID_SIZE)
-    caption = attention.describe_all_heads(run, len(steps), block, False, False, more)
+    caption = attention.describe_all_heads(run, len(steps), block, False, False, omission)
     payload = head_maps.grid_payload(run.name, head_maps.grid(shown_steps, weights), unit=run.step_unit)
     note = attention.print_all_heads(data_note(run, METRIC), "linear", False)
     return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
@@ -110,20 +110,20 @@ def one_head(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int) -> Dr
     history = averaged(run, layer, head, maps, source)
     name = f"{run.name}-attention-layer{layer}-head{head}"
     caption = attention.describe_head(run, history, source.get("sentences_per_position", []), True, len(steps))
-    coded = "Weights are kept within 1.4 % of what was measured."
-    caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), total), coded))
+    precision_note = "Weights are kept within 1.4 % of what was measured."
+    caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), total), precision_note))
     payload = head_maps.history_payload(history, "linear", name, compact=True)
     return Drawing(HEAD_HISTORY, payload, name, f"Layer {layer}, head {head}", caption, run, history.note)
 
 
-def _steps(run: Run, most: int) -> tuple[list[int], int]:
-    """Return at most `most` of the steps with maps, log-spaced, and the number of all steps with maps."""
-    stored = sorted(results.steps_done(run, METRIC))
-    return log_spaced(stored, most), len(stored)
+def _steps(run: Run, max_count: int) -> tuple[list[int], int]:
+    """Return at most `max_count` of the steps with maps, log-spaced, and the number of all steps with maps."""
+    stored_steps = sorted(results.steps_done(run, METRIC))
+    return log_spaced(stored_steps, max_count), len(stored_steps)
 
 
-def _describe_steps(shown: int, total: int) -> str:
-    return "" if shown == total else f"{shown} of {total:,} steps have their maps here, spread over the logarithm."
+def _describe_steps(count: int, total: int) -> str:
+    return "" if count == total else f"{count} of {total:,} steps have their maps here, spread over the logarithm."
 
 
 # === What the browser draws ===
@@ -131,17 +131,23 @@ def _describe_steps(shown: int, total: int) -> str:
 
 def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
     """Return the data with which the browser draws a figure on each scale of steps, and saves it."""
-    figure, plots = by_scale["log"], {scale: one.plot.to_plotly_json() for scale, one in by_scale.items()}
+    figure, plots = (
+        by_scale["log"],
+        {scale: figure_at_scale.plot.to_plotly_json() for scale, figure_at_scale in by_scale.items()},
+    )
     return {
         "name": figure.file_name,
         "csv": figure.to_csv(),
         "citation": figure.citation,
-        "plots": {scale: one | {"layout": _without_template(one["layout"])} for scale, one in plots.items()},
-        "files": {scale: _sizes(one) for scale, one in by_scale.items()},
+        "plots": {
+            scale: figure_at_scale | {"layout": _without_template(figure_at_scale["layout"])}
+            for scale, figure_at_scale in plots.items()
+        },
+        "files": {scale: _file_sizes(figure_at_scale) for scale, figure_at_scale in by_scale.items()},
     }
 
 
-def _sizes(figure: Figure) -> dict[str, Any]:
+def _file_sizes(figure: Figure) -> dict[str, Any]:
     """Return the sizes of a figure's files, without plotly's template, which is stored once (`site._write_frame`)."""
     return {
         columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
@@ -162,4 +168,4 @@ def drawing_data(drawing: Drawing) -> dict[str, Any]:
 
 
 def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in layout.items() if name != "template"}
+    return {name: value for name, value in layout.items() if name != "template"}

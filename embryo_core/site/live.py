@@ -25,8 +25,8 @@ from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 RUNTIME_BYTES = 14_400_000  # bytes of the third-party JavaScript
-MAX_TOGETHER = 4  # masks filled jointly; each adds up to BEAM_WIDTH passes per checkpoint
-GRAPH, TOKENIZER, ABOUT = "graph.onnx", "tokenizer.json", "about.json"
+MAX_JOINT_MASKS = 4  # masks filled jointly; each adds up to BEAM_WIDTH passes per checkpoint
+GRAPH_FILE, TOKENIZER_FILE, ABOUT_FILE = "graph.onnx", "tokenizer.json", "about.json"
 
 
 def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[str, str]]:
@@ -42,8 +42,8 @@ def write_live(runs: Sequence[Run], folder: Path, count: int) -> dict[str, dict[
             graphs[run.name] = {"folder": f"live/{i}"}
         except EmbryoError as reason:
             graphs[run.name] = {"why": str(reason)}
-    if not any("folder" in one for one in graphs.values()):
-        raise SiteError(" ".join(one["why"] for one in graphs.values()))
+    if not any("folder" in entry for entry in graphs.values()):
+        raise SiteError(" ".join(entry["why"] for entry in graphs.values()))
     add_packages(LIVE, folder / "assets" / "live")
     return graphs
 
@@ -62,20 +62,22 @@ def _write_run(run: Run, folder: Path, count: int) -> None:
     if not graphs:
         raise SiteError(omissions[0])
     graph, _ = graphs[max(graphs)]
-    alike = [step for step, (other, _) in graphs.items() if other == graph]
-    omissions += [f"Step {step} has tensors of other shapes than the last." for step in graphs if step not in alike]
+    live_steps = [step for step, (graph_of_step, _) in graphs.items() if graph_of_step == graph]
+    omissions += [
+        f"Step {step} has tensors of other shapes than the last." for step in graphs if step not in live_steps
+    ]
     folder.mkdir(parents=True)
-    (folder / GRAPH).write_bytes(graph)
-    for step in alike:
+    (folder / GRAPH_FILE).write_bytes(graph)
+    for step in live_steps:
         shutil.copyfile(graphs[step][1], folder / f"step{step}.safetensors")
-    shutil.copyfile(run.tokenizer / TOKENIZER, folder / TOKENIZER)
-    fetched = sum(path.stat().st_size for path in folder.iterdir()) + RUNTIME_BYTES
-    about = _about(run, loadable[alike[-1]], tokenizer, alike)
-    about |= {"left_out": omissions, "megabytes": round(fetched / 1e6)}
-    (folder / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    shutil.copyfile(run.tokenizer / TOKENIZER_FILE, folder / TOKENIZER_FILE)
+    download_bytes = sum(path.stat().st_size for path in folder.iterdir()) + RUNTIME_BYTES
+    description = _about(run, loadable[live_steps[-1]], tokenizer, live_steps)
+    description |= {"left_out": omissions, "megabytes": round(download_bytes / 1e6)}
+    (folder / ABOUT_FILE).write_text(json.dumps(description), encoding="utf-8")
 
 
-def _words(checkpoint: Checkpoint) -> Checkpoint:
+def _masked_word_model(checkpoint: Checkpoint) -> Checkpoint:
     """Return the checkpoint of the model that predicts words: an ELECTRA's generator, or else the checkpoint itself."""
     return run_files.generator(checkpoint) or checkpoint
 
@@ -84,7 +86,7 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
     """Return the ONNX graph of a checkpoint, and the verified file of its weights. Raises EmbryoError."""
     from embryo_core.engine.onnx_graph import network_graph  # imports torch
 
-    model = _words(checkpoint)
+    model = _masked_word_model(checkpoint)
     if not heads(model) & {"masked_words", "next_words"}:
         raise MissingCapability(f"Run '{checkpoint.run.name}' cannot be asked live: its models predict no words.")
     run_files.verify(model)
@@ -102,28 +104,30 @@ def _graph(checkpoint: Checkpoint, pieces: int) -> tuple[bytes, Path]:
 
 def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequence[int]) -> dict[str, Any]:
     """Return the description of a run that live_model.js reads: sizes, tokens, limits, colours and layouts."""
-    model = _words(checkpoint)
-    sizes, config = (run_files.read_config(one, run_files.Architecture) for one in (model, checkpoint))
-    fills = "masked_words" in heads(model)
-    special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+    model = _masked_word_model(checkpoint)
+    architecture, config = (
+        run_files.read_config(checkpoint_read, run_files.Architecture) for checkpoint_read in (model, checkpoint)
+    )
+    fills_masks = "masked_words" in heads(model)
+    special_ids = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
     return {
         "steps": steps,
-        "fills": fills,
-        "example": EXAMPLE if fills else START,
-        "layers": sizes.num_hidden_layers,
-        "positions": min(sizes.max_position_embeddings, config.max_position_embeddings),
+        "fills": fills_masks,
+        "example": EXAMPLE if fills_masks else START,
+        "layers": architecture.num_hidden_layers,
+        "positions": min(architecture.max_position_embeddings, config.max_position_embeddings),
         "pieces": readable(tokenizer, range(tokenizer.vocabulary_size)),
         "begin": tokenizer.begin.tolist(),
-        "end": tokenizer.end.tolist() if fills else [],
+        "end": tokenizer.end.tolist() if fills_masks else [],
         "mask": tokenizer.mask,
         "mask_id": tokenizer.mask_id,
-        "special": [one for one in special if one is not None],
+        "special": [checkpoint_read for checkpoint_read in special_ids if checkpoint_read is not None],
         "unknown": tokenizer.unk_id,
         "blank": tokenizer.blank,
         "marks_start": bool(tokenizer.word_start),
         "ends": sorted(end_tokens(checkpoint)),
         "continued": CONTINUATION_LENGTH,
-        "most_masks": MAX_TOGETHER,
+        "most_masks": MAX_JOINT_MASKS,
         "most_pieces": MAX_MASKS,
         "most_characters": MAX_CHARACTERS,
         "colours": COLOURS,
@@ -137,4 +141,4 @@ def _layout(run: Run, scale: Any, steps: Sequence[int]) -> dict[str, Any]:
     figure = AxisChoice(scale).for_run(run).draw(go.Figure(), steps)
     style.set_axes(figure, "y", rangemode="tozero", tickformat="~%")
     layout = style.finish(figure, "probability", height=400).to_plotly_json()["layout"]
-    return {name: part for name, part in layout.items() if name != "template"}
+    return {name: value for name, value in layout.items() if name != "template"}

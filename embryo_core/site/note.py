@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-SPANS = (  # patterns in escaped text, applied in this order
+SPAN_PATTERNS = (  # patterns in escaped text, applied in this order
     (re.compile(r"`([^`]+)`"), r"<code>\1</code>"),
     (re.compile(r"\[([^\]]+)\]\((https?://[^\s()]+|(?!//)[\w./#-]+)\)"), r'<a href="\2">\1</a>'),
     (re.compile(r"\*\*([^*]+)\*\*"), r"<strong>\1</strong>"),
@@ -32,6 +32,6 @@ def _block(lines: list[str]) -> Iterator[str]:
 
 def _spans(text: str) -> str:
     text = escape(text.strip())
-    for pattern, made in SPANS:
-        text = pattern.sub(made, text)
+    for pattern, replacement in SPAN_PATTERNS:
+        text = pattern.sub(replacement, text)
     return text

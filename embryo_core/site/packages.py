@@ -73,13 +73,13 @@ def add_packages(packages: Sequence[Package], folder: Path, cache: Path | None =
     archives = [_fetch(package, cache) for package in packages]
     folder.mkdir(parents=True, exist_ok=True)
     for package, archive in zip(packages, archives, strict=True):
-        with tarfile.open(archive) as opened:
+        with tarfile.open(archive) as archive_file:
             for name, path in package.files.items():
-                source = opened.extractfile(f"package/{path}")
+                source = archive_file.extractfile(f"package/{path}")
                 assert source is not None  # the archive's SHA-256 was checked
                 with (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)
-    notice = [f"{one.name} {one.version} ({', '.join(one.files)}), unchanged: {one.licence}" for one in packages]
+    notice = [f"{item.name} {item.version} ({', '.join(item.files)}), unchanged: {item.licence}" for item in packages]
     (folder / "NOTICE.txt").write_text("\n".join(notice) + "\n", encoding="utf-8")
 
 
@@ -95,21 +95,22 @@ def _fetch(package: Package, cache: Path) -> Path:
 
 def _pack(package: Package, path: Path) -> bytes:
     """Fetch a package's archive with npm. Raises SiteError if that fails, or if its SHA-256 differs."""
-    named = f"{package.name}@{package.version}"
-    by_hand = f"run `npm pack {named}` on another computer and put its archive at {path}"
+    name_and_version = f"{package.name}@{package.version}"
+    by_hand = f"run `npm pack {name_and_version}` on another computer and put its archive at {path}"
     folder = path.with_name(f"{path.name}.{os.getpid()}")
     folder.mkdir()
     try:
-        command = ["npm", "pack", named, "--silent", "--fetch-retries=0", "--pack-destination", str(folder)]
+        command = ["npm", "pack", name_and_version, "--silent", "--fetch-retries=0", "--pack-destination", str(folder)]
         subprocess.run(command, check=True, capture_output=True, timeout=600, cwd=folder)
         content = (folder / package.archive).read_bytes()
     except (OSError, subprocess.SubprocessError) as reason:
         raise SiteError(
-            f"Live questions need {named}, which npm could not fetch ({reason}); go online with npm installed, or "
+            f"Live questions need {name_and_version}, which npm could not fetch ({reason}); go online with npm "
+            "installed, or "
             f"{by_hand}."
         ) from None
     finally:
         shutil.rmtree(folder)
     if hashlib.sha256(content).hexdigest() != package.sha256:
-        raise SiteError(f"npm returned another archive for {named} (its SHA-256 differs); {by_hand}.")
+        raise SiteError(f"npm returned another archive for {name_and_version} (its SHA-256 differs); {by_hand}.")
     return content

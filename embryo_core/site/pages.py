@@ -54,7 +54,7 @@ from embryo_core.site.tables import FixedTable, every_fact, every_pair, every_wo
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
-MAX_WORDS = 24  # approximate number of words whose curves can be chosen
+MAX_WORD_CHOICES = 24  # approximate number of words whose curves can be chosen
 Runs = Sequence[Run]
 
 
@@ -84,41 +84,43 @@ class SitePage:
 
 def _overview(runs: Runs) -> SitePage:
     run = runs[0]
-    last = run_files.checkpoints(run)[-1]
-    watch, model = growth.describe_run(run, last.step, last.tokens)
+    last_checkpoint = run_files.checkpoints(run)[-1]
+    watch, model = growth.describe_run(run, last_checkpoint.step, last_checkpoint.tokens)
     log = overview.training_log(run)
-    logged = {overview.QUANTITIES[name].title: {"quantity": name} for name in overview.logged_quantities(run)}
+    log_options = {overview.QUANTITIES[name].title: {"quantity": name} for name in overview.logged_quantities(run)}
     measures = positions.measure_table(run)
-    maskings = {} if measures.empty else {name: {"masking": name} for name in positions.maskings(measures)}
-    parts: list[Panel | FixedTable] = [
+    masking_options = {} if measures.empty else {name: {"masking": name} for name in positions.maskings(measures)}
+    panels: list[Panel | FixedTable] = [
         Panel("growth", drawings.tiles, alone=True),
         Panel(
             "training",
             overview.training_curve,
-            {title: made for title, made in logged.items() if made["quantity"] in log},
+            {title: options for title, options in log_options.items() if options["quantity"] in log},
             "Quantity",
         ),
-        Panel("length", positions.accuracy_by_position, maskings, "Masked"),
+        Panel("length", positions.accuracy_by_position, masking_options, "Masked"),
     ]
     if _scored(run, ngrams.METRIC):
-        parts.append(Panel("ngrams", ngrams.divergence))
+        panels.append(Panel("ngrams", ngrams.divergence))
     if _scored(run, positions.COSINE):
         titles = {title: {"metric": metric} for metric, title in positions.TITLES.items()}
-        parts.append(Panel("embeddings", positions.positions, titles, "Measure"))
-    parts.append(Panel("computed", coverage.coverage, {"": {"capabilities": run_capabilities(run)}}))
+        panels.append(Panel("embeddings", positions.positions, titles, "Measure"))
+    panels.append(Panel("computed", coverage.coverage, {"": {"capabilities": run_capabilities(run)}}))
     table, caption = phases.phase_changes(run)
-    return SitePage(f"{watch}. {model}", [*parts, FixedTable("Phases", table, caption)])
+    return SitePage(f"{watch}. {model}", [*panels, FixedTable("Phases", table, caption)])
 
 
 def _findings(runs: Runs) -> SitePage:
-    judged, *others = [judge(run) for run in runs]
-    last = max((step for steps in results.steps_by_metric(runs[0]).values() for step in steps), default=0)
-    planned = max(runs[0].planned_steps, default=0)
-    table = findings.finding_table(judged, others).drop(columns=["picture", "comparisons"])
-    caption = findings.describe_findings(judged, [run.name for run in runs[1:]])
-    choices = {one.finding.claim: {"name": one.finding.name} for one in judged if one.comparisons}
+    judgements, *other_judgements = [judge(run) for run in runs]
+    last_step = max((step for steps in results.steps_by_metric(runs[0]).values() for step in steps), default=0)
+    last_planned = max(runs[0].planned_steps, default=0)
+    table = findings.finding_table(judgements, other_judgements).drop(columns=["picture", "comparisons"])
+    caption = findings.describe_findings(judgements, [run.name for run in runs[1:]])
+    choices = {
+        judgement.finding.claim: {"name": judgement.finding.name} for judgement in judgements if judgement.comparisons
+    }
     return SitePage(
-        findings.headline(judged, last, planned, runs[0].step_unit),
+        findings.headline(judgements, last_step, last_planned, runs[0].step_unit),
         [
             FixedTable("Findings of the paper", table, caption),
             Panel("finding", findings.comparisons, choices, "Finding"),
@@ -130,35 +132,38 @@ def _findings(runs: Runs) -> SitePage:
 
 
 def _tokens(runs: Runs) -> SitePage:
-    choices, rescaled = {}, {}
-    for metric in sorted(one.name for one in METRICS if one.page == "tokens"):
+    choices, rescaled_choices = {}, {}
+    for metric in sorted(candidate.name for candidate in METRICS if candidate.page == "tokens"):
         scores = results.read_scores(runs[0], metric)
         for family, groups in ({} if scores.empty else tokens.category_sets(scores)).items():
-            drawn = {"metric": metric, "groups": tuple(tokens.default_categories(family, groups))}
-            choices[f"{tokens.title_of(metric)}, {family}"] = drawn
-            rescaled[f"{tokens.title_of(metric)}, {family}"] = drawn | {"rescaled": True}
-    measured = measured_as(runs[0], "mask_prediction")
-    parts: list[Panel | FixedTable] = [
+            options = {"metric": metric, "groups": tuple(tokens.default_categories(family, groups))}
+            choices[f"{tokens.title_of(metric)}, {family}"] = options
+            rescaled_choices[f"{tokens.title_of(metric)}, {family}"] = options | {"rescaled": True}
+    measured_metric = measured_as(runs[0], "mask_prediction")
+    panels: list[Panel | FixedTable] = [
         Panel("accuracy", tokens.accuracy, choices, "Task"),
-        Panel("rescaled", tokens.accuracy, rescaled, "Task"),
+        Panel("rescaled", tokens.accuracy, rescaled_choices, "Task"),
         Panel("acquisition", acquisition.acquisition, choices, "Task"),
-        words_at_last(runs[0], measured),
+        words_at_last(runs[0], measured_metric),
     ]
-    return SitePage("", parts, measured)
+    return SitePage("", panels, measured_metric)
 
 
 def _words(runs: Runs) -> SitePage:
     run = runs[0]
     ages = word_tables.age_table(run)
-    first = words.default_word(ages)
-    if first is None:
+    default = words.default_word(ages)
+    if default is None:
         return SitePage("", [])
-    acquired = ages.dropna(subset="age").sort_values("age")["word"].tolist()
-    chosen = [first, *(word for word in acquired[:: -(-len(acquired) // MAX_WORDS) or 1] if word != first)]
+    acquired_words = ages.dropna(subset="age").sort_values("age")["word"].tolist()
+    choices = [
+        default,
+        *(word for word in acquired_words[:: -(-len(acquired_words) // MAX_WORD_CHOICES) or 1] if word != default),
+    ]
     return SitePage(
         words.headline(ages, AxisChoice().for_run(run)),
         [
-            Panel("word", words.curve, {word: {"word": word} for word in chosen}, "Word"),
+            Panel("word", words.curve, {word: {"word": word} for word in choices}, "Word"),
             Panel("acquired", words.acquired),
             Panel("ages", word_ages.ages),
             Panel("children", word_ages.children),
@@ -171,24 +176,24 @@ def _words(runs: Runs) -> SitePage:
 
 
 def _grammar(runs: Runs) -> SitePage:
-    run, sets = runs[0], grammar.pair_sets(runs[0])
-    if not sets:
+    run, set_names = runs[0], grammar.pair_sets(runs[0])
+    if not set_names:
         return SitePage("", [])
-    shapes, accuracies = grammar.paradigm_shapes(run, sets[0]), grammar.accuracy_table(run, sets[0])
-    drawn = product(sets, grammar.levels(shapes))
-    levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in drawn}
-    listed = shapes.drop(columns=["group", "fallen"]).assign(
+    shapes, accuracies = grammar.paradigm_shapes(run, set_names[0]), grammar.accuracy_table(run, set_names[0])
+    set_levels = product(set_names, grammar.levels(shapes))
+    levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in set_levels}
+    paradigm_table = shapes.drop(columns=["group", "fallen"]).assign(
         turns=grammar.name_turns(shapes, AxisChoice().for_run(run))
     )
-    paradigms = FixedTable(f"Every paradigm of {sets[0]}", listed, grammar.SHAPES)
-    order = {pairs: {"pairs": pairs} for pairs in sets}
+    paradigms = FixedTable(f"Every paradigm of {set_names[0]}", paradigm_table, grammar.SHAPES)
+    order_choices = {pairs: {"pairs": pairs} for pairs in set_names}
     return SitePage(
-        grammar.headline(sets[0], shapes, accuracies, AxisChoice().for_run(run)),
+        grammar.headline(set_names[0], shapes, accuracies, AxisChoice().for_run(run)),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
-            Panel("order", grammar.order_of_rise, order, "Pairs"),
+            Panel("order", grammar.order_of_rise, order_choices, "Pairs"),
             paradigms,
-            *(every_pair(run, pairs) for pairs in sets),
+            *(every_pair(run, pairs) for pairs in set_names),
         ],
         grammar.METRIC,
     )
@@ -201,11 +206,13 @@ def _probing(runs: Runs) -> SitePage:
     frame = read_probe_scores(runs[0])
     if frame.empty:
         return SitePage("", [])
-    numbers = sorted(int(layer) for layer in set(frame["layer"]))
+    layer_numbers = sorted(int(layer) for layer in set(frame["layer"]))
     tasks = {task_label(task): {"task": task, "quantity": "f1"} for task in frame["task"].unique()}
     best = select_layer(frame[frame["step"] == frame["step"].max()], BEST).groupby("task")["layer"].first()
-    maps = {name: made | {"layer": int(best.get(made["task"], numbers[-1]))} for name, made in tasks.items()}
-    layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in numbers}
+    maps = {
+        name: options | {"layer": int(best.get(options["task"], layer_numbers[-1]))} for name, options in tasks.items()
+    }
+    layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in layer_numbers}
     return SitePage(
         probing.headline(select_layer(frame, BEST), AxisChoice().for_run(runs[0])),
         [
@@ -224,33 +231,41 @@ def _geometry(runs: Runs) -> SitePage:
     if ranks.empty:
         return SitePage("", [])
     choices = {
-        one.label: {"measure": name}
-        for name, one in geometry.MEASURES.items()
+        measure.label: {"measure": name}
+        for name, measure in geometry.MEASURES.items()
         if len(geometry.measure_table(run, name))
     }
-    last = {name: made | {"layer": int(ranks["layer"].max())} for name, made in choices.items()}
-    parts = [Panel("layers", geometry.layers, choices, "Measure"), Panel("heat", geometry.heat_map, last, "Measure")]
-    if others := {other.name: {"other": other.name} for other in runs[1:]}:
-        parts.append(Panel("similarity", similarity.between, others, "Beside"))
-    return SitePage(geometry.headline(ranks, AxisChoice().for_run(run)), parts)
+    last_layers = {name: options | {"layer": int(ranks["layer"].max())} for name, options in choices.items()}
+    panels = [
+        Panel("layers", geometry.layers, choices, "Measure"),
+        Panel("heat", geometry.heat_map, last_layers, "Measure"),
+    ]
+    if comparisons := {other_run.name: {"other": other_run.name} for other_run in runs[1:]}:
+        panels.append(Panel("similarity", similarity.between, comparisons, "Beside"))
+    return SitePage(geometry.headline(ranks, AxisChoice().for_run(run)), panels)
 
 
 def _attention(runs: Runs) -> SitePage:
     frame = patterns.read_behaviour(runs[0])
     pattern_name, layer, head = patterns.clearest_head(frame)
     layers, heads = drawings.heads(runs[0])
-    first = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda one: one != (layer, head))
-    named = {f"Layer {one}, head {other}": {"layer": one, "head": other} for one, other in first}
+    clearest_first = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda item: item != (layer, head))
+    head_choices = {
+        f"Layer {item}, head {head_number}": {"layer": item, "head": head_number}
+        for item, head_number in clearest_first
+    }
     maps = [
-        Panel("head", drawings.one_head, named, "Head", alone=True, each=True),
+        Panel("head", drawings.one_head, head_choices, "Head", alone=True, each=True),
         Panel("all", drawings.all_heads, alone=True, each=True),
     ]
     maps = maps if layers else []
     if frame.empty:
         return SitePage("", maps)
-    measured = set(frame["what"])
+    measured_patterns = set(frame["what"])
     choices = {}
-    for name in sorted((one for one in patterns.PATTERNS if one in measured), key=lambda one: one != pattern_name):
+    for name in sorted(
+        (item for item in patterns.PATTERNS if item in measured_patterns), key=lambda item: item != pattern_name
+    ):
         best = patterns.strongest(frame, (name,))
         pattern = patterns.PATTERNS[name]
         choices[pattern.label] = {
@@ -281,19 +296,21 @@ def _knowledge(runs: Runs) -> SitePage:
         "first to show": {"relations": tuple(knowledge.default_relations(table))},
         **{knowledge.relation_label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
     }
-    parts: list[Panel | FixedTable] = [
+    panels: list[Panel | FixedTable] = [
         Panel("precision", knowledge.precision, relations, "Relations"),
         Panel("panels", knowledge.precision_panels),
     ]
     if _scored(run, knowledge_variants.METRIC):
-        parts.append(Panel("variants", knowledge_variants.variants))
+        panels.append(Panel("variants", knowledge_variants.variants))
     relation, fact = knowledge_tables.first_fact(run)
     if relation:
-        parts.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
-    every = knowledge_tables.relation_table(run)
-    parts.append(FixedTable("Every relation", every, knowledge_tables.describe_relations(results.read_histories(run))))
-    parts.append(every_fact(run))
-    return SitePage(knowledge.headline(table, AxisChoice().for_run(run)), parts, knowledge.METRIC)
+        panels.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
+    all_relations = knowledge_tables.relation_table(run)
+    panels.append(
+        FixedTable("Every relation", all_relations, knowledge_tables.describe_relations(results.read_histories(run)))
+    )
+    panels.append(every_fact(run))
+    return SitePage(knowledge.headline(table, AxisChoice().for_run(run)), panels, knowledge.METRIC)
 
 
 def _finetuning(runs: Runs) -> SitePage:
@@ -309,7 +326,7 @@ def _finetuning(runs: Runs) -> SitePage:
 
 
 def _query(runs: Runs) -> SitePage:
-    texts = {one.text: {"number": i} for i, one in enumerate(results.read_examples(runs[0]))}
+    texts = {example.text: {"number": i} for i, example in enumerate(results.read_examples(runs[0]))}
     return SitePage(drawings.describe_answers(runs[0]), [Panel("answers", drawings.answers, texts, "Text", True)])
 
 
@@ -324,8 +341,8 @@ def _compare(runs: Runs) -> SitePage:
         return SitePage("", [design])
     groups = tuple(tokens.SETS["parts of speech"])
     measures = ("mask_prediction", "token_reconstruction")
-    orders = {name_measures(runs, one).capitalize(): {"metric": one, "groups": groups} for one in measures}
-    changed = {compare.title_of(choices): {"choices": choices} for choices in compare.changed_choices(runs)}
+    orders = {name_measures(runs, measure).capitalize(): {"metric": measure, "groups": groups} for measure in measures}
+    choice_options = {compare.title_of(choices): {"choices": choices} for choices in compare.changed_choices(runs)}
     signals = {name: {"measure": name} for name in early_signals.common_measures(runs)}
     headline = ""
     with suppress(FigureError):
@@ -334,7 +351,7 @@ def _compare(runs: Runs) -> SitePage:
     return SitePage(
         headline,
         [
-            Panel("differences", compare.differences, changed, "Choice"),
+            Panel("differences", compare.differences, choice_options, "Choice"),
             Panel("order", acquisition.acquisition, orders, "Task"),
             Panel("signals", early_signals.early_signals, signals, "Measure"),
             design,

@@ -15,24 +15,24 @@ def script(key: str, value: Any) -> str:
 
     In it, {"$": i} refers to the i-th shared part (see `add` in site.js).
     """
-    parts: dict[str, int] = {}
-    value = _refer(json.loads(to_json_plotly(value)), parts)
-    text = f'{{"parts":[{",".join(parts)}],"value":{_text(value)}}}'
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-    return f'embryo.add({json.dumps(key)}, "{packed}");\n'
+    indices: dict[str, int] = {}
+    value = _replace_long_parts(json.loads(to_json_plotly(value)), indices)
+    text = f'{{"parts":[{",".join(indices)}],"value":{_text(value)}}}'
+    content = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return f'embryo.add({json.dumps(key)}, "{content}");\n'
 
 
-def _refer(value: Any, parts: dict[str, int]) -> Any:
-    """Replace long parts of a value by references, and collect the text of each in `parts`, with its index."""
+def _replace_long_parts(value: Any, indices: dict[str, int]) -> Any:
+    """Replace long parts of a value by references, and collect the text of each in `indices`, with its index."""
     if isinstance(value, dict):
-        value = {name: _refer(part, parts) for name, part in value.items()}
+        value = {name: _replace_long_parts(part, indices) for name, part in value.items()}
     elif isinstance(value, list):
         if any(isinstance(part, dict | list) for part in value):
-            value = [_refer(part, parts) for part in value]
+            value = [_replace_long_parts(part, indices) for part in value]
     elif not isinstance(value, str):
         return value
     text = _text(value)
-    return value if len(text) < MIN_LENGTH else {"$": parts.setdefault(text, len(parts))}
+    return value if len(text) < MIN_LENGTH else {"$": indices.setdefault(text, len(indices))}
 
 
 def _text(value: Any) -> str:

@@ -39,13 +39,13 @@ from embryo_core.site.tables import FixedTable, cell, number
 from embryo_core.types import Run
 
 MANIFEST = "embryo-site.json"  # marks a folder as a site, and stores the fingerprint of each view's data
-OWN = re.compile(
+OWN_FILES = re.compile(
     rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/(live/)?[\w-][\w.-]*|data/(site|[\w+-][\w.+-]*/[\w-]+)\.js"
     r"|live/\d+/(graph\.onnx|(tokenizer|about)\.json|step\d+\.safetensors)"
 )
-FOLDER = Path(__file__).parent
-MAX_PAIRS = 3  # with more runs than this, a run is shown alone and beside all others, but not in pairs
-MAX_BESIDE = 3  # at most this number of choices of a panel with several runs; a single run has all choices
+ASSET_FOLDER = Path(__file__).parent
+MAX_PAIRED_RUNS = 3  # with more runs than this, a run is shown alone and beside all others, but not in pairs
+MAX_COMPARISON_CHOICES = 3  # at most this number of choices of a panel with several runs; a single run has all choices
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunSelection:
     @property
     def fingerprint(self) -> str:
         """Return a hash that changes with everything that the view shows: results, logs, run.json, and this package."""
-        return hashlib.sha256("".join([_program(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
+        return hashlib.sha256("".join([_program_fingerprint(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
 
 
 def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "", live: int = 0) -> list[str]:
@@ -81,47 +81,47 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             )
     if len({run.name for run in runs}) < len(runs):
         raise SiteError("Two of these runs have the same name; rename one of them.")
-    made, folder, title = [], folder.resolve(), title.encode(errors="replace").decode()
+    drawn_folders, folder, title = [], folder.resolve(), title.encode(errors="replace").decode()
     if not folder.name:
         raise SiteError(f"{folder} cannot be written: it is the root of the file system. Name another folder.")
     try:
         earlier = _read_manifest(folder)
-        with _alone(folder), replacing(folder, _refuse_others) as temporary:
+        with _lock_folder(folder), replacing(folder, _refuse_others) as temporary:
             temporary.mkdir()
             _write(temporary / MANIFEST, json.dumps({"views": {}}))
-            asked = write_live(runs, temporary, live) if live else None
+            live_runs = write_live(runs, temporary, live) if live else None
             for view in (views := list(_views(runs))):
                 data = Path("data", view.folder)
                 if earlier.get(view.folder) == view.fingerprint and (folder / data).is_dir():
                     shutil.copytree(folder / data, temporary / data)  # the results are unchanged
                 else:
                     _write_view(view, temporary)
-                    made.append(view.folder)
-            _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": asked})
+                    drawn_folders.append(view.folder)
+            _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": live_runs})
             _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
     except OSError as reason:
         raise SiteError(
             f"{folder} cannot be written ({reason.strerror or reason}); nothing of it was changed. Name another folder."
         ) from None
-    return made
+    return drawn_folders
 
 
 def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
-    """Yield the selections that a visitor can make: each run alone, in pairs (see MAX_PAIRS), and beside all others."""
+    """Yield the selections that a visitor can make: each run alone, in pairs (MAX_PAIRED_RUNS), and with all others."""
     for run in runs:
-        others = tuple(one for one in runs if one is not run)
+        other_runs = tuple(candidate for candidate in runs if candidate is not run)
         yield RunSelection((run,))
-        if len(others) > 1 and len(runs) <= MAX_PAIRS:
-            yield from (RunSelection((run, other)) for other in others)
-        if others:
-            yield RunSelection((run, *others))
+        if len(other_runs) > 1 and len(runs) <= MAX_PAIRED_RUNS:
+            yield from (RunSelection((run, other_run)) for other_run in other_runs)
+        if other_runs:
+            yield RunSelection((run, *other_runs))
 
 
 # === The earlier site ===
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_folder(folder: Path) -> Iterator[None]:
     """Hold the lock on a site's folder. Raises SiteError while another process writes it."""
     lock = folder.with_name(f".{folder.name}.lock.tmp")
     with locked(lock, SiteError(f"{folder} is being written by another process; wait for it, or name another folder.")):
@@ -133,17 +133,18 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _refuse_others(folder: Path) -> None:
     """Raise SiteError if a folder to be replaced contains files that are not a site's, such as .git."""
-    inside = [folder, *folder.rglob("*")] if folder.exists() else []
-    if other := next((path for path in inside if not _is_own(path, folder)), None):
+    paths = [folder, *folder.rglob("*")] if folder.exists() else []
+    if foreign_file := next((path for path in paths if not _is_own(path, folder)), None):
         raise SiteError(
-            f"{folder} would be replaced, and {other} is not a file of a site; name a new folder, or move it elsewhere."
+            f"{folder} would be replaced, and {foreign_file} is not a file of a site; name a new folder, or move it "
+            "elsewhere."
         )
 
 
 def _is_own(path: Path, folder: Path) -> bool:
     if path.is_symlink() or path.is_dir():
         return not path.is_symlink()
-    return path != folder and bool(OWN.fullmatch(path.relative_to(folder).as_posix()))
+    return path != folder and bool(OWN_FILES.fullmatch(path.relative_to(folder).as_posix()))
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
@@ -154,7 +155,7 @@ def _read_manifest(folder: Path) -> dict[str, str]:
 
 
 @cache
-def _program() -> str:
+def _program_fingerprint() -> str:
     """Return a hash of this package's Python and JavaScript files."""
     paths = sorted(path for path in Path(str(files("embryo_core"))).rglob("*") if path.suffix in (".py", ".js"))
     return hashlib.sha256("".join(map(sha256, paths)).encode()).hexdigest()
@@ -186,71 +187,82 @@ def _write_view(view: RunSelection, folder: Path) -> None:
         try:
             page = make(view.runs)
             parts = [_write_part(part, view, path, folder) for part in page.parts]
-            headline, stops = page.headline, _stops(view.runs[0], page.metric)
+            headline, steps = page.headline, _steps_with_data(view.runs[0], page.metric)
         except EmbryoError as error:
-            parts, headline, stops = [], str(error), []
-        shown = [part for part in parts if part]
-        headline = headline or next((one["headline"] for part in shown for one in part.get("choices", ())), "")
-        if not shown and not headline:
+            parts, headline, steps = [], str(error), []
+        shown_parts = [part for part in parts if part]
+        headline = headline or next(
+            (entry["headline"] for part in shown_parts for entry in part.get("choices", ())), ""
+        )
+        if not shown_parts and not headline:
             headline = f"{title}: nothing of this has been computed for run '{view.runs[0].name}'."
-        _write(folder / "data" / f"{path}.js", script(path, {"headline": headline, "stops": stops, "parts": shown}))
+        _write(
+            folder / "data" / f"{path}.js", script(path, {"headline": headline, "stops": steps, "parts": shown_parts})
+        )
 
 
-def _stops(run: Run, metric: str) -> list[int]:
+def _steps_with_data(run: Run, metric: str) -> list[int]:
     """Return the checkpoints' steps at which metrics with this prefix have data; empty without a prefix."""
-    stops = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
-    return sorted(set().union(*stops) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
+    step_sets = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
+    return sorted(set().union(*step_sets) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
 def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
     """Write the data of a part's figures, and return its entry on the page; None if there is nothing to show."""
     if part.alone and len(view.runs) > 1:
-        named = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
-        return {**named, "alone": True}
+        entry = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
+        return {**entry, "alone": True}
     if isinstance(part, FixedTable):
         return None if part.table.empty else _write_table(part, path, folder)
     choices = []
-    most = None if len(view.runs) == 1 else MAX_BESIDE
-    for i, (name, figure) in enumerate(islice(figures(part, view.runs), most)):
+    max_choices = None if len(view.runs) == 1 else MAX_COMPARISON_CHOICES
+    for i, (name, figure) in enumerate(islice(figures(part, view.runs), max_choices)):
         if isinstance(figure, str):
             choices.append({"label": name, "title": name or part.name.capitalize(), "why": figure, "headline": ""})
             continue
         key = f"{path}-{part.name}-{i}"
         data = drawing_data(figure) if isinstance(figure, Drawing) else figure_data(figure)
         _write(folder / "data" / f"{key}.js", script(key, data))
-        about = _about(figure if isinstance(figure, Drawing) else figure["log"])
-        choices.append({"label": name, "file": key, **about})
+        description = _describe_figure(figure if isinstance(figure, Drawing) else figure["log"])
+        choices.append({"label": name, "file": key, **description})
     return {"name": part.name, "what": part.what, "each": part.each, "choices": choices} if choices else None
 
 
 def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
     """Return a table's entry on the page; the rows of a table that is loaded on demand get a file of their own."""
-    about = {"name": part.title, "title": part.title, "columns": [*part.table], **_words(part.caption)}
+    entry = {"name": part.title, "title": part.title, "columns": [*part.table], **_describe_caption(part.caption)}
     if not part.alone:
-        return about | {"rows": [[cell(value) for value in row] for row in part.table.itertuples(index=False)]}
+        return entry | {"rows": [[cell(value) for value in row] for row in part.table.itertuples(index=False)]}
     rows = [[number(value) for value in row] for row in part.table.itertuples(index=False)]
     key = f"{path}-{hashlib.sha256(part.title.encode()).hexdigest()[:8]}"
     _write(folder / "data" / f"{key}.js", script(key, rows))
-    return about | {"file": key, "count": len(rows)}
+    return entry | {"file": key, "count": len(rows)}
 
 
-def _about(figure: Figure | Drawing) -> dict[str, Any]:
-    return {"title": figure.title, "headline": figure.headline, "missing": figure.missing, **_words(figure.caption)}
+def _describe_figure(figure: Figure | Drawing) -> dict[str, Any]:
+    return {
+        "title": figure.title,
+        "headline": figure.headline,
+        "missing": figure.missing,
+        **_describe_caption(figure.caption),
+    }
 
 
-def _words(caption: Caption) -> dict[str, str]:
+def _describe_caption(caption: Caption) -> dict[str, str]:
     return {"summary": caption.summary, "rest": str(caption)[len(caption.summary) :].strip()}
 
 
 # === Frame ===
 
 
-def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], given: dict[str, Any]) -> None:
-    """Write HTML, scripts, styles, and the data that all pages share; `given` has the title, note and live runs."""
+def _write_frame(
+    folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], site_options: dict[str, Any]
+) -> None:
+    """Write HTML, scripts, styles, and the data of all pages; `site_options` has the title, note and live runs."""
     assets = folder / "assets"
     for name in ("site.js", "site.css"):
         _write(assets / name, _read(name))
-    if given["live"]:
+    if site_options["live"]:
         _write(assets / "live.js", _read("live_model.js") + _read("live.js"))
     _write(assets / "parts.js", component.read("clipboard.js", "panels.js") + _read("curves.js") + _read("parts.js"))
     _write(assets / "components.js", component.classic_scripts())
@@ -258,8 +270,8 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         add_packages([PLOTLY], assets)
     except SiteError:  # without npm, the larger bundle of Plotly's Python package
         shutil.copyfile(str(files("plotly") / "package_data" / "plotly.min.js"), assets / "plotly.min.js")
-    about = {
-        **given,
+    site_data = {
+        **site_options,
         "template": go.Figure().layout.template.to_plotly_json(),
         "pages": [{"name": name, "title": page} for name, (page, _) in PAGES.items()],
         # a list, since a JavaScript object does not keep this order for numeric names
@@ -267,11 +279,11 @@ def _write_frame(folder: Path, runs: Sequence[Run], views: Sequence[RunSelection
         "runs": {run.name: _run(run) for run in runs},
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }
-    _write(folder / "data" / "site.js", script("site", about))
+    _write(folder / "data" / "site.js", script("site", site_data))
     html = _read("page.html")
     for name, (page, _) in PAGES.items():
-        filled = html.replace("{page}", name).replace("{title}", escape(f"{page} · {given['title']}"))
-        _write(folder / ("index.html" if name == "overview" else f"{name}.html"), filled)
+        page_html = html.replace("{page}", name).replace("{title}", escape(f"{page} · {site_options['title']}"))
+        _write(folder / ("index.html" if name == "overview" else f"{name}.html"), page_html)
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -292,7 +304,7 @@ def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
 
 
 def _read(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
+    return (ASSET_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _write(path: Path, text: str) -> None:

@@ -61,12 +61,12 @@ def words_at_last(run: Run, metric: str) -> FixedTable:
 def every_fact(run: Run) -> FixedTable:
     """Return the facts of all relations at the last evaluated step, as on the Knowledge page."""
     step = _last_step(run, knowledge.METRIC)
-    facts, parts = results.read_histories(run), []
+    facts, facts_of_relations = results.read_histories(run), []
     for relation in facts["relation"].unique():
         answers = results.read_relation_answers(run, relation)
         at_step = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
-        parts.append(at_step.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
-    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        facts_of_relations.append(at_step.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
+    table = pd.concat(facts_of_relations, ignore_index=True) if facts_of_relations else pd.DataFrame()
     if table.empty:
         return FixedTable("Every fact", table, Caption(""), alone=True)
     right = quantity(int((table["rank"] == 1).sum()), "fact")
@@ -79,9 +79,11 @@ def every_pair(run: Run, pairs: str) -> FixedTable:
     """Return the minimal pairs of all paradigms of a set at the last evaluated step, without their sentences."""
     scores = results.read_pairs(run)
     step = int(scores["step"].max()) if len(scores) else 0
-    paradigms = [one for one in scores["paradigm"].unique() if one.startswith(f"{pairs}/")]
-    of_paradigm = [grammar_pairs.pairs_at(run, one, step).assign(paradigm=group_label(one)) for one in paradigms]
-    table = pd.concat(of_paradigm, ignore_index=True) if of_paradigm else pd.DataFrame()
+    paradigms = [paradigm for paradigm in scores["paradigm"].unique() if paradigm.startswith(f"{pairs}/")]
+    pairs_of_paradigms = [
+        grammar_pairs.pairs_at(run, paradigm, step).assign(paradigm=group_label(paradigm)) for paradigm in paradigms
+    ]
+    table = pd.concat(pairs_of_paradigms, ignore_index=True) if pairs_of_paradigms else pd.DataFrame()
     if len(table):
         table = table[["paradigm", "pair", "difference", "good_score", "bad_score", "right", "history"]]
     caption = Caption(f"Scores at {name_step(step, run.step_unit)} in nats; results hold no sentences.")

@@ -20,7 +20,7 @@ from tests.browser.conftest import serve
 from tests.conftest import copy_run, lengthen
 
 STEPS = (0, 8, 16)
-LEFT, TOP, SIDE = map_style.POSITIONS.left, map_style.POSITIONS.top, map_style.WIDEST
+LEFT, TOP, SIDE = map_style.POSITION_MARGINS.left, map_style.POSITION_MARGINS.top, map_style.MAX_SIDE
 CODE = 0.5 / 65535  # error of a share of the largest weight in the self-contained page
 BYTE = 10 ** (map_style.DECADES / 254 / 2)  # factor by which small multiples may miss a share
 SVG = "{http://www.w3.org/2000/svg}"

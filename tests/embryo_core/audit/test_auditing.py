@@ -195,7 +195,7 @@ def test_missing_steps_are_named_up_to_limit(run):
     for unit, named in ((StepUnit.UPDATES, "steps 1, 2, 3 and 2 more;"), (StepUnit.WORDS, "1, 2, 3 words and 2 more;")):
         planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("embryo_core.audit.files.MAX_NAMED", 3)
+            patch.setattr("embryo_core.audit.files.MAX_LISTED_STEPS", 3)
             (fault,) = missing(planned)
         assert f"no checkpoint at {named}" in fault.what
 

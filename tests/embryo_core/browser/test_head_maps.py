@@ -89,7 +89,7 @@ def test_grid_has_the_colour_limits_of_each_head(maps):
         history = HeadHistory("tiny", layer + 1, head + 1, "", STEPS, maps[:, layer, head], step_unit=StepUnit.UPDATES)
         assert header["ends"][layer][head] == pytest.approx(map_style.end_of(history))
         assert header["peaks"][layer][head] == pytest.approx(history.maximum)
-    assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP))
+    assert header["shared_end"] == pytest.approx(np.percentile(maps, map_style.CLIP_PERCENTILE))
 
 
 def test_added_step_equals_grid_of_that_step(maps):

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from embryo_core.share import all_heads_gif, map_style, shrink
-from embryo_core.share.all_heads import EDGE, GAP, LEFT, SIDE, TOP
+from embryo_core.share.all_heads import LEFT, MAP_GAP, MAP_SIDE, MARGIN, TOP
 from embryo_core.share.gif import COLOURS
 from embryo_core.types import StepUnit
 
@@ -28,11 +28,11 @@ def test_each_head_is_drawn_in_its_cell_and_colours(weights, shared):
     assert image.n_frames == 3
     image.seek(1)
     pixels = np.asarray(image.convert("RGB"))
-    middles = (np.arange(4) * SIDE + SIDE // 2) // 4
+    middles = (np.arange(4) * MAP_SIDE + MAP_SIDE // 2) // 4
     for layer, head in np.ndindex(2, 3):
-        end = np.percentile(weights if shared else weights[:, layer, head], map_style.CLIP)
+        end = np.percentile(weights if shared else weights[:, layer, head], map_style.CLIP_PERCENTILE)
         levels = np.rint(np.minimum(weights[1, layer, head] / end, 1) * (COLOURS - 1)).astype(int)
-        corner = TOP + layer * (SIDE + GAP), LEFT + head * (SIDE + GAP)
+        corner = TOP + layer * (MAP_SIDE + MAP_GAP), LEFT + head * (MAP_SIDE + MAP_GAP)
         drawn = pixels[np.ix_(corner[0] + middles, corner[1] + middles)]
         np.testing.assert_array_equal(drawn, map_style.colours(COLOURS)[levels])
 
@@ -53,8 +53,8 @@ def test_note_is_not_cut_off(weights, scale, shared, note):
     """Every line of the note ends before the edge of the picture."""
     picture = all_heads_gif("tiny", STEPS, weights, scale, shared, note=note, unit=StepUnit.UPDATES)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    pixels = np.asarray(image)[TOP + 2 * (SIDE + GAP) :]
-    assert (pixels < 200).any() and (pixels[:, -EDGE + 1 :] > 250).all()
+    pixels = np.asarray(image)[TOP + 2 * (MAP_SIDE + MAP_GAP) :]
+    assert (pixels < 200).any() and (pixels[:, -MARGIN + 1 :] > 250).all()
 
 
 def test_note_on_the_data_is_drawn_below_the_maps(weights):
@@ -64,7 +64,7 @@ def test_note_on_the_data_is_drawn_below_the_maps(weights):
         image = Image.open(io.BytesIO(all_heads_gif("tiny", STEPS, weights, note=note, unit=StepUnit.UPDATES))).convert(
             "L"
         )
-        ink.append((np.asarray(image)[TOP + 2 * (SIDE + GAP) :] < 200).sum())
+        ink.append((np.asarray(image)[TOP + 2 * (MAP_SIDE + MAP_GAP) :] < 200).sum())
     assert ink[0] < ink[1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from embryo_core.share import HeadHistory, gif_bytes, map_style
-from embryo_core.share.gif import COLOURS, HEAD
+from embryo_core.share.gif import COLOURS, HEADER_HEIGHT
 from embryo_core.types import StepUnit
 
 
@@ -36,11 +36,11 @@ def test_each_weight_has_the_colour_of_the_scale(history, scale):
     history = replace(history, weights=rows)
     image = opened(history, scale)
     positions = map_style.colour_positions(rows, map_style.end_of(history), scale)
-    left, cell = map_style.EDGE + map_style.POSITIONS.left, 440 // 5
+    left, cell = map_style.EDGE + map_style.POSITION_MARGINS.left, 440 // 5
     middles = np.arange(5) * cell + cell // 2
     for i in range(3):
         image.seek(i)
-        pixels = np.asarray(image.convert("RGB"))[np.ix_(HEAD + middles, left + middles)]
+        pixels = np.asarray(image.convert("RGB"))[np.ix_(HEADER_HEIGHT + middles, left + middles)]
         np.testing.assert_array_equal(
             pixels, map_style.colours(COLOURS)[np.rint(positions[i] * (COLOURS - 1)).astype(int)]
         )
@@ -49,17 +49,21 @@ def test_each_weight_has_the_colour_of_the_scale(history, scale):
 def test_title_and_labels_surround_the_map(history):
     """Dark pixels appear above the map, to its left and below it."""
     dark = np.asarray(opened(history).convert("L")) < 100
-    left, side = map_style.EDGE + map_style.POSITIONS.left, 440
-    assert dark[:HEAD].any() and dark[HEAD : HEAD + side, :left].any() and dark[HEAD + side :].any()
+    left, side = map_style.EDGE + map_style.POSITION_MARGINS.left, 440
+    assert (
+        dark[:HEADER_HEIGHT].any()
+        and dark[HEADER_HEIGHT : HEADER_HEIGHT + side, :left].any()
+        and dark[HEADER_HEIGHT + side :].any()
+    )
 
 
 def test_colour_bar_shows_the_whole_scale(history):
     """The bar is below the map and runs evenly from the first colour to the last."""
     pixels = np.asarray(opened(history).convert("RGB"))
-    left = map_style.EDGE + map_style.POSITIONS.left
+    left = map_style.EDGE + map_style.POSITION_MARGINS.left
     levels = np.rint(np.linspace(0, COLOURS - 1, 208)).astype(int)
     for y in (6, 17):
-        row = pixels[HEAD + 440 + map_style.POSITIONS.bottom + y, left : left + 208]
+        row = pixels[HEADER_HEIGHT + 440 + map_style.POSITION_MARGINS.bottom + y, left : left + 208]
         np.testing.assert_array_equal(row, map_style.colours(COLOURS)[levels])
 
 
@@ -70,7 +74,7 @@ def test_long_sentences_and_foreign_tokens_are_drawn(sentence):
     long = HeadHistory(
         "tiny", 1, 1, "One sentence", np.array([0]), weights, ("piece",) * 300, step_unit=StepUnit.UPDATES
     )
-    assert opened(long, "log").width >= map_style.TOKENS.left + map_style.legend(1.0, "log").room[0]
+    assert opened(long, "log").width >= map_style.TOKEN_MARGINS.left + map_style.legend(1.0, "log").room[0]
 
 
 def test_unchanging_start_is_shortened(history):

@@ -92,8 +92,8 @@ def test_labels_are_as_dense_as_they_fit(size, side):
     shown = [int(text) for text in texts(labels, side)]
     spacing = shown[1] - shown[0]
     assert shown == list(range(0, size, spacing))
-    assert spacing * side / size >= map_style.LABEL_ROOM
-    assert spacing == 1 or spacing / 2 * side / size < map_style.LABEL_ROOM
+    assert spacing * side / size >= map_style.MIN_LABEL_DISTANCE
+    assert spacing == 1 or spacing / 2 * side / size < map_style.MIN_LABEL_DISTANCE
 
 
 def test_tokens_label_both_axes_and_long_ones_are_cut():
