@@ -97,8 +97,8 @@ def add(
         if steps is None:
             grid = planned([*written, *kept, *gone, *series.incomplete], trainer.saved_every(added[-1]))
         else:
-            grid = {*written, *kept, *gone, *(old.planned_steps if old else ())}
-        runs.write_run(replace(run, planned_steps=tuple(sorted(grid))))
+            grid = (*written, *kept, *gone, *(old.planned_steps if old else ()))
+        runs.write_run(replace(run, planned_steps=tuple(sorted({*grid}))))
         unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a crash; kept pointers need no new
