@@ -24,7 +24,6 @@ from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model, load
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
-from embryo_core.results import read_foreign
 from embryo_core.types import PairScore
 
 ROUNDING = 1e-4  # nats: decisions between scores nearer to each other may differ by rounding
@@ -79,7 +78,7 @@ def main() -> int:
     data = metric.read(model.tokenizer, Limits.for_model(model), source)
     ours = metric.compute(model, data).pairs
     our_seconds = time.process_time() - start
-    texts = {(pair.paradigm, pair.number): (pair.good, pair.bad) for pair in read_pairs(options.pairs, read_foreign)}
+    texts = {(pair.paradigm, pair.number): (pair.good, pair.bad) for pair in read_pairs(options.pairs)}
     chosen = [ours[i] for i in np.linspace(0, len(ours) - 1, min(options.loop, len(ours))).astype(int)]
     torch.set_num_threads(parallel_passes())
     print(f"{run.name}, step {checkpoint.step}: {data.summary['note']}; {parallel_passes()} cores")

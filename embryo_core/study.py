@@ -13,7 +13,7 @@ import pandas as pd
 from embryo_core import compare as comparison
 from embryo_core import corpora, results, runs
 from embryo_core.compare import Rule
-from embryo_core.corpora import baselines
+from embryo_core.curves import baselines
 from embryo_core.errors import CorpusError, UnknownMetric, unknown
 from embryo_core.findings import judge
 from embryo_core.metrics import METRICS

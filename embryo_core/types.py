@@ -215,7 +215,7 @@ class WordCount:
     word: str
     n: int
     correct: int
-    band: str | None = None  # band of frequency ranks in the training corpus (corpora.groups.BANDS)
+    band: str | None = None  # band of frequency ranks in the training corpus (groups.BANDS)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, r
 
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
-GROUND_FLOOR = "__init__ __main__ types errors words metric cli study plots".split()
+GROUND_FLOOR = "__init__ __main__ types errors words groups metric cli study plots".split()
 CORPORA = tuple(
     module
     for module in MODULES
-    if module.startswith("embryo_core/corpora/") and not module.endswith(("baselines.py", "fetch.py"))
+    if module.startswith("embryo_core/corpora/") and not module.endswith(("minimal_pairs.py", "fetch.py"))
 )
 LOCKS = "embryo_core/runs/atomic_files.py"
 CHECKS = "embryo_core/tokenizers/checks.py"

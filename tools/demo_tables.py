@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import runs
-from embryo_core.corpora.groups import PARTS_OF_SPEECH
 from embryo_core.curves import interval
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.knowledge_variants import KINDS as KINDS_OF_QUESTIONS
 from embryo_core.figures.knowledge_variants import RIGHT
+from embryo_core.groups import PARTS_OF_SPEECH
 from embryo_core.study import Study
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"

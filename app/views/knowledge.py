@@ -8,14 +8,14 @@ from app import figures, permalink, pickers, results, widgets
 from app.tables import PERCENT, filter_history, search, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
-from embryo_core.corpora.baselines import named_by_subject
-from embryo_core.corpora.groups import ALL, KINDS
 from embryo_core.curves import HISTORIES
+from embryo_core.curves.baselines import named_by_subject
 from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
 from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
+from embryo_core.groups import ALL, KINDS
 from embryo_core.types import Fact, Run
 from embryo_core.words import step_unit_name
 

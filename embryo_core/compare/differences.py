@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from embryo_core import results, runs
-from embryo_core.corpora.groups import ALL
 from embryo_core.curves import difference_interval
 from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_shares
 from embryo_core.findings.layers import NAMES as PROBED
+from embryo_core.groups import ALL
 from embryo_core.types import Run
 
 KNOWLEDGE = "world knowledge"

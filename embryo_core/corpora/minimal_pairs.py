@@ -5,12 +5,13 @@ BLiMP: Warstadt et al. (2020), "BLiMP: The Benchmark of Linguistic Minimal Pairs
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from embryo_core.corpora.data_files import read_json_lines
 from embryo_core.errors import CorpusError
+from embryo_core.results import read_foreign
 from embryo_core.types import MinimalPair
 
 PAIRS = "JSON lines or parquet of minimal pairs, or a folder of such files"
@@ -20,10 +21,8 @@ GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
 PARADIGM, PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
 MAX_NAME = 100  # characters of a paradigm or phenomenon
 
-Parquet = Callable[[Sequence[Path]], Mapping[str, Sequence[Any]]]  # reads columns of files (`results.read_foreign`)
 
-
-def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[MinimalPair]:
+def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
     """Read the pairs of a file, or of all files in a folder and its subfolders, in the order of their names.
 
     Without a column for it, the paradigm is the name of the file, and the phenomenon is the paradigm. A file with
@@ -34,7 +33,7 @@ def read_pairs(path: Path, read_parquet: Parquet, name: str = "") -> list[Minima
     pairs: list[MinimalPair] = []
     counts: Counter[str] = Counter()
     for file in files:
-        rows = list(_rows(file, read_parquet))
+        rows = list(_rows(file))
         paradigms = {paradigm for _, paradigm, *_ in rows}
         folder = name if name and file.parent == path else file.absolute().parent.name
         group_of = _stem(file) if len(paradigms) > 1 or file == path else folder
@@ -59,9 +58,9 @@ def _stem(file: Path) -> str:
     return file.name.removesuffix(".xz").removesuffix(".jsonl").removesuffix(PARQUET)
 
 
-def _rows(file: Path, read_parquet: Parquet) -> Iterator[tuple[str, str, str, str]]:
+def _rows(file: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield phenomenon, paradigm, good and bad sentence of each pair in a file."""
-    for location, row in _read_parquet(file, read_parquet) if file.name.endswith(PARQUET) else read_json_lines(file):
+    for location, row in _read_parquet(file) if file.name.endswith(PARQUET) else read_json_lines(file):
         good, bad = _text(location, row, GOOD), _text(location, row, BAD)
         paradigm = _text(location, row, PARADIGM, _stem(file))
         phenomenon = _text(location, row, PHENOMENON, paradigm)
@@ -71,8 +70,8 @@ def _rows(file: Path, read_parquet: Parquet) -> Iterator[tuple[str, str, str, st
         yield phenomenon, paradigm, good, bad
 
 
-def _read_parquet(file: Path, read: Parquet) -> Iterator[tuple[str, dict[str, Any]]]:
-    columns = read([file])
+def _read_parquet(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    columns = read_foreign([file])
     for number, values in enumerate(zip(*columns.values(), strict=True), 1):
         yield f"{file}, row {number}", dict(zip(columns, values, strict=True))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from embryo_core.corpora.data_files import Lines, read_json_lines, read_lines, split_file, without_compression
-from embryo_core.corpora.groups import are_penn
 from embryo_core.errors import CorpusError
+from embryo_core.groups import are_penn
 from embryo_core.types import Example, Target
 
 TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # formats that read_treebank reads

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from embryo_core import results, runs
-from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.figures import positions
@@ -14,6 +13,7 @@ from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.findings.words import PREDICTION, measured_as
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
+from embryo_core.groups import ALL
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, name_step
 

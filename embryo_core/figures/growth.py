@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from embryo_core import compare, results
-from embryo_core.corpora.groups import ALL
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tokens
 from embryo_core.findings import Judgement
 from embryo_core.findings.words import measured_as
+from embryo_core.groups import ALL
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import family_name

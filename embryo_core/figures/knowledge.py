@@ -10,14 +10,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import curves, results
-from embryo_core.corpora import baselines
-from embryo_core.corpora.groups import ALL, KINDS, RELATION_NAMES, TYPES
+from embryo_core.curves import baselines
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.groups import ALL, KINDS, RELATION_NAMES, TYPES
 from embryo_core.types import Run
 from embryo_core.words import count_range, name_step, percent, quantity
 

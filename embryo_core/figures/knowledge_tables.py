@@ -3,10 +3,10 @@
 import pandas as pd
 
 from embryo_core import curves, results
-from embryo_core.corpora.baselines import named_by_subject
-from embryo_core.corpora.groups import ALL, RELATION_NAMES
+from embryo_core.curves.baselines import named_by_subject
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.knowledge import METRIC, precision_table
+from embryo_core.groups import ALL, RELATION_NAMES
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pandas as pd
 
 from embryo_core import results
-from embryo_core.corpora.groups import ALL
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.figures.knowledge import relation_label
+from embryo_core.groups import ALL
 from embryo_core.metrics.lama_variants import NEGATED, PARAPHRASED
 from embryo_core.types import Fact, Run
 from embryo_core.words import count_range

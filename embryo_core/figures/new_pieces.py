@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pandas as pd
 
 from embryo_core import results
-from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import plot_rows
 from embryo_core.findings.words import measured_as
+from embryo_core.groups import ALL, TAGS
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import name_step, percent, quantity

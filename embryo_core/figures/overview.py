@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from embryo_core import runs as run_files
-from embryo_core.corpora import baselines
+from embryo_core.curves import baselines
 from embryo_core.curves.phases import Phase, loss_of_words, phases_of_log
 from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import EmbryoError

@@ -8,12 +8,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from embryo_core import results
-from embryo_core.corpora.groups import ALL
 from embryo_core.curves.phases import FASTER, RESAMPLES, Phase
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.overview import training_phases
 from embryo_core.figures.patterns import PREFIX, WEIGHTS
 from embryo_core.figures.positions import COSINE, DEVIATION, POSITIONS, WORDS
+from embryo_core.groups import ALL
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step_range
 

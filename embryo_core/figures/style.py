@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core.corpora.groups import ALL, SINGLE_TAGS, UNIVERSAL_TAGS
+from embryo_core.groups import ALL, SINGLE_TAGS, UNIVERSAL_TAGS
 
 # Okabe and Ito's palette in tones with a contrast of 3 : 1 on a light and on a dark page; its black and yellow are
 # replaced by olive, purple and grey.

@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 
 from embryo_core import compare, results
-from embryo_core.corpora import baselines
-from embryo_core.corpora.groups import SINGLE_TAGS, UNIVERSAL_TAGS
+from embryo_core.curves import baselines
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, join_names, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, measured_as
+from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step_range, percent, sentence_case

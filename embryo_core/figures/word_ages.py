@@ -9,7 +9,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import compare
-from embryo_core.corpora.groups import ALL
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.regression import regress
 from embryo_core.errors import FigureError
@@ -21,6 +20,7 @@ from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
 from embryo_core.figures.rows import error_bar, places, plot_rows
 from embryo_core.figures.word_tables import METRIC, age_table
 from embryo_core.figures.words import category_styles, describe_data, describe_estimate
+from embryo_core.groups import ALL
 from embryo_core.types import Run
 from embryo_core.words import quantity
 

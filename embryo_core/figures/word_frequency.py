@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from embryo_core import curves, results
-from embryo_core.corpora.groups import ALL
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
@@ -17,6 +16,7 @@ from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.word_tables import METRIC, age_table, counted_text, half_intervals
 from embryo_core.figures.words import category_styles, describe_data
+from embryo_core.groups import ALL
 from embryo_core.types import Run
 from embryo_core.words import percent
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 from embryo_core import curves, results
 from embryo_core import runs as run_files
-from embryo_core.corpora.groups import ALL
 from embryo_core.curves.ages import find_ages
 from embryo_core.figures.curves import with_intervals
+from embryo_core.groups import ALL
 from embryo_core.types import Run
 from embryo_core.words import two_digits
 

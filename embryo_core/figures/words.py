@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from embryo_core.corpora.groups import ALL
 from embryo_core.curves.ages import Sigmoids
 from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.figures import style
@@ -24,6 +23,7 @@ from embryo_core.figures.word_tables import (
     counted_text,
     curve_table,
 )
+from embryo_core.groups import ALL
 from embryo_core.types import Run
 from embryo_core.words import quantity
 

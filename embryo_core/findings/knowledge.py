@@ -3,10 +3,10 @@
 from typing import Any
 
 from embryo_core import curves, results
-from embryo_core.corpora.groups import ALL
 from embryo_core.findings.comparisons import compare_with_peak
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.groups import ALL
 from embryo_core.words import quantity
 
 PRECISION = "world_knowledge"

@@ -7,10 +7,10 @@ from itertools import combinations
 from typing import Any
 
 from embryo_core import results
-from embryo_core.corpora.groups import BANDS
 from embryo_core.findings.comparisons import agreement_with_paper, compare_onsets
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.groups import BANDS
 from embryo_core.types import Run
 
 FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")

@@ -18,7 +18,6 @@ from embryo_core.corpora.minimal_pairs import PAIRS, read_pairs
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics.piece_scores import EncodedSentence, score_sentences
-from embryo_core.results import read_foreign
 from embryo_core.types import Findings, MinimalPair, PairScore, Score
 from embryo_core.words import quantity
 
@@ -65,9 +64,7 @@ class MinimalPairs(Metric):
     )
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedPairs:
-        pairs = [
-            pair for pair in read_pairs(source.path, read_foreign) if source.limit is None or pair.number < source.limit
-        ]
+        pairs = [pair for pair in read_pairs(source.path) if source.limit is None or pair.number < source.limit]
         encodings = tokenizer.encode_sentences([text for pair in pairs for text in (pair.good, pair.bad)])
         numbers: dict[tuple[bytes, bytes], int] = {}
         sentences: list[EncodedSentence] = []

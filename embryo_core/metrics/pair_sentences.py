@@ -57,7 +57,7 @@ def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
     Sets are named as in the run's results, even if the folder was renamed. Raises CorpusError and ResultsError.
     """
     pairs: dict[str, list[MinimalPair]] = {}
-    for pair in read_pairs(path, results.read_foreign, str(results.read_sources(run).get(NAME, {}).get("data", ""))):
+    for pair in read_pairs(path, str(results.read_sources(run).get(NAME, {}).get("data", ""))):
         pairs.setdefault(pair.paradigm, []).append(pair)
     return pairs
 

@@ -16,8 +16,8 @@ from zlib import crc32
 import numpy as np
 
 from embryo_core.corpora import word_list
-from embryo_core.corpora.groups import ALL
 from embryo_core.errors import CorpusError
+from embryo_core.groups import ALL
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics import batches
 from embryo_core.metrics.piece_scores import score_pieces

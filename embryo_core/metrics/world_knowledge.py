@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.corpora import read_lama
-from embryo_core.corpora.groups import ALL
 from embryo_core.errors import CorpusError
+from embryo_core.groups import ALL
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
 from embryo_core.query.question import readable

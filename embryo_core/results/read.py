@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from embryo_core import runs
-from embryo_core.corpora.groups import ALL, TAGS
 from embryo_core.errors import BrokenExamples, ResultsError
+from embryo_core.groups import ALL, TAGS
 from embryo_core.results import tables
 from embryo_core.results.attention_codec import to_numbers
 from embryo_core.results.memo import memoized
@@ -102,7 +102,7 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
     """Return the words behind a metric's scores, of one group or all, at one step or all.
 
     Columns: metric, step, tag, word, band, n, correct; the counts add up to the score. `group` is a group of scores
-    (see `corpora.groups`).
+    (see `groups`).
     """
     of_group = EVERYTHING
     if group in TAGS:

@@ -12,7 +12,7 @@ import pytest
 
 import embryo_core as embryo
 from embryo_core import query, results
-from embryo_core.corpora import baselines
+from embryo_core.curves import baselines
 from embryo_core.errors import EmbryoError, ResultsError, UnknownRun, UnknownStep
 from embryo_core.types import Run
 from tests import demo

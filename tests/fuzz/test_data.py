@@ -11,7 +11,6 @@ from embryo_core import corpora
 from embryo_core.corpora.lama import Variants, read_variants
 from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.corpora.word_list import read_word_list
-from embryo_core.results import read_foreign
 from embryo_core.types import Example, Fact, ListedWord, MinimalPair
 from tests.conftest import SAMPLE_DATA
 from tests.fuzz.conftest import OF_A_KIND, attempt, watched
@@ -21,7 +20,7 @@ READERS: dict[str, Callable[[Path], list]] = {
     "treebank": corpora.read_treebank,
     "lama": corpora.read_lama,
     "words": lambda path: read_word_list(path / "words.csv"),
-    "pairs": lambda path: read_pairs(path, read_foreign),
+    "pairs": read_pairs,
     "lama-variants": lambda path: [read_variants(path)],
     "probing": lambda path: corpora.read_probing(path / "pos", "dev"),
 }

@@ -7,7 +7,6 @@ import pytest
 
 from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.errors import CorpusError
-from embryo_core.results import read_foreign
 
 BLIMP = {
     "sentence_good": "Cats sleep.",
@@ -26,14 +25,14 @@ def write(path: Path, *rows: dict) -> Path:
 
 
 def paradigms(path: Path) -> list[tuple[str, int]]:
-    return [(pair.paradigm, pair.number) for pair in read_pairs(path, read_foreign)]
+    return [(pair.paradigm, pair.number) for pair in read_pairs(path)]
 
 
 def test_one_file_may_hold_several_paradigms(tmp_path):
     """Pairs are numbered within their paradigm, in the order of the file."""
     path = write(tmp_path / "blimp.jsonl", BLIMP, ZORRO, BLIMP)
     assert paradigms(path) == [("blimp/agreement/verbs", 0), ("blimp/case/case-1", 0), ("blimp/agreement/verbs", 1)]
-    first = read_pairs(path, read_foreign)[0]
+    first = read_pairs(path)[0]
     assert (first.good, first.bad) == ("Cats sleep.", "Cats sleeps.")
 
 
@@ -62,7 +61,7 @@ def test_parquet_and_json_lines_give_the_same_pairs(tmp_path):
     rows = [BLIMP, BLIMP | {"UID": "other"}]
     pd.DataFrame(rows).to_parquet(tmp_path / "blimp.parquet")
     lines = write(tmp_path / "blimp.jsonl", *rows)
-    assert read_pairs(tmp_path / "blimp.parquet", read_foreign) == read_pairs(lines, read_foreign)
+    assert read_pairs(tmp_path / "blimp.parquet") == read_pairs(lines)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +77,11 @@ def test_parquet_and_json_lines_give_the_same_pairs(tmp_path):
 def test_malformed_row_is_reported_with_its_line(tmp_path, row, named):
     path = write(tmp_path / "a.jsonl", BLIMP, row)
     with pytest.raises(CorpusError, match=named) as error:
-        read_pairs(path, read_foreign)
+        read_pairs(path)
     assert "line 2" in str(error.value)
 
 
 def test_folder_without_pairs_names_the_required_columns(tmp_path):
     (tmp_path / "notes.txt").write_text("no pairs")
     with pytest.raises(CorpusError, match="sentence_good"):
-        read_pairs(tmp_path, read_foreign)
+        read_pairs(tmp_path)

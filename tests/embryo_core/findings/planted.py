@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from embryo_core import results
-from embryo_core.corpora.groups import BANDS
+from embryo_core.groups import BANDS
 from embryo_core.types import ClozeAnswer, Findings, Run, Score, TaskAnswer, TaskScore, TuningPoint, WordCount
 from tests.conftest import at
 from tests.embryo_core.findings.conftest import STEPS, N

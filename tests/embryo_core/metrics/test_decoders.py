@@ -11,8 +11,8 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from embryo_core import corpora
-from embryo_core.corpora.groups import PARTS_OF_SPEECH, TAGS
 from embryo_core.engine.model import Model
+from embryo_core.groups import PARTS_OF_SPEECH, TAGS
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.next_word_prediction import NextWordPrediction
 from embryo_core.metrics.ngram_divergence import NgramDivergence

@@ -15,7 +15,6 @@ from embryo_core.errors import CorpusError
 from embryo_core.evaluate import evaluate
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import MinimalPairs
-from embryo_core.results import read_foreign
 from tests.conftest import SAMPLE_DATA
 from tests.decoders import add_series
 from tests.embryo_core.metrics.conftest import read
@@ -46,7 +45,7 @@ def test_scores_equal_one_masked_piece_at_a_time(trained, pll):
     """Every sentence of the sample is compared; some words have several pieces, so the forms of the score differ."""
     metric = MinimalPairs()
     found = metric.compute(trained, read(metric, trained, pll=pll)).pairs
-    pairs = read_pairs(SAMPLE_DATA["pairs"], read_foreign)
+    pairs = read_pairs(SAMPLE_DATA["pairs"])
     assert [(one.paradigm, one.pair) for one in found] == [(pair.paradigm, pair.number) for pair in pairs]
     for one, pair in zip(found, pairs, strict=True):
         expected = [plain_score(trained, text, pll == "word-l2r") for text in (pair.good, pair.bad)]
@@ -127,7 +126,7 @@ def test_decoder_scores_equal_plain_transformers(tmp_path, family):
     found = MinimalPairs().compute(model, read(MinimalPairs(), model)).pairs
     network = AutoModelForCausalLM.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(run.tokenizer / "tokenizer.json"))
-    for one, pair in zip(found, read_pairs(SAMPLE_DATA["pairs"], read_foreign), strict=True):
+    for one, pair in zip(found, read_pairs(SAMPLE_DATA["pairs"]), strict=True):
         expected = []
         for text in (pair.good, pair.bad):
             ids = tokenizer(text, add_special_tokens=False).input_ids

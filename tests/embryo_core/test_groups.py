@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core.corpora.groups import BANDS, PARTS_OF_SPEECH, SINGLE_TAGS, TAGS, band_of
+from embryo_core.groups import BANDS, PARTS_OF_SPEECH, SINGLE_TAGS, TAGS, band_of
 
 DOCS = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
 

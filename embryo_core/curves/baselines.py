@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from embryo_core import runs
-from embryo_core.corpora.groups import ALL, BANDS, TAGS, TYPES
+from embryo_core.groups import ALL, BANDS, TAGS, TYPES
 from embryo_core.types import RightAnswers, Run
 
 COLUMNS = ["group", "answer", "value", "n"]

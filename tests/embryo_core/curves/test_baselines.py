@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.corpora import baselines
-from embryo_core.corpora.groups import ALL, BANDS, TAGS, TYPES
 from embryo_core.corpora.lama import RELATIONS
+from embryo_core.curves import baselines
+from embryo_core.groups import ALL, BANDS, TAGS, TYPES
 from embryo_core.types import Run
 
 FACTS = pd.DataFrame(
