@@ -92,8 +92,8 @@ def measure_parser() -> argparse.ArgumentParser:
         "--steps", nargs="+", type=int, metavar="STEP", help="checkpoints to measure (default: all with weights)"
     )
     sequences = "sequences of the shortest length, {}, in whole batches of 32 (default: as many as in training)"
-    for name, masked in (("heldout", "masked as in training"), ("measured", "masked at 15 %%, each way")):
-        parse.add_argument(f"--{name}-sequences", type=int, metavar="N", help=sequences.format(masked))
+    for name, description in (("heldout", "masked as in training"), ("measured", "masked at 15 %%, each way")):
+        parse.add_argument(f"--{name}-sequences", type=int, metavar="N", help=sequences.format(description))
     return parse
 
 
@@ -151,23 +151,23 @@ def _pretrain(arguments: list[str]) -> int:
 
     devices = find_devices(options.several_hosts)
     devices.check(config)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with devices.first_alone():
             start = continued.find(options.init_from, folder) if options.init_from else None
             data = _prepare_data(config, options.corpus, options.heldout, options.cache, start)
             if devices.is_first_host:
                 busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
-                held.enter_context(runs.locked(folder, busy))
+                stack.enter_context(runs.locked(folder, busy))
             path = folder.resolve()
-            for written in (path, path / "checkpoints", path / "state"):
-                runs.own_folder(written, path, BrokenRun)
+            for subfolder in (path, path / "checkpoints", path / "state"):
+                runs.own_folder(subfolder, path, BrokenRun)
             run = _open_run(config, folder, data, start)
-        copy = held.enter_context(devices.own_copy(run))
+        copy = stack.enter_context(devices.own_copy(run))
         writer = None
         if options.tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
-            writer = held.enter_context(SummaryWriter(copy.path / "tensorboard"))
+            writer = stack.enter_context(SummaryWriter(copy.path / "tensorboard"))
         train(copy, config, data, writer, devices)
     return 0
 

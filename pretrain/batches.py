@@ -23,7 +23,7 @@ from pretrain.families import FAMILIES
 from pretrain.masking import MaskedBatch
 from pretrain.vocabularies import CLS, MASK, SEP
 
-AHEAD = 8  # minimum number of batches made in advance
+MIN_AHEAD = 8  # minimum number of batches made in advance
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
 
 
 def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
-    """Yield the batches of the steps first..last-1 in order, making at least AHEAD of them in advance.
+    """Yield the batches of the steps first..last-1 in order, making at least MIN_AHEAD of them in advance.
 
     Two threads make the batches. If `processes` is above 0, that number of processes does, each with the corpus
     reopened, since two threads cannot keep up with a GPU.
     """
-    ahead = max(AHEAD, 2 * processes)
+    min_ahead = max(MIN_AHEAD, 2 * processes)
     with _pool(data, processes) as pool:
         make = _batch if processes else data.training
-        waiting = deque(pool.submit(make, step) for step in range(first, min(first + ahead, last)))
+        futures = deque(pool.submit(make, step) for step in range(first, min(first + min_ahead, last)))
         try:
             for step in range(first, last):
-                batch = waiting.popleft().result()
-                if step + ahead < last:
-                    waiting.append(pool.submit(make, step + ahead))
+                batch = futures.popleft().result()
+                if step + min_ahead < last:
+                    futures.append(pool.submit(make, step + min_ahead))
                 yield batch
         finally:
             pool.shutdown(cancel_futures=True)

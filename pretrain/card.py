@@ -15,15 +15,15 @@ from pretrain.corpus import Corpus
 from pretrain.families import FAMILIES
 from pretrain.state import latest_state, step_of
 
-RATE_PLAN = ("steps", "constant_steps")  # may change as long as no update made so far depends on them
-PLAN = (*RATE_PLAN, "save_every", "save_per_doubling")
+RATE_SETTINGS = ("steps", "constant_steps")  # may change as long as no update made so far depends on them
+PLAN_SETTINGS = (*RATE_SETTINGS, "save_every", "save_per_doubling")
 
 
 def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | None = None) -> Run:
     """Return the card of a new run, without writing it; with `start`, of a run that continues from that checkpoint."""
     family = FAMILIES[config.family]
-    first = start.step if start else 0
-    planned = tuple(first + step for step in config.checkpoint_steps())
+    first_step = start.step if start else 0
+    planned_steps = tuple(first_step + step for step in config.checkpoint_steps())
     return Run(
         name=folder.resolve().name,
         path=folder.resolve(),
@@ -32,7 +32,7 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
-        planned_steps=(*continued.history(config, start), *planned) if start else planned,
+        planned_steps=(*continued.history(config, start), *planned_steps) if start else planned_steps,
         code_version=version("embryo"),
         note=family.note(config),
         origin=continued.origin(start, folder.resolve(), config, corpus.fingerprint) if start else None,
@@ -50,33 +50,36 @@ def write_card(run: Run) -> Run:
             raise ConfigError(f"{run.path} exists and is not a run (it has no run.json); give another --run.")
         runs.write_run(run)
         return run
-    before = runs.read_run(run.path)
-    if before.origin != run.origin:
-        began = f"--init-from {before.origin.run}@{before.origin.step}" if before.origin else "no --init-from"
+    stored = runs.read_run(run.path)
+    if stored.origin != run.origin:
+        began = f"--init-from {stored.origin.run}@{stored.origin.step}" if stored.origin else "no --init-from"
         raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
-    if before.family != run.family:
+    if stored.family != run.family:
         raise ConfigError(
-            f"Run '{run.name}' is of the family {before.family}, received {run.family}; "
+            f"Run '{run.name}' is of the family {stored.family}, received {run.family}; "
             "resume it with the first command's preset, or give another --run."
         )
-    if before.corpus != run.corpus or before.tokenizer_sha256 != run.tokenizer_sha256:
+    if stored.corpus != run.corpus or stored.tokenizer_sha256 != run.tokenizer_sha256:
         raise ConfigError(
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
             "resume it with the first command's --corpus, or give another --run."
         )
-    before = replace(before, config=_defaults(run.family) | before.config)
-    differing = [name for name in run.config if before.config.get(name) != run.config[name]]
-    if not differing:
-        return before
-    _refuse_other_settings(before, run, differing)
+    stored = replace(stored, config=_defaults(run.family) | stored.config)
+    changed_settings = [name for name in run.config if stored.config.get(name) != run.config[name]]
+    if not changed_settings:
+        return stored
+    _refuse_other_settings(stored, run, changed_settings)
     state = latest_state(run.path)
     step = step_of(state) if state else run.first_step
-    if set(differing) & set(RATE_PLAN):
-        _refuse_other_past(before, run, step)
-    made = [planned for planned in before.planned_steps if planned <= step]
-    extended = replace(run, planned_steps=(*made, *(planned for planned in run.planned_steps if planned > step)))
-    runs.write_run(extended)
-    return extended
+    if set(changed_settings) & set(RATE_SETTINGS):
+        _refuse_other_past(stored, run, step)
+    reached_steps = [planned_step for planned_step in stored.planned_steps if planned_step <= step]
+    extended_run = replace(
+        run,
+        planned_steps=(*reached_steps, *(planned_step for planned_step in run.planned_steps if planned_step > step)),
+    )
+    runs.write_run(extended_run)
+    return extended_run
 
 
 def settings_of(run: Run) -> Config:
@@ -86,35 +89,35 @@ def settings_of(run: Run) -> Config:
             f"Run '{run.name}' is of the family {run.family}, which was not pretrained here; "
             f"known: {', '.join(sorted(FAMILIES))}."
         )
-    kind = type(next(iter(FAMILIES[run.family].presets.values())))
+    config_class = type(next(iter(FAMILIES[run.family].presets.values())))
     try:
-        return kind(**run.config)
+        return config_class(**run.config)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ConfigError(f"run.json of run '{run.name}' has no settings of pretrain: {error}.") from None
 
 
 def _defaults(family: str) -> dict[str, Any]:
     """Return the default settings of a family, for runs of earlier versions that lack some settings."""
-    kind = type(next(iter(FAMILIES[family].presets.values())))
-    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
+    config_class = type(next(iter(FAMILIES[family].presets.values())))
+    return {field.name: field.default for field in fields(config_class) if field.default is not MISSING}
 
 
-def _refuse_other_settings(before: Run, run: Run, differing: list[str]) -> None:
-    for name in differing:
-        if name not in PLAN:
+def _refuse_other_settings(stored: Run, run: Run, changed_settings: list[str]) -> None:
+    for name in changed_settings:
+        if name not in PLAN_SETTINGS:
             raise ConfigError(
-                f"Run '{run.name}' was started with {name}={before.config.get(name)}, received {run.config[name]}; "
+                f"Run '{run.name}' was started with {name}={stored.config.get(name)}, received {run.config[name]}; "
                 f"resume it with the first command's settings, or give another --run."
             )
 
 
-def _refuse_other_past(before: Run, run: Run, step: int) -> None:
+def _refuse_other_past(stored: Run, run: Run, step: int) -> None:
     """Raise ConfigError if an update that was already made would differ under the new plan."""
-    if step - run.first_step <= min(_last_common_step(before), _last_common_step(run)):
+    if step - run.first_step <= min(_last_common_step(stored), _last_common_step(run)):
         return
-    name = next(name for name in RATE_PLAN if before.config[name] != run.config[name])
+    name = next(name for name in RATE_SETTINGS if stored.config[name] != run.config[name])
     raise ConfigError(
-        f"Run '{run.name}' was started with {name}={before.config[name]}, received {run.config[name]}; it is at step "
+        f"Run '{run.name}' was started with {name}={stored.config[name]}, received {run.config[name]}; it is at step "
         f"{step}, where its updates already depend on that, so resume it with the first command's settings."
     )
 

@@ -14,8 +14,8 @@ from pretrain.examples import Packing, Pairing, batch_of, from_another_document,
 from pretrain.masking import MaskedBatch, Masking
 from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
-SEED = 0  # for held-out text: examples and masks are the same for every run with the same settings
-BATCH = 32  # sequences per measured batch; fixed, since the masks depend on it
+HELDOUT_SEED = 0  # for held-out text: examples and masks are the same for every run with the same settings
+MEASURED_BATCH_SIZE = 32  # sequences per measured batch; fixed, since the masks depend on it
 EVALUATION_SHARE = 0.15  # share of the tokens masked to compare recipes, whatever the share in training
 
 MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
@@ -94,14 +94,14 @@ class MaskedPairs(Collator):
         one of single pieces, all with [MASK].
         """
         masking, count = self.masking, self.config.measured_sequences
-        words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
-        single = replace(words, word_start=np.ones_like(self.word_start))
-        hidden = replace(single, mask_token_share=1.0, random_token_share=0.0)
+        whole_words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
+        single_pieces = replace(whole_words, word_start=np.ones_like(self.word_start))
+        all_masked = replace(single_pieces, mask_token_share=1.0, random_token_share=0.0)
         return [
             MeasurePlan("training", self.config.heldout_sequences, 0, self._masked(masking)),
-            MeasurePlan("single pieces 15 %", count, 1, self._masked(single)),
-            MeasurePlan("whole words 15 %", count, 2, self._masked(words)),
-            MeasurePlan("single pieces 15 %, all [MASK]", count, 1, self._masked(hidden)),
+            MeasurePlan("single pieces 15 %", count, 1, self._masked(single_pieces)),
+            MeasurePlan("whole words 15 %", count, 2, self._masked(whole_words)),
+            MeasurePlan("single pieces 15 %, all [MASK]", count, 1, self._masked(all_masked)),
         ]
 
     def check(self, name: str, text: Text) -> None:
@@ -143,14 +143,14 @@ class NextTokens(Collator):
     @staticmethod
     def _shifted(packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
         begin, end = packing.examples[np.asarray(indices)].T[..., None]  # (B, 1)
-        at = np.arange(packing.sequence_length)[None, :]
-        used = at <= end - begin
-        following = packing.text.tokens[np.minimum(begin + at, len(packing.text.tokens) - 1)]
-        labels = np.where(at < end - begin, following, SEP) * used
-        ids = np.where(used, np.pad(labels, ((0, 0), (1, 0)), constant_values=CLS)[:, :-1], PAD)
-        ids, labels, mask, zeros = (array.astype(np.int32) for array in (ids, labels, used, np.zeros_like(labels)))
-        places = (at * used).astype(np.int32)
-        return MaskedBatch(ids, zeros, mask, places, labels, used.astype(np.float32), zeros[:, 0], zeros)
+        positions = np.arange(packing.sequence_length)[None, :]
+        is_used = positions <= end - begin
+        next_tokens = packing.text.tokens[np.minimum(begin + positions, len(packing.text.tokens) - 1)]
+        labels = np.where(positions < end - begin, next_tokens, SEP) * is_used
+        ids = np.where(is_used, np.pad(labels, ((0, 0), (1, 0)), constant_values=CLS)[:, :-1], PAD)
+        ids, labels, mask, zeros = (array.astype(np.int32) for array in (ids, labels, is_used, np.zeros_like(labels)))
+        used_positions = (positions * is_used).astype(np.int32)
+        return MaskedBatch(ids, zeros, mask, used_positions, labels, is_used.astype(np.float32), zeros[:, 0], zeros)
 
 
 # === Held-out text ===
@@ -184,15 +184,15 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
     shortest = config.lengths[0]
     for length in config.lengths:
         packing = collator.pack(text, length)
-        for way in collator.measured():
-            rng = np.random.default_rng([SEED, length, way.seed])
-            if batches := _each_once(packing, way, way.sequences * shortest // length, rng):
-                yield HeldOut(length, way.name, batches)
+        for plan in collator.measured():
+            rng = np.random.default_rng([HELDOUT_SEED, length, plan.seed])
+            if batches := _each_once(packing, plan, plan.sequences * shortest // length, rng):
+                yield HeldOut(length, plan.name, batches)
 
 
-def _each_once(packing: Packing, way: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
-    """Return up to `sequences` different examples, drawn and masked by `rng`, in batches of BATCH, or one if fewer."""
+def _each_once(packing: Packing, plan: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
+    """Return up to `sequences` different examples, drawn and masked by `rng`, in equal batches, or in one."""
     count = min(sequences, len(packing.examples))
-    size = max(1, min(BATCH, count))
-    chosen = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
-    return [way.make(packing, indices, rng) for indices in chosen]
+    size = max(1, min(MEASURED_BATCH_SIZE, count))
+    batches_of_indices = rng.permutation(len(packing.examples))[: count // size * size].reshape(-1, size)
+    return [plan.make(packing, indices, rng) for indices in batches_of_indices]

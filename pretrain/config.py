@@ -15,7 +15,9 @@ CHOICES = {  # allowed values of settings that are names
     "checkpoint_dtype": ("float32", "float16"),
 }
 MAX_SEED = 2**32 - 1  # largest seed that Keras accepts
-SMOKE: dict[str, Any] = {  # numbers of our own for the tiny presets, with which a run takes seconds on two cores
+SMOKE_SETTINGS: dict[
+    str, Any
+] = {  # numbers of our own for the tiny presets, with which a run takes seconds on two cores
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
@@ -100,9 +102,9 @@ class Config:
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for checks in (self._counts, self.problems):  # counts first, since `problems` divides by some of them
-            for problem, holds in checks().items():
-                if not holds:
+        for get_checks in (self._counts, self.problems):  # counts first, since `problems` divides by some of them
+            for problem, is_valid in get_checks().items():
+                if not is_valid:
                     raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
 
     def _counts(self) -> dict[str, bool]:
@@ -150,19 +152,19 @@ class Config:
     @property
     def lengths(self) -> tuple[int, ...]:
         """Return the sequence lengths (tokens) that the run trains on, in ascending order."""
-        short = {self.short_sequence_length} if self.short_steps else set()
-        return tuple(sorted(short | {self.sequence_length}))
+        short_lengths = {self.short_sequence_length} if self.short_steps else set()
+        return tuple(sorted(short_lengths | {self.sequence_length}))
 
     def is_short(self, step: int) -> bool:
         """Return whether the update that leads from `step` to `step + 1` is on short sequences."""
-        long = self.long_every and step % self.long_every == self.long_every - 1
-        return step < self.short_steps and not long
+        is_long = self.long_every and step % self.long_every == self.long_every - 1
+        return step < self.short_steps and not is_long
 
     def earlier_updates(self, step: int) -> int:
         """Return the number of updates before `step` on sequences of the length that the update at `step` has."""
         first_phase = min(step, self.short_steps)
-        long = first_phase // self.long_every if self.long_every else 0
-        return step - long if self.is_short(step) else long + step - first_phase
+        long_updates = first_phase // self.long_every if self.long_every else 0
+        return step - long_updates if self.is_short(step) else long_updates + step - first_phase
 
     def batch_at(self, step: int) -> tuple[int, int]:
         """Return (sequences, tokens per sequence) of the update that leads from `step` to `step + 1`."""

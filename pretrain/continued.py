@@ -16,9 +16,15 @@ from embryo_core.types import Change, Checkpoint, Origin, Run
 from pretrain.config import Config
 from pretrain.families import FAMILIES
 
-DROPOUTS = "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob resid_pdrop embd_pdrop attn_pdrop"
-FREE = ("initializer_range", "dtype", *DROPOUTS.split())  # fields of config.json that may differ
-DOUBLED = ("hidden_size", "num_attention_heads", "intermediate_size")  # settings that double in a model twice as wide
+DROPOUT_FIELDS = (
+    "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob resid_pdrop embd_pdrop attn_pdrop"
+)
+FREE_FIELDS = ("initializer_range", "dtype", *DROPOUT_FIELDS.split())  # fields of config.json that may differ
+DOUBLED_SETTINGS = (
+    "hidden_size",
+    "num_attention_heads",
+    "intermediate_size",
+)  # settings that double in a model twice as wide
 
 
 def find(name_or_path: str, folder: Path) -> Checkpoint:
@@ -59,15 +65,17 @@ def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, An
     if start.run.origin and start.run.path == folder:
         return start.run.origin  # `start` is the run's own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
-    by = "sources" if is_extended(config, start) else "train"  # new pieces change the tokens of the same text
-    same_text = start.run.corpus.get(by) == corpus[by]
+    compared_part = (
+        "sources" if is_extended(config, start) else "train"
+    )  # new pieces change the tokens of the same text
+    same_text = start.run.corpus.get(compared_part) == corpus[compared_part]
     if larger := _describe_growth(config, start):
         changes.append(Change(start.step, larger if same_text else f"{larger}, other text"))
     elif same_text:  # for other text, the two corpora in run.json differ
         changes.append(Change(start.step, "same text, new warm-up"))
     weights = runs.sha256(start.path / "model.safetensors")
-    seen, counted = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
-    return Origin(start.run.name, start.step, *seen, weights, tuple(changes), counted)
+    seen_counts, token_counts = (start.sequences or 0, start.tokens or 0), runs.counted_tokens(start.run)
+    return Origin(start.run.name, start.step, *seen_counts, weights, tuple(changes), token_counts)
 
 
 def _describe_growth(config: Config, start: Checkpoint) -> str:
@@ -79,14 +87,23 @@ def _describe_growth(config: Config, start: Checkpoint) -> str:
 
 def check_model(config: Config, start: Checkpoint) -> None:
     """Raise ConfigError unless the settings give the checkpoint's model, or one twice as wide or with new pieces."""
-    architecture, theirs = FAMILIES[config.family].huggingface(config), runs.read_config(start, dict[str, object])
-    extended = is_extended(config, start)
-    free = (*FREE, "vocab_size") if extended else (*FREE, *DOUBLED) if is_wider(config, start) else FREE
-    for name, ours in architecture.items():
-        if name not in free and theirs.get(name) != ours:
-            twice = f", or double {', '.join(DOUBLED)}" if FAMILIES[config.family].can_widen else ""
+    architecture, stored_config = (
+        FAMILIES[config.family].huggingface(config),
+        runs.read_config(start, dict[str, object]),
+    )
+    has_new_pieces = is_extended(config, start)
+    free_fields = (
+        (*FREE_FIELDS, "vocab_size")
+        if has_new_pieces
+        else (*FREE_FIELDS, *DOUBLED_SETTINGS)
+        if is_wider(config, start)
+        else FREE_FIELDS
+    )
+    for name, own_value in architecture.items():
+        if name not in free_fields and stored_config.get(name) != own_value:
+            twice = f", or double {', '.join(DOUBLED_SETTINGS)}" if FAMILIES[config.family].can_widen else ""
             raise ConfigError(
-                f"{start.path} has {name} {theirs.get(name)}, but these settings give {ours}. A continued "
+                f"{start.path} has {name} {stored_config.get(name)}, but these settings give {own_value}. A continued "
                 f"pretraining keeps the model and vocabulary; give the first run's preset and settings{twice}."
             )
 
@@ -94,15 +111,15 @@ def check_model(config: Config, start: Checkpoint) -> None:
 def is_wider(config: Config, start: Checkpoint) -> bool:
     """Return whether the model of the settings is twice as wide as the checkpoint's, and its family can be widened."""
     narrow = runs.read_config(start, dict[str, object])
-    sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED]
-    doubled = all(isinstance(size, int) and wanted == 2 * size for size, wanted in sizes)
-    return doubled and FAMILIES[config.family].can_widen
+    sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED_SETTINGS]
+    are_doubled = all(isinstance(size, int) and own_size == 2 * size for size, own_size in sizes)
+    return are_doubled and FAMILIES[config.family].can_widen
 
 
 def is_extended(config: Config, start: Checkpoint) -> bool:
     """Return whether the settings add pieces to the vocabulary of the checkpoint."""
-    before = runs.read_config(start, dict[str, object]).get("vocab_size")
-    return config.extend_vocabulary > 0 and before == config.vocab_size - config.extend_vocabulary
+    stored_size = runs.read_config(start, dict[str, object]).get("vocab_size")
+    return config.extend_vocabulary > 0 and stored_size == config.vocab_size - config.extend_vocabulary
 
 
 def check_vocabulary(kind: str, start: Checkpoint) -> None:
@@ -138,8 +155,8 @@ def inherit(run: Run, config: Config, start: Checkpoint) -> None:
     if start.run.path == run.path:
         return
     lines = runs.read_lines(start.run.path / "log.jsonl")
-    inherited = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
-    runs.write_lines(run.path / "log.jsonl", inherited)
+    inherited_lines = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
+    runs.write_lines(run.path / "log.jsonl", inherited_lines)
     if start.run.frequencies.is_file():
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)

@@ -34,11 +34,11 @@ from pretrain.text_sources import (
 )
 from pretrain.vocabularies import VOCABULARIES
 
-FORMAT = 2  # version of the files; incremented when the same sources would give other ones
+FORMAT_VERSION = 2  # version of the files; incremented when the same sources would give other ones
 SAMPLE_CHARACTERS = 40_000_000  # length of the text to train the tokenizer on
-BATCH = 20_000  # sentences encoded together
-TOP_WORDS = 50_000  # words in the table of frequencies
-CHECKSUMS = "checksums.sha256"  # lists the SHA-256 of every other file of a prepared corpus
+SENTENCES_PER_BATCH = 20_000  # sentences encoded together
+MAX_FREQUENCIES = 50_000  # words in the table of frequencies
+CHECKSUM_FILE = "checksums.sha256"  # lists the SHA-256 of every other file of a prepared corpus
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +93,15 @@ def prepare(
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
         raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
     sources, heldout = list(sources), list(heldout)
-    if len(sources) == 1 and (prepared := Path(sources[0]) / "corpus.json").is_file():
+    if len(sources) == 1 and (description_file := Path(sources[0]) / "corpus.json").is_file():
         if heldout or vocabulary:
-            raise CorpusError(f"{prepared.parent} is prepared text: it has its own held-out text and vocabulary.")
-        return open_corpus(prepared.parent)
+            raise CorpusError(
+                f"{description_file.parent} is prepared text: it has its own held-out text and vocabulary."
+            )
+        return open_corpus(description_file.parent)
     train_sources, heldout_sources = find_training_and_heldout(sources, heldout)
     settings = {
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "vocabulary_size": vocabulary_size,
         "sources": [source.identity() for source in train_sources],
         "heldout_sources": [source.identity() for source in heldout_sources],
@@ -169,30 +171,30 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
     _encode(Cleaner().clean(read_all(sources)), tokenizer, folder)
     text = _open(folder)
     if not len(text.tokens):
-        listed = ", ".join(source.name for source in sources)
-        raise CorpusError(f"The text {listed} has no document of at least {MIN_WORDS} words; give longer text.")
+        source_names = ", ".join(source.name for source in sources)
+        raise CorpusError(f"The text {source_names} has no document of at least {MIN_WORDS} words; give longer text.")
     return text, sha256(folder / "tokens.bin")
 
 
 def frequencies(corpus: Corpus) -> Counter[str]:
     """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
-    starts = tokenizers.is_word_start(corpus.tokenizer)
-    single = np.zeros(len(starts), np.int64)  # id of a word of one piece -> count
+    is_start = tokenizers.is_word_start(corpus.tokenizer)
+    single = np.zeros(len(is_start), np.int64)  # id of a word of one piece -> count
     longer: Counter[bytes] = Counter()  # ids of a word of several pieces -> count
-    bounds = np.append(corpus.train.sentences[:-1:BATCH], len(corpus.train.tokens))
-    for first, last in pairwise(bounds):
-        part = np.asarray(corpus.train.tokens[first:last])
-        begin = np.flatnonzero(starts[part])
-        end = np.append(begin[1:], len(part))
-        alone = end - begin == 1
-        single += np.bincount(part[begin[alone]], minlength=len(starts))
-        content, size = part.tobytes(), part.itemsize
-        spans = zip((begin[~alone] * size).tolist(), (end[~alone] * size).tolist(), strict=True)
+    bounds = np.append(corpus.train.sentences[:-1:SENTENCES_PER_BATCH], len(corpus.train.tokens))
+    for start, stop in pairwise(bounds):
+        ids_of_batch = np.asarray(corpus.train.tokens[start:stop])
+        begin = np.flatnonzero(is_start[ids_of_batch])
+        end = np.append(begin[1:], len(ids_of_batch))
+        is_single = end - begin == 1
+        single += np.bincount(ids_of_batch[begin[is_single]], minlength=len(is_start))
+        content, size = ids_of_batch.tobytes(), ids_of_batch.itemsize
+        spans = zip((begin[~is_single] * size).tolist(), (end[~is_single] * size).tolist(), strict=True)
         longer.update(content[a:b] for a, b in spans)
     words: Counter[str] = Counter()
-    counted = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
-    counted += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
-    for ids, n in counted:
+    words_of_ids = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
+    words_of_ids += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
+    for ids, n in words_of_ids:
         if (word := tokenizers.word_of(corpus.tokenizer, ids)) is not None:
             words[word] += n
     return words
@@ -200,9 +202,9 @@ def frequencies(corpus: Corpus) -> Counter[str]:
 
 def write_frequencies(corpus: Corpus, path: Path) -> None:
     """Write "word<tab>count" lines by descending count, then word, for the 50,000 most frequent words."""
-    ranked = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:TOP_WORDS]
+    most_frequent = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:MAX_FREQUENCIES]
     with replacing(path) as temporary:
-        temporary.write_text("".join(f"{word}\t{n}\n" for word, n in ranked), encoding="utf-8")
+        temporary.write_text("".join(f"{word}\t{n}\n" for word, n in most_frequent), encoding="utf-8")
 
 
 # === Verifying ===
@@ -210,15 +212,19 @@ def write_frequencies(corpus: Corpus, path: Path) -> None:
 
 def _verify(folder: Path) -> None:
     """Raise CorpusError if a file does not match its checksum; takes about a second for 100 million tokens."""
-    listed = read_checksums(folder / CHECKSUMS, folder, CorpusError)
-    if listed is None:  # just prepared, or written by an earlier version
-        write_checksums(folder / CHECKSUMS, _checksums(folder))
-    elif changed := sorted(name for _, name in listed ^ _checksums(folder)):
-        raise CorpusError(f"{folder / changed[0]} is not the file that was prepared; delete {folder} and start again.")
+    recorded = read_checksums(folder / CHECKSUM_FILE, folder, CorpusError)
+    if recorded is None:  # just prepared, or written by an earlier version
+        write_checksums(folder / CHECKSUM_FILE, _checksums(folder))
+    elif changed_files := sorted(name for _, name in recorded ^ _checksums(folder)):
+        raise CorpusError(
+            f"{folder / changed_files[0]} is not the file that was prepared; delete {folder} and start again."
+        )
 
 
 def _checksums(folder: Path) -> frozenset[tuple[str, str]]:
-    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != CHECKSUMS)
+    files = (
+        path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != CHECKSUM_FILE
+    )
     return frozenset((sha256(path), path.relative_to(folder).as_posix()) for path in files)
 
 
@@ -235,13 +241,13 @@ def _build(
         "give longer text."
     )
     if not (folder / "tokenizer").is_dir():
-        of = "1 source" if len(train) == 1 else f"{len(train):,} sources"
-        progress(f"training the tokenizer on {of}")
+        source_count = "1 source" if len(train) == 1 else f"{len(train):,} sources"
+        progress(f"training the tokenizer on {source_count}")
         sample = list(sample_paragraphs(train, SAMPLE_CHARACTERS))
         if not sample:
             raise empty
-        kind = settings.get("tokenizer", "unigram")
-        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer", kind)
+        vocabulary_name = settings.get("tokenizer", "unigram")
+        tokenizers.train_tokenizer(sample, settings["vocabulary_size"], folder / "tokenizer", vocabulary_name)
     tokenizer = tokenizers.load(folder / "tokenizer")
     cleaner = Cleaner()
     reports = {}
@@ -262,26 +268,26 @@ def _build(
         raise CorpusError(
             f"The held-out text is empty: {names} has no document of at least {MIN_WORDS} words; give longer text."
         )
-    parts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
+    reports_of_texts = {name: _counts(folder / name) | {"cleaning": reports[name]} for name in reports}
     tokenizer_sha256 = sha256(folder / "tokenizer" / "tokenizer.json")
-    write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | parts)
+    write_json(folder / "corpus.json", settings | {"tokenizer_sha256": tokenizer_sha256} | reports_of_texts)
 
 
 def _encode(documents: Iterable[Document], tokenizer: Tokenizer, folder: Path) -> None:
     """Write the tokens, sentence bounds and document bounds of these documents to a folder, atomically."""
     lengths: list[np.ndarray] = []  # tokens of each sentence
-    sizes: list[np.ndarray] = []  # sentences of each document
+    document_lengths: list[np.ndarray] = []  # sentences of each document
     with replacing(folder) as temporary:
         temporary.mkdir()
         with (temporary / "tokens.bin").open("wb") as file:
-            for batch in batches_of_sentences(documents, BATCH):
+            for batch in batches_of_sentences(documents, SENTENCES_PER_BATCH):
                 flat = [sentence for document in batch for sentence in document]
                 ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(flat, add_special_tokens=False)]
                 np.fromiter(chain.from_iterable(ids), np.uint16).tofile(file)
                 lengths.append(np.array([len(sentence) for sentence in ids], np.int64))
-                sizes.append(np.array([len(document) for document in batch], np.int64))
+                document_lengths.append(np.array([len(document) for document in batch], np.int64))
         np.save(temporary / "sentences.npy", _offsets(lengths))
-        np.save(temporary / "documents.npy", _offsets(sizes))
+        np.save(temporary / "documents.npy", _offsets(document_lengths))
 
 
 def _offsets(counts: list[np.ndarray]) -> np.ndarray:

@@ -71,8 +71,8 @@ class Devices:
             return
         with tempfile.TemporaryDirectory() as folder:
             copy = replace(run, path=Path(folder) / run.name)
-            parts = [run.path / "checkpoints" / f"step{run.origin.step}"] if run.origin else []
-            for source in (*parts, *filter(None, [latest_state(run.path)])):
+            sources = [run.path / "checkpoints" / f"step{run.origin.step}"] if run.origin else []
+            for source in (*sources, *filter(None, [latest_state(run.path)])):
                 target = copy.path / source.relative_to(run.path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
@@ -125,8 +125,8 @@ class TensorFlowReplicas(Devices):
         import tensorflow as tf
 
         def of_replica(context: Any) -> Any:
-            part = part_of(batch, context.replica_id_in_sync_group, self.count)
-            arrays = part.inputs(), targets(part, loss_weights)
+            replica_batch = part_of(batch, context.replica_id_in_sync_group, self.count)
+            arrays = replica_batch.inputs(), targets(replica_batch, loss_weights)
             return tf.nest.map_structure(tf.convert_to_tensor, arrays)
 
         if model not in self._updates:
@@ -143,13 +143,13 @@ class TensorFlowReplicas(Devices):
         )
         variables = model.trainable_variables
         model.optimizer.apply([*gradients.values()], [variables[i] for i in gradients])
-        means = {}
+        mean_outcomes = {}
         for name in model.objectives:
             n = sums[f"{name}_n"]
-            means[f"{name}_n"] = n
-            for kind in ("loss", "accuracy"):
-                means[f"{name}_{kind}"] = sums[f"{name}_{kind}"] / keras.ops.maximum(n, 1.0)
-        return means
+            mean_outcomes[f"{name}_n"] = n
+            for quantity in ("loss", "accuracy"):
+                mean_outcomes[f"{name}_{quantity}"] = sums[f"{name}_{quantity}"] / keras.ops.maximum(n, 1.0)
+        return mean_outcomes
 
     def meet(self) -> None:
         import tensorflow as tf
@@ -210,7 +210,7 @@ def _tensorflow_devices() -> Devices:
     hosts = resolver.cluster_spec().as_dict() if resolver.task_type else {}
     if (count := sum(map(len, hosts.values()))) > 1:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        first = "chief" if "chief" in hosts else "worker"
-        return TensorFlowReplicas(strategy, (resolver.task_type, resolver.task_id) == (first, 0), count)
+        first_type = "chief" if "chief" in hosts else "worker"
+        return TensorFlowReplicas(strategy, (resolver.task_type, resolver.task_id) == (first_type, 0), count)
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     return TensorFlowReplicas(tf.distribute.MirroredStrategy(devices), True) if len(devices) > 1 else ONE_DEVICE

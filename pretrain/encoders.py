@@ -52,9 +52,9 @@ class Encoder(keras.layers.Layer):
 
 def causal_bias(attention_mask):
     """Return the bias that masks later tokens and padding: [B, 1, L, L] in float32, row = from, column = to."""
-    place = ops.arange(ops.shape(attention_mask)[1])
-    later = ops.cast(place[None, :] > place[:, None], "float32") * -1e9  # (L, L)
-    return padding_bias(attention_mask) + later
+    positions = ops.arange(ops.shape(attention_mask)[1])
+    is_later = ops.cast(positions[None, :] > positions[:, None], "float32") * -1e9  # (L, L)
+    return padding_bias(attention_mask) + is_later
 
 
 class Decoder(keras.layers.Layer):

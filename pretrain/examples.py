@@ -19,10 +19,10 @@ import numpy as np
 from pretrain.corpus import Text
 from pretrain.vocabularies import CLS, PAD, SEP
 
-SPECIAL = 3  # special tokens of a sequence: [CLS] and two [SEP]
+SPECIAL_TOKENS = 3  # special tokens of a sequence: [CLS] and two [SEP]
 MIN_TOKENS = 8  # tokens of a document; shorter ones give no example
 MIN_SENTENCES = 2  # sentences of a chunk, if its document has two: a cut inside a sentence would reveal the order
-REST = 0.75  # the rest of a document becomes a padded example if it fills this share of the space
+MIN_REST = 0.75  # the rest of a document becomes a padded example if it fills this share of the space
 LOOK_BACK = 16  # tokens searched backwards for the start of a word
 
 
@@ -34,7 +34,7 @@ class Packing:
     sequence_length: int
     examples: np.ndarray  # int64 [N, 2], first token and the token after the last; batch_of cuts examples to the space
     word_start: np.ndarray  # bool [V]: pieces that begin a word
-    special: int = SPECIAL  # special tokens of a sequence
+    special: int = SPECIAL_TOKENS  # special tokens of a sequence
 
     @property
     def space(self) -> int:
@@ -60,25 +60,31 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
     them becomes an example if it is long enough; otherwise it is extended into its neighbour, whose sentences are then
     in two examples. A document shorter than the space is one padded example.
     """
-    space, sentences = sequence_length - SPECIAL, text.sentences
+    space, sentences = sequence_length - SPECIAL_TOKENS, text.sentences
     low, high = text.documents[:-1], text.documents[1:]  # first sentence of a document, and the one after its last
     from_front = np.arange(len(low)) % 2 == 0
-    keep = sentences[high] - sentences[low] >= MIN_TOKENS
-    low, high, from_front = low[keep], high[keep], from_front[keep]
-    left, right = low, high  # sentences not yet in a chunk
+    is_long = sentences[high] - sentences[low] >= MIN_TOKENS
+    low, high, from_front = low[is_long], high[is_long], from_front[is_long]
+    front, back = low, high  # sentences not yet in a chunk
     spans = [np.empty((0, 2), np.int64)]
-    while len(left):
-        reached = np.searchsorted(sentences, sentences[left] + space, side="left")
-        last = np.where(from_front, np.minimum(np.maximum(reached, left + MIN_SENTENCES), high), right)
-        reached = np.searchsorted(sentences, sentences[right] - space, side="right") - 1
-        first = np.where(from_front, left, np.maximum(np.minimum(reached, right - MIN_SENTENCES), low))
-        enough = (sentences[right] - sentences[left] >= REST * space) & (right - left >= MIN_SENTENCES)
-        rest = ((first < left) | (last > right)) & enough
-        first, last = np.where(rest, left, first), np.where(rest, right, last)
-        spans.append(sentences[np.stack([first, last], axis=1)])
-        left, right = np.where(from_front, last, left), np.where(from_front, right, first)
-        going = left < right
-        low, high, left, right, from_front = low[going], high[going], left[going], right[going], ~from_front[going]
+    while len(front):
+        boundary = np.searchsorted(sentences, sentences[front] + space, side="left")
+        stop = np.where(from_front, np.minimum(np.maximum(boundary, front + MIN_SENTENCES), high), back)
+        boundary = np.searchsorted(sentences, sentences[back] - space, side="right") - 1
+        start = np.where(from_front, front, np.maximum(np.minimum(boundary, back - MIN_SENTENCES), low))
+        is_enough = (sentences[back] - sentences[front] >= MIN_REST * space) & (back - front >= MIN_SENTENCES)
+        is_rest = ((start < front) | (stop > back)) & is_enough
+        start, stop = np.where(is_rest, front, start), np.where(is_rest, back, stop)
+        spans.append(sentences[np.stack([start, stop], axis=1)])
+        front, back = np.where(from_front, stop, front), np.where(from_front, back, start)
+        is_open = front < back
+        low, high, front, back, from_front = (
+            low[is_open],
+            high[is_open],
+            front[is_open],
+            back[is_open],
+            ~from_front[is_open],
+        )
     examples = np.concatenate(spans)
     return Packing(text, sequence_length, examples[np.argsort(examples[:, 0], kind="stable")], word_start)
 
@@ -92,19 +98,19 @@ def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
     """
     sentences = text.sentences
     bounds = sentences[text.documents]
-    keep = np.diff(bounds) >= MIN_TOKENS
-    begin, end = bounds[:-1][keep], bounds[1:][keep]
+    is_long = np.diff(bounds) >= MIN_TOKENS
+    begin, end = bounds[:-1][is_long], bounds[1:][is_long]
     packing = Packing(text, length, np.empty((0, 2), np.int64), word_start, special=0)
     spans = [packing.examples]
     while len(begin):
         stop = np.minimum(begin + length, end)
         spans.append(np.stack([begin, stop], axis=1))
         begin, stop, end = (bound[stop < end] for bound in (begin, stop, end))
-        cut = sentences[np.searchsorted(sentences, stop, side="right") - 1]
-        following = np.where(cut > begin, cut, _word_at_or_before(packing, stop, begin + 1))
+        cut_sentence = sentences[np.searchsorted(sentences, stop, side="right") - 1]
+        next_begin = np.where(cut_sentence > begin, cut_sentence, _word_at_or_before(packing, stop, begin + 1))
         earliest = sentences[np.searchsorted(sentences, end - length, side="left")]
-        short = end - following < REST * length
-        begin = np.where(short, np.minimum(earliest, following), following)
+        is_short = end - next_begin < MIN_REST * length
+        begin = np.where(is_short, np.minimum(earliest, next_begin), next_begin)
     examples = np.concatenate(spans)
     return replace(packing, examples=examples[np.argsort(examples[:, 0], kind="stable")])
 
@@ -119,19 +125,19 @@ def batch_of(
     """
     begin, end = packing.examples[np.asarray(indices)].T
     boundary = _boundaries(packing, begin, end, rng.random(len(begin)))
-    starts, stops = np.stack([begin, boundary], axis=1), np.stack([boundary, end], axis=1)  # [B, 2]: A, B
-    starts, stops, pair = pairing(packing, starts, stops, rng)
-    starts, lengths = _truncated(packing, starts, stops - starts, rng)
-    at = np.arange(packing.sequence_length)[None, :]
+    begins, ends = np.stack([begin, boundary], axis=1), np.stack([boundary, end], axis=1)  # [B, 2]: A, B
+    begins, ends, pair = pairing(packing, begins, ends, rng)
+    begins, lengths = _truncate(packing, begins, ends - begins, rng)
+    positions = np.arange(packing.sequence_length)[None, :]
     middle = lengths[:, :1] + 1  # positions of the two [SEP]
-    last = middle + lengths[:, 1:] + 1
-    source = np.where(at < middle, starts[:, :1] + at - 1, starts[:, 1:] + at - middle - 1)
+    last_position = middle + lengths[:, 1:] + 1
+    source = np.where(positions < middle, begins[:, :1] + positions - 1, begins[:, 1:] + positions - middle - 1)
     ids = packing.text.tokens[np.clip(source, 0, len(packing.text.tokens) - 1)].astype(np.int32)
-    ids[(at == middle) | (at == last)] = SEP
+    ids[(positions == middle) | (positions == last_position)] = SEP
     ids[:, 0] = CLS
-    attention_mask = at <= last
+    attention_mask = positions <= last_position
     ids[~attention_mask] = PAD
-    token_type_ids = (at > middle) & attention_mask
+    token_type_ids = (positions > middle) & attention_mask
     return ids, token_type_ids.astype(np.int32), attention_mask.astype(np.int32), pair.astype(np.int32)
 
 
@@ -144,12 +150,12 @@ def _boundaries(packing: Packing, begin: np.ndarray, end: np.ndarray, chance: np
     sentences = packing.text.sentences
     low = np.searchsorted(sentences, begin, side="right")
     high = np.searchsorted(sentences, end, side="left")
-    chosen = sentences[low + (chance * (high - low)).astype(np.int64)]
-    point = begin + ((0.25 + 0.5 * chance) * (end - begin)).astype(np.int64)
-    return np.where(high > low, chosen, _word_at_or_before(packing, point, begin + 1))
+    drawn_sentence = sentences[low + (chance * (high - low)).astype(np.int64)]
+    cut_point = begin + ((0.25 + 0.5 * chance) * (end - begin)).astype(np.int64)
+    return np.where(high > low, drawn_sentence, _word_at_or_before(packing, cut_point, begin + 1))
 
 
-def _truncated(
+def _truncate(
     packing: Packing, starts: np.ndarray, lengths: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return starts and lengths [B, 2] of the two segments, cut so that they fit the space together.
@@ -160,9 +166,9 @@ def _truncated(
     """
     space = packing.space
     half = np.array([space - space // 2, space // 2])
-    kept = np.minimum(lengths, np.maximum(half, space - lengths[:, ::-1]))
-    from_front = rng.binomial(lengths - kept, 0.5)
-    return _word_at_or_before(packing, starts + from_front, starts), kept
+    new_lengths = np.minimum(lengths, np.maximum(half, space - lengths[:, ::-1]))
+    from_front = rng.binomial(lengths - new_lengths, 0.5)
+    return _word_at_or_before(packing, starts + from_front, starts), new_lengths
 
 
 def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
@@ -183,9 +189,9 @@ def in_order(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.ra
 
 def swapped(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
     """Swap A and B with probability 1/2 (ALBERT's sentence-order prediction)."""
-    other = rng.random(len(starts)) < 0.5
-    starts[other], stops[other] = starts[other, ::-1], stops[other, ::-1]
-    return starts, stops, other
+    is_swapped = rng.random(len(starts)) < 0.5
+    starts[is_swapped], stops[is_swapped] = starts[is_swapped, ::-1], stops[is_swapped, ::-1]
+    return starts, stops, is_swapped
 
 
 def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarray, rng: np.random.Generator) -> Paired:
@@ -196,21 +202,21 @@ def from_another_document(packing: Packing, starts: np.ndarray, stops: np.ndarra
     left by A if this is shorter, so that lengths hardly reveal the label.
     """
     text = packing.text
-    other = rng.random(len(starts)) < 0.5
-    own = np.searchsorted(text.sentences[text.documents], starts[:, 0], side="right") - 1
-    low, high = text.documents[own], text.documents[own + 1]  # sentences of A's document
-    elsewhere = len(text.sentences) - 1 - (high - low)
-    chosen = (rng.random(len(starts)) * elsewhere).astype(np.int64)
-    chosen += np.where(chosen < low, 0, high - low)
-    document = np.searchsorted(text.documents, chosen, side="right") - 1
-    first, last = text.documents[document], text.documents[document + 1]
+    is_replaced = rng.random(len(starts)) < 0.5
+    own_document = np.searchsorted(text.sentences[text.documents], starts[:, 0], side="right") - 1
+    own_start, own_end = text.documents[own_document], text.documents[own_document + 1]  # sentences of A's document
+    other_count = len(text.sentences) - 1 - (own_end - own_start)
+    sentence = (rng.random(len(starts)) * other_count).astype(np.int64)
+    sentence += np.where(sentence < own_start, 0, own_end - own_start)
+    document = np.searchsorted(text.documents, sentence, side="right") - 1
+    document_start, document_end = text.documents[document], text.documents[document + 1]
     length_a, length_b = (stops - starts).T
     length = np.clip(packing.space - length_a, 1, length_b)
-    latest = np.searchsorted(text.sentences, text.sentences[last] - length, side="right") - 1
-    begin = np.maximum(np.minimum(chosen, latest), first)
-    end = np.minimum(np.searchsorted(text.sentences, text.sentences[begin] + length, side="left"), last)
-    starts[other, 1], stops[other, 1] = text.sentences[begin[other]], text.sentences[end[other]]
-    return starts, stops, other
+    latest = np.searchsorted(text.sentences, text.sentences[document_end] - length, side="right") - 1
+    begin = np.maximum(np.minimum(sentence, latest), document_start)
+    end = np.minimum(np.searchsorted(text.sentences, text.sentences[begin] + length, side="left"), document_end)
+    starts[is_replaced, 1], stops[is_replaced, 1] = text.sentences[begin[is_replaced]], text.sentences[end[is_replaced]]
+    return starts, stops, is_replaced
 
 
 class SentenceLoss(NamedTuple):
@@ -240,8 +246,8 @@ def order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
     epoch, offset = np.divmod(position, n_examples)
     indices = np.empty(batch_size, np.int64)
     for number in np.unique(epoch):
-        chosen = epoch == number
-        indices[chosen] = _permutation(n_examples, seed, int(number))[offset[chosen]]
+        in_epoch = epoch == number
+        indices[in_epoch] = _permutation(n_examples, seed, int(number))[offset[in_epoch]]
     return indices
 
 

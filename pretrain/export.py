@@ -35,14 +35,14 @@ class StoredTensor(NamedTuple):
     def assign(self, array: np.ndarray) -> None:
         """Set the variables to a stored tensor."""
         array = (array.T if self.transposed else array).astype(np.float32)
-        for variable, part in zip(self.variables, np.split(array, len(self.variables), axis=-1), strict=True):
-            variable.assign(part)
+        for variable, values in zip(self.variables, np.split(array, len(self.variables), axis=-1), strict=True):
+            variable.assign(values)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the shape of the stored tensor."""
-        *first, last = self.variables[0].shape
-        return (*first, last * len(self.variables))[:: -1 if self.transposed else 1]
+        *outer_sizes, inner_size = self.variables[0].shape
+        return (*outer_sizes, inner_size * len(self.variables))[:: -1 if self.transposed else 1]
 
 
 def stored_tensors(modules: dict[str, Any]) -> dict[str, StoredTensor]:
@@ -69,13 +69,13 @@ def assign(modules: dict[str, Any], arrays: dict[str, np.ndarray], source: Any) 
     Raises BrokenCheckpoint, which names `source`, before any change if a name or a shape does not match.
     """
     variables = stored_tensors(modules)
-    missing, foreign = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
-    if missing or foreign:
-        raise BrokenCheckpoint(f"{source} lacks {missing} and has {foreign} besides; it holds another model.")
+    missing, unexpected = sorted(variables.keys() - arrays.keys()), sorted(arrays.keys() - variables.keys())
+    if missing or unexpected:
+        raise BrokenCheckpoint(f"{source} lacks {missing} and has {unexpected} besides; it holds another model.")
     for name, variable in variables.items():
         if arrays[name].shape != variable.shape:
-            sizes = f"{name} is {list(arrays[name].shape)}, the settings make it {list(variable.shape)}"
-            raise BrokenCheckpoint(f"{source} cannot be read with these settings: {sizes}.")
+            mismatch = f"{name} is {list(arrays[name].shape)}, the settings make it {list(variable.shape)}"
+            raise BrokenCheckpoint(f"{source} cannot be read with these settings: {mismatch}.")
     for name, variable in variables.items():
         variable.assign(arrays[name])
 
@@ -90,8 +90,8 @@ def tensors(modules: dict[str, Any]) -> dict[str, np.ndarray]:
 
 def read_checkpoint(model: PretrainingModel, config: Config, checkpoint: Checkpoint) -> None:
     """Load a checkpoint's weights into the model. Raises BrokenCheckpoint, MissingWeights."""
-    for part, modules in _parts(model, config, checkpoint):
-        assign(modules, load_file(part.path / "model.safetensors"), part.path)
+    for inner, modules in _parts(model, config, checkpoint):
+        assign(modules, load_file(inner.path / "model.safetensors"), inner.path)
 
 
 def write_grown(
@@ -107,8 +107,8 @@ def write_grown(
     keras.config.set_dtype_policy("float32")
     model = FAMILIES[config.family].model(config)
     model.build()
-    for part, modules in _parts(model, config, start):
-        assign(modules, grow(load_file(part.path / "model.safetensors"), stored_tensors(modules)), part.path)
+    for inner, modules in _parts(model, config, start):
+        assign(modules, grow(load_file(inner.path / "model.safetensors"), stored_tensors(modules)), inner.path)
     write_checkpoint(model, config, run.path, Progress(start.step, start.sequences, start.tokens))
 
 
@@ -119,9 +119,9 @@ def _parts(
     family = FAMILIES[config.family]
     inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
     for name, modules in ({"": family.modules(model)} | inner).items():
-        part = replace(checkpoint, path=checkpoint.path / name)
-        runs.verify(part)
-        yield part, modules
+        inner_checkpoint = replace(checkpoint, path=checkpoint.path / name)
+        runs.verify(inner_checkpoint)
+        yield inner_checkpoint, modules
 
 
 def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, progress: Progress) -> Path:

@@ -74,9 +74,9 @@ class PairConfig(MaskedConfig):
 
     def problems(self) -> dict[str, bool]:
         """Add the rule of the sentence loss."""
-        listed = ", ".join(SENTENCE_LOSSES)
+        names = ", ".join(SENTENCE_LOSSES)
         return super().problems() | {
-            f"sentence_loss '{self.sentence_loss}' is not one of {listed}": self.sentence_loss in SENTENCE_LOSSES,
+            f"sentence_loss '{self.sentence_loss}' is not one of {names}": self.sentence_loss in SENTENCE_LOSSES,
         }
 
 
@@ -114,12 +114,12 @@ class PairFamily(Family[P]):
             name="predictions",
             **initial,
         )
-        made: dict[str, keras.layers.Layer] = {"masked_lm": words}
-        learned: dict[str, objectives.Objective] = {"masked_lm": objectives.predicted_tokens}
+        heads_by_name: dict[str, keras.layers.Layer] = {"masked_lm": words}
+        objectives_by_name: dict[str, objectives.Objective] = {"masked_lm": objectives.predicted_tokens}
         if sentence := SENTENCE_LOSSES[config.sentence_loss]:
-            made[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
-            learned[sentence.objective] = objectives.sentence_pair
-        return PretrainingModel(encoder, made, learned)
+            heads_by_name[sentence.objective] = heads.PairHead(config.hidden_size, name=sentence.objective, **initial)
+            objectives_by_name[sentence.objective] = objectives.sentence_pair
+        return PretrainingModel(encoder, heads_by_name, objectives_by_name)
 
 
 def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequence[str]) -> dict[str, Any]:
@@ -136,8 +136,14 @@ def encoder_modules(prefix: str, encoder: "Encoder", layers: str, parts: Sequenc
         f"{prefix}.embeddings.LayerNorm": tables.norm,
     }
     for i, layer in enumerate(dict.fromkeys(encoder.transformer)):
-        own = layer.attention
-        attention = (own.query, own.key, own.value, own.output_dense, own.norm)
+        attention_layer = layer.attention
+        attention = (
+            attention_layer.query,
+            attention_layer.key,
+            attention_layer.value,
+            attention_layer.output_dense,
+            attention_layer.norm,
+        )
         modules = (*attention, layer.intermediate, layer.output_dense, layer.norm)
-        by_name |= {f"{prefix}.{layers.format(i)}.{name}": one for name, one in zip(parts, modules, strict=True)}
+        by_name |= {f"{prefix}.{layers.format(i)}.{name}": module for name, module in zip(parts, modules, strict=True)}
     return by_name

@@ -18,22 +18,22 @@ def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
     Old pieces keep their logits; a new piece has the mean logit of the old pieces of its word. Raises MissingWeights,
     BrokenCheckpoint.
     """
-    old, new = (tokenizers.load(one.tokenizer) for one in (start.run, run))
-    added = range(old.get_vocab_size(), new.get_vocab_size())
-    cuts = [old.encode(new.id_to_token(i), add_special_tokens=False).ids for i in added]
-    write_grown(run, config, start, lambda arrays, stored: extended(arrays, stored, cuts))
+    old_tokenizer, new_tokenizer = (tokenizers.load(owner.tokenizer) for owner in (start.run, run))
+    new_ids = range(old_tokenizer.get_vocab_size(), new_tokenizer.get_vocab_size())
+    old_ids = [old_tokenizer.encode(new_tokenizer.id_to_token(i), add_special_tokens=False).ids for i in new_ids]
+    write_grown(run, config, start, lambda arrays, targets: extended(arrays, targets, old_ids))
 
 
 def extended(
-    arrays: dict[str, np.ndarray], stored: dict[str, StoredTensor], cuts: list[list[int]]
+    arrays: dict[str, np.ndarray], targets: dict[str, StoredTensor], old_ids: list[list[int]]
 ) -> dict[str, np.ndarray]:
-    """Return the arrays, with new rows where `stored` has them: for each of `cuts`, the mean of the rows of its ids."""
-    grown = dict(arrays)
+    """Return the arrays, with new rows where `targets` have them: the mean of the rows of each list in `old_ids`."""
+    new_arrays = dict(arrays)
     for name, array in arrays.items():
-        if name in stored and stored[name].shape[0] == len(array) + len(cuts):
-            rows = np.stack([array[ids].astype(np.float64).mean(axis=0) for ids in cuts])
-            grown[name] = np.concatenate([array, rows.astype(array.dtype)])
-    return grown
+        if name in targets and targets[name].shape[0] == len(array) + len(old_ids):
+            rows = np.stack([array[ids].astype(np.float64).mean(axis=0) for ids in old_ids])
+            new_arrays[name] = np.concatenate([array, rows.astype(array.dtype)])
+    return new_arrays
 
 
 # === Twice as wide ===
@@ -67,12 +67,12 @@ def widened(
 
 
 def _widened(array: np.ndarray, into: StoredTensor, draw: np.random.Generator) -> np.ndarray:
-    for axis, (size, wanted) in enumerate(zip(array.shape, into.shape, strict=False)):
-        if wanted != 2 * size:
+    for axis, (size, target_size) in enumerate(zip(array.shape, into.shape, strict=False)):
+        if target_size != 2 * size:
             continue
         copies = [array, array]
         if into.transposed and axis == 1:  # the inputs of a dense layer
-            share = draw.uniform(0.25, 0.75, array.shape)
-            copies = [array * share, array * (1 - share)]
+            fractions = draw.uniform(0.25, 0.75, array.shape)
+            copies = [array * fractions, array * (1 - fractions)]
         array = np.concatenate(copies, axis)
     return array

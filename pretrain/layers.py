@@ -116,8 +116,8 @@ def tables(config: Config, size: int) -> tuple[keras.layers.Embedding, keras.lay
     """Return the embedding tables of words and of positions, with rows of `size` numbers."""
     stddev = config.initializer_range
     word = keras.layers.Embedding(config.vocab_size, size, initializer(stddev), name="word")
-    drawn = initializer(config.position_initializer_range or stddev)
-    return word, keras.layers.Embedding(config.max_position_embeddings, size, drawn, name="position")
+    position_initializer = initializer(config.position_initializer_range or stddev)
+    return word, keras.layers.Embedding(config.max_position_embeddings, size, position_initializer, name="position")
 
 
 class Embeddings(keras.layers.Layer):
@@ -243,9 +243,11 @@ class PreNormLayer(TransformerLayer):
     """A transformer layer that normalises the inputs of attention and feed-forward network, not the outputs (GPT-2)."""
 
     def call(self, states, bias, rows=None, training=False):
-        read = self.attention.norm(states)
-        x, normed = (states, read) if rows is None else (rows_of(states, rows), rows_of(read, rows))
-        x = x + self.attention.change(normed, read, bias, training)
+        normalised = self.attention.norm(states)
+        x, normalised_rows = (
+            (states, normalised) if rows is None else (rows_of(states, rows), rows_of(normalised, rows))
+        )
+        x = x + self.attention.change(normalised_rows, normalised, bias, training)
         change = self.output_dense(self.activation(self.intermediate(self.norm(x))))
         return x + self.dropout(change, training=training)
 
@@ -279,10 +281,10 @@ def stack(
         output = dense(hidden_size, stddev, name="output_dense")
         return FeedForward(inner, activation(config.hidden_act), output, layer_norm(config.layer_norm_eps))
 
-    each = range(config.num_hidden_layers)
-    pairs = list(zip(attentions or each, feed_forwards or each, strict=True))
-    made = {
+    layer_numbers = range(config.num_hidden_layers)
+    pairs = list(zip(attentions or layer_numbers, feed_forwards or layer_numbers, strict=True))
+    layers = {
         pair: kind(attention(pair[0]), feed_forward(pair[1]), dropout=dropout, name=f"layer_{i}" if i else "layer")
         for i, pair in enumerate(dict.fromkeys(pairs))
     }
-    return [made[pair] for pair in pairs]
+    return [layers[pair] for pair in pairs]

@@ -22,8 +22,8 @@ class Means:
         sums = self.sums.setdefault(length, Counter())
         for name in self.objectives:
             n = of_batch[f"{name}_n"]
-            added = {"loss": of_batch[f"{name}_loss"] * n, "accuracy": of_batch[f"{name}_accuracy"] * n, "n": n}
-            sums.update({f"{name}_{kind}": value for kind, value in added.items()})
+            sums_of_batch = {"loss": of_batch[f"{name}_loss"] * n, "accuracy": of_batch[f"{name}_accuracy"] * n, "n": n}
+            sums.update({f"{name}_{kind}": value for kind, value in sums_of_batch.items()})
 
     def take(self) -> dict[str, Any]:
         """Return the means (with `loss`, the plain sum of the objectives' losses) and reset the sums.
@@ -40,12 +40,12 @@ class Means:
         return row
 
     def _divided(self, sums: Counter[str]) -> dict[str, float]:
-        means = {
+        mean_values = {
             f"{name}_{kind}": sums[f"{name}_{kind}"] / max(sums[f"{name}_n"], 1)
             for name in self.objectives
             for kind in ("loss", "accuracy")
         }
-        return {"loss": sum(means[f"{name}_loss"] for name in self.objectives), **means}
+        return {"loss": sum(mean_values[f"{name}_loss"] for name in self.objectives), **mean_values}
 
 
 class Log:

@@ -55,15 +55,15 @@ class Masking:
         weights = np.zeros((batch, width), np.float32)
         maskable = attention_mask.astype(bool) & ~np.isin(ids, self.special_ids)
         for row in range(batch):
-            chosen = self.choose(ids[row], maskable[row], int(attention_mask[row].sum()), rng)
-            positions[row, : len(chosen)] = chosen
-            weights[row, : len(chosen)] = 1
+            chosen_positions = self.choose(ids[row], maskable[row], int(attention_mask[row].sum()), rng)
+            positions[row, : len(chosen_positions)] = chosen_positions
+            weights[row, : len(chosen_positions)] = 1
         labels = np.take_along_axis(ids, positions, axis=1) * (weights > 0)
-        masked = self._replace(ids, positions, weights > 0, rng)
+        masked_ids = self._replace(ids, positions, weights > 0, rng)
         # from a child generator, so that `rng` is unaffected
         draws = rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32)
         return MaskedBatch(
-            masked.astype(np.int32),
+            masked_ids.astype(np.int32),
             token_type_ids.astype(np.int32),
             attention_mask.astype(np.int32),
             positions,
@@ -80,48 +80,50 @@ class Masking:
         fit is shortened word by word, and never crosses a special token.
         """
         budget = self.predictions(tokens)
-        begins = np.flatnonzero(maskable & (self.word_start[ids] | ~np.roll(maskable, 1)))
-        if not len(begins):
-            return begins
-        ends = self._word_ends(begins, maskable)
+        word_starts = np.flatnonzero(maskable & (self.word_start[ids] | ~np.roll(maskable, 1)))
+        if not len(word_starts):
+            return word_starts
+        word_ends = self._word_ends(word_starts, maskable)
         odds = 1 / np.arange(1, self.max_ngram + 1)
-        order = rng.permutation(len(begins))
-        sizes = rng.choice(np.arange(1, self.max_ngram + 1), size=len(begins), p=odds / odds.sum())
-        gaps = np.flatnonzero(begins[1:] != ends[:-1])  # words after which a special token follows
-        lasts = np.append(gaps, len(begins) - 1)[np.searchsorted(gaps, np.arange(len(begins)))]
+        order = rng.permutation(len(word_starts))
+        ngram_sizes = rng.choice(np.arange(1, self.max_ngram + 1), size=len(word_starts), p=odds / odds.sum())
+        gaps = np.flatnonzero(word_starts[1:] != word_ends[:-1])  # words after which a special token follows
+        last_allowed = np.append(gaps, len(word_starts) - 1)[np.searchsorted(gaps, np.arange(len(word_starts)))]
         # as lists, since reading single numbers of an array is slow
-        starts, stops, limits = begins.tolist(), ends.tolist(), lasts.tolist()
-        taken = bytearray(len(ids))
-        left = budget
-        for word, size in zip(order.tolist(), sizes.tolist(), strict=True):
-            begin = starts[word]
-            for last in range(min(word + size - 1, limits[word]), word - 1, -1):
-                end = stops[last]
-                if end - begin <= left and 1 not in taken[begin:end]:
-                    taken[begin:end] = bytes([1]) * (end - begin)
-                    left -= end - begin
+        start_list, end_list, last_words = word_starts.tolist(), word_ends.tolist(), last_allowed.tolist()
+        is_taken = bytearray(len(ids))
+        remaining = budget
+        for word, size in zip(order.tolist(), ngram_sizes.tolist(), strict=True):
+            begin = start_list[word]
+            for last_word in range(min(word + size - 1, last_words[word]), word - 1, -1):
+                end = end_list[last_word]
+                if end - begin <= remaining and 1 not in is_taken[begin:end]:
+                    is_taken[begin:end] = bytes([1]) * (end - begin)
+                    remaining -= end - begin
                     break
-            if left == 0:
+            if remaining == 0:
                 break
-        return np.flatnonzero(np.frombuffer(taken, np.uint8))
+        return np.flatnonzero(np.frombuffer(is_taken, np.uint8))
 
     @staticmethod
-    def _word_ends(begins: np.ndarray, maskable: np.ndarray) -> np.ndarray:
-        """Return the end (excluded) of the word that starts at each of `begins`: the next word or special token."""
-        stops = np.flatnonzero(~maskable)
-        next_word = np.append(begins[1:], len(maskable))
-        after = np.searchsorted(stops, begins)
-        next_stop = np.append(stops, len(maskable))[after]
+    def _word_ends(word_starts: np.ndarray, maskable: np.ndarray) -> np.ndarray:
+        """Return the end (excluded) of the word at each of `word_starts`: the next word or special token."""
+        boundaries = np.flatnonzero(~maskable)
+        next_word = np.append(word_starts[1:], len(maskable))
+        next_index = np.searchsorted(boundaries, word_starts)
+        next_stop = np.append(boundaries, len(maskable))[next_index]
         return np.minimum(next_word, next_stop)
 
-    def _replace(self, ids, positions, used, rng: np.random.Generator) -> np.ndarray:
+    def _replace(self, ids, positions, is_used, rng: np.random.Generator) -> np.ndarray:
         """Return `ids` with shares of the chosen positions set to [MASK] and to a random ordinary piece."""
         draw = rng.random(positions.shape)
         random_piece = rng.integers(max(self.special_ids) + 1, len(self.word_start), positions.shape)
         original = np.take_along_axis(ids, positions, axis=1)
-        replaced = self.mask_token_share + self.random_token_share
-        new = np.where(draw < self.mask_token_share, self.mask_id, np.where(draw < replaced, random_piece, original))
+        replaced_share = self.mask_token_share + self.random_token_share
+        replacements = np.where(
+            draw < self.mask_token_share, self.mask_id, np.where(draw < replaced_share, random_piece, original)
+        )
         rows = np.broadcast_to(np.arange(len(ids))[:, None], positions.shape)
-        masked = ids.copy()
-        masked[rows[used], positions[used]] = new[used]
-        return masked
+        masked_ids = ids.copy()
+        masked_ids[rows[is_used], positions[is_used]] = replacements[is_used]
+        return masked_ids

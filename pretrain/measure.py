@@ -8,7 +8,7 @@ from pretrain.collators import HeldOut, MaskedPairs
 from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel, Scores
 
-BUCKET = 64  # positions whose accuracies are averaged together
+BUCKET_SIZE = 64  # positions whose accuracies are averaged together
 
 
 class Measurement:
@@ -16,12 +16,13 @@ class Measurement:
 
     def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.counted):
         self.heldout, self.objectives, self.counted = heldout, tuple(model.objectives), counted
-        self.scores = {_shape(part.batches[0]): Scores(model) for part in heldout}
+        self.scores = {_shape(sample.batches[0]): Scores(model) for sample in heldout}
 
     def take(self) -> list[dict[str, Any]]:
         """Return the measures (see `measured`) of the model's current weights at each length, for each masking."""
         return [
-            {"length": part.length, "masking": part.masking, **self._measured(part.batches)} for part in self.heldout
+            {"length": sample.length, "masking": sample.masking, **self._measured(sample.batches)}
+            for sample in self.heldout
         ]
 
     def _measured(self, batches: list[MaskedBatch]) -> dict[str, Any]:
@@ -30,7 +31,7 @@ class Measurement:
 
 
 def measured(
-    objectives: tuple[str, ...], batches: list[MaskedBatch], scored: list[dict[str, np.ndarray]]
+    objectives: tuple[str, ...], batches: list[MaskedBatch], outputs: list[dict[str, np.ndarray]]
 ) -> dict[str, Any]:
     """Return loss, accuracy and n, the number of predictions, of every objective over batches scored by `Scores`.
 
@@ -38,27 +39,27 @@ def measured(
     every 64 positions. Other objectives have a prefix, as in "sentence_order_accuracy". "baseline" is the accuracy of
     always giving the most frequent answer, for objectives that have one.
     """
-    main, *others = objectives
-    used, losses, right, *usual = _used(scored, main)
-    means = _means(losses, right, *usual)
+    main, *other_names = objectives
+    is_used, losses, right, *default_answers = _used(outputs, main)
+    result = _means(losses, right, *default_answers)
     positions = np.concatenate([batch.positions for batch in batches])
-    if positions.shape == used.shape:
-        means["positions"] = _by_position(positions[used], right)
-    for name in others:
-        means |= {f"{name}_{kind}": value for kind, value in _means(*_used(scored, name)[1:]).items()}
-    return means
+    if positions.shape == is_used.shape:
+        result["positions"] = _by_position(positions[is_used], right)
+    for name in other_names:
+        result |= {f"{name}_{quantity}": value for quantity, value in _means(*_used(outputs, name)[1:]).items()}
+    return result
 
 
 def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
-    buckets = positions // BUCKET * BUCKET
+    buckets = positions // BUCKET_SIZE * BUCKET_SIZE
     return [
         {
-            "first": first,
-            "last": first + BUCKET - 1,
-            "accuracy": _mean(right[buckets == first]),
-            "n": int((buckets == first).sum()),
+            "first": start,
+            "last": start + BUCKET_SIZE - 1,
+            "accuracy": _mean(right[buckets == start]),
+            "n": int((buckets == start).sum()),
         }
-        for first in np.unique(buckets).tolist()
+        for start in np.unique(buckets).tolist()
     ]
 
 
@@ -71,28 +72,32 @@ def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
     """Return the means of a held-out row: those of the first measure (shortest length, masked as in training)."""
-    first, (main, *others) = measures[0], objectives
-    losses = {main: first["loss"]} | {name: first[f"{name}_loss"] for name in others}
-    accuracies = {main: first["accuracy"]} | {name: first[f"{name}_accuracy"] for name in others}
+    first_measure, (main, *other_names) = measures[0], objectives
+    losses = {main: first_measure["loss"]} | {name: first_measure[f"{name}_loss"] for name in other_names}
+    accuracies = {main: first_measure["accuracy"]} | {name: first_measure[f"{name}_accuracy"] for name in other_names}
     row = {"loss": sum(losses.values())}
     for name in objectives:
         row |= {f"{name}_loss": losses[name], f"{name}_accuracy": accuracies[name]}
-    return row | {f"{name}_baseline": first[f"{name}_baseline"] for name in others if f"{name}_baseline" in first}
+    return row | {
+        f"{name}_baseline": first_measure[f"{name}_baseline"]
+        for name in other_names
+        if f"{name}_baseline" in first_measure
+    }
 
 
-def _used(scored: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
+def _used(outputs_of_batches: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
     """Return which predictions of an objective are used (bool [N, ...]), and the loss and correctness of those used.
 
     If the objective has a default answer, its correctness follows.
     """
-    losses, right, weights, *usual = np.concatenate([outputs[name] for outputs in scored], axis=1)
-    used = weights > 0
-    return [used, *(each[used] for each in (losses, right, *usual))]
+    losses, right, weights, *default_answers = np.concatenate([outputs[name] for outputs in outputs_of_batches], axis=1)
+    is_used = weights > 0
+    return [is_used, *(values[is_used] for values in (losses, right, *default_answers))]
 
 
 def _means(losses: np.ndarray, right: np.ndarray, usual: np.ndarray | None = None) -> dict[str, Any]:
-    means = {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
-    return means if usual is None else means | {"baseline": _mean(usual)}
+    result = {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
+    return result if usual is None else result | {"baseline": _mean(usual)}
 
 
 def _shape(batch: MaskedBatch) -> tuple[int, ...]:

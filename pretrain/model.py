@@ -24,9 +24,11 @@ class PretrainingModel(keras.Model):
         super().__init__(name="model")
         self.encoder, self.heads, self.objectives = encoder, heads, objectives
         mean, total = keras.metrics.Mean, keras.metrics.Sum
-        kinds = {"loss": mean, "accuracy": mean, "n": total}
-        names = [(objective, kind) for objective in objectives for kind in kinds]
-        self.trackers = {f"{name}_{kind}": kinds[kind](name=f"{name}_{kind}") for name, kind in names}
+        metric_classes = {"loss": mean, "accuracy": mean, "n": total}
+        names = [(objective, quantity) for objective in objectives for quantity in metric_classes]
+        self.trackers = {
+            f"{name}_{quantity}": metric_classes[quantity](name=f"{name}_{quantity}") for name, quantity in names
+        }
         self.by_shape: dict[tuple, Any] = {}  # shape of a batch -> compiled training function
         self.train_function: Any = None
 
@@ -75,8 +77,8 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
     rows = [head.rows(inputs) for head in heads.values()]
     states = encoder(inputs["ids"], segments, mask, rows=ops.concatenate(rows, axis=1), training=training)[-1]
     by_objective, start = {}, 0
-    for (name, head), each in zip(heads.items(), rows, strict=True):
-        end = start + ops.shape(each)[1]
+    for (name, head), rows_of_head in zip(heads.items(), rows, strict=True):
+        end = start + ops.shape(rows_of_head)[1]
         by_objective[name], start = head(states[:, start:end]), end
     return by_objective
 
@@ -107,12 +109,12 @@ class GeneratorModel(PretrainingModel):
         """Return float32 logits of masked words, and each `Detection`, by the name of the objective."""
         segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
         logits_of = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
-        sampled = sample(ops.stop_gradient(logits_of["masked_lm"]), inputs["draws"])
-        filled = filled_in(inputs["ids"], sampled, inputs["positions"])
-        states = self.encoder(filled, segments, mask, training=training)
+        samples = sample(ops.stop_gradient(logits_of["masked_lm"]), inputs["draws"])
+        filled_ids = filled_in(inputs["ids"], samples, inputs["positions"])
+        states = self.encoder(filled_ids, segments, mask, training=training)
         for name, head in self.heads.items():
             if name != "masked_lm":
-                logits_of[name] = Detection(head(states[-1]), sampled)
+                logits_of[name] = Detection(head(states[-1]), samples)
         return logits_of
 
 
@@ -124,15 +126,15 @@ def sample(logits, draws):
     """
     cumulative = ops.cumsum(ops.softmax(logits), axis=-1)
     chance = ops.cast(draws, "float32") / DRAWS * cumulative[..., -1]
-    passed = ops.cast(cumulative <= chance[..., None], "int32")
-    return ops.minimum(ops.sum(passed, axis=-1), ops.shape(logits)[-1] - 1)
+    is_passed = ops.cast(cumulative <= chance[..., None], "int32")
+    return ops.minimum(ops.sum(is_passed, axis=-1), ops.shape(logits)[-1] - 1)
 
 
-def filled_in(ids, sampled, positions):
+def filled_in(ids, samples, positions):
     """Return ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 means unused."""
     length = ops.shape(ids)[1]
-    masked = at_positions(ops.ones_like(positions), positions, length) > 0
-    return ops.where(masked, ops.cast(at_positions(sampled, positions, length), "int32"), ids)
+    is_masked = at_positions(ops.ones_like(positions), positions, length) > 0
+    return ops.where(is_masked, ops.cast(at_positions(samples, positions, length), "int32"), ids)
 
 
 class Scores(keras.Model):
@@ -150,7 +152,9 @@ class Scores(keras.Model):
         """Return each objective's `Outcome` as one array, without `usual` if that is None: float32 [3 or 4, B, ...]."""
         logits = self.model(inputs)
         outcomes = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
-        return {name: ops.stack([each for each in outcome if each is not None]) for name, outcome in outcomes.items()}
+        return {
+            name: ops.stack([values for values in outcome if values is not None]) for name, outcome in outcomes.items()
+        }
 
     def score_batch(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
         """Return the result of `call` for one batch, as numpy arrays."""

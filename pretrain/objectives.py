@@ -72,15 +72,15 @@ class Detection(NamedTuple):
 
 def replaced_tokens(detection: Detection, targets) -> Outcome:
     """Compute the loss of detecting replaced tokens, over all tokens; a sample equal to the original is not one."""
-    other = ops.cast(ops.not_equal(detection.sampled, targets["labels"]), "float32")
-    replaced = at_positions(other, targets["positions"], ops.shape(detection.logits)[1])
-    right = ops.cast(ops.equal(detection.logits > 0, replaced > 0), "float32")
-    losses = ops.softplus(detection.logits) - detection.logits * replaced
-    return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"), usual=1.0 - replaced)
+    is_other = ops.cast(ops.not_equal(detection.sampled, targets["labels"]), "float32")
+    is_replaced = at_positions(is_other, targets["positions"], ops.shape(detection.logits)[1])
+    right = ops.cast(ops.equal(detection.logits > 0, is_replaced > 0), "float32")
+    losses = ops.softplus(detection.logits) - detection.logits * is_replaced
+    return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"), usual=1.0 - is_replaced)
 
 
 def at_positions(values, positions, length: int):
     """Scatter values [B, P] to positions [B, P], with 0 elsewhere: float32 [B, L]. Position 0, [CLS], is unused."""
-    selected = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
-    used = ops.cast(positions > 0, "float32") * ops.cast(values, "float32")
-    return ops.sum(selected * used[:, :, None], axis=1)
+    selection = ops.one_hot(positions, length, dtype="float32")  # (B, P, L)
+    used_values = ops.cast(positions > 0, "float32") * ops.cast(values, "float32")
+    return ops.sum(selection * used_values[:, :, None], axis=1)

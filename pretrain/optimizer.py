@@ -92,12 +92,12 @@ class Muon(keras.optimizers.Muon):
 
     def zeropower_via_newtonschulz5(self, x, steps):
         """Return a matrix with the singular vectors of x [m, n], and singular values near 1."""
-        rounded = ops.cast(x, keras.config.dtype_policy().compute_dtype)
+        matrix = ops.cast(x, keras.config.dtype_policy().compute_dtype)
         if keras.backend.backend() == "torch":
-            orthogonalised = orthogonal(rounded, steps, self.muon_a, self.muon_b, self.muon_c)
+            result = orthogonal(matrix, steps, self.muon_a, self.muon_b, self.muon_c)
         else:
-            orthogonalised = super().zeropower_via_newtonschulz5(rounded, steps)
-        return ops.cast(orthogonalised, x.dtype)
+            result = super().zeropower_via_newtonschulz5(matrix, steps)
+        return ops.cast(result, x.dtype)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         if keras.backend.backend() != "torch":
@@ -121,10 +121,10 @@ class Muon(keras.optimizers.Muon):
         indices = [self._get_variable_index(variable) for _, variable in rows]
         m, v = ([states[i].value for i in indices] for states in (self.momentums, self.adam_velocities))
         step = ops.cast(self.iterations + 1, rows[0][1].dtype)
-        corrected = ops.sqrt(1 - self.adam_beta_2**step) / (1 - self.adam_beta_1**step)
+        correction = ops.sqrt(1 - self.adam_beta_2**step) / (1 - self.adam_beta_1**step)
         torch._foreach_lerp_(m, gradients, 1 - self.adam_beta_1)
         torch._foreach_lerp_(v, torch._foreach_mul(gradients, gradients), 1 - self.adam_beta_2)
-        updates = torch._foreach_mul(m, learning_rate * self.adam_lr_ratio * corrected)
+        updates = torch._foreach_mul(m, learning_rate * self.adam_lr_ratio * correction)
         torch._foreach_div_(updates, torch._foreach_add(torch._foreach_sqrt(v), self.epsilon))
         torch._foreach_sub_([variable.value for _, variable in rows], updates)
 
@@ -136,10 +136,10 @@ class Muon(keras.optimizers.Muon):
         momentums = [self.momentums[self._get_variable_index(variable)].value for _, variable in rows]
         torch._foreach_mul_(momentums, self.momentum)
         torch._foreach_add_(momentums, gradients)
-        ahead = torch._foreach_add(gradients, momentums, alpha=self.momentum) if self.nesterov else momentums
-        for (_, variable), update in zip(rows, ahead, strict=True):
-            orthogonalised = self.zeropower_via_newtonschulz5(update, self.ns_steps)
-            variable.value.sub_(self.lr_adjust(learning_rate * orthogonalised))
+        lookahead = torch._foreach_add(gradients, momentums, alpha=self.momentum) if self.nesterov else momentums
+        for (_, variable), update in zip(rows, lookahead, strict=True):
+            direction = self.zeropower_via_newtonschulz5(update, self.ns_steps)
+            variable.value.sub_(self.lr_adjust(learning_rate * direction))
 
 
 def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "torch.Tensor":
@@ -152,8 +152,8 @@ def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "
     wide = x if x.shape[0] <= x.shape[1] else x.T
     wide = wide / (torch.linalg.norm(wide) + 1e-7)  # so that no singular value is above 1
     for _ in range(steps):
-        squared = wide @ wide.T
-        wide = torch.addmm(wide, torch.addmm(squared, squared, squared, beta=b, alpha=c), wide, beta=a)
+        product = wide @ wide.T
+        wide = torch.addmm(wide, torch.addmm(product, product, product, beta=b, alpha=c), wide, beta=a)
     return wide if x.shape[0] <= x.shape[1] else wide.T
 
 
@@ -174,10 +174,10 @@ class WarmupDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __call__(self, step):
         step = ops.cast(step, "float32")
-        warming = (step + 1) / max(self.warmup_steps, 1)
-        passed = ops.clip((step - self.constant_steps) / max(self.steps - self.constant_steps, 1), 0.0, 1.0)
-        decaying = ops.power(1.0 - passed, self.power)
-        return self.peak * ops.where(step < self.warmup_steps, warming, decaying)
+        warmup_factor = (step + 1) / max(self.warmup_steps, 1)
+        elapsed = ops.clip((step - self.constant_steps) / max(self.steps - self.constant_steps, 1), 0.0, 1.0)
+        decay_factor = ops.power(1.0 - elapsed, self.power)
+        return self.peak * ops.where(step < self.warmup_steps, warmup_factor, decay_factor)
 
     def get_config(self):
         """Return the settings, as Keras requires of every schedule."""
@@ -213,9 +213,9 @@ class ClockDecay:
     def __call__(self, updates: int) -> float:
         """Return the learning rate at this moment, after this number of updates."""
         config = self.config
-        left = max(0.0, config.minutes - self.seconds / 60) / (config.decay_minutes or config.minutes)
-        warming = (updates + 1) / max(config.warmup_steps, 1)
-        return config.learning_rate * min(1.0, warming) * min(1.0, left) ** config.decay_power
+        remaining = max(0.0, config.minutes - self.seconds / 60) / (config.decay_minutes or config.minutes)
+        warmup_factor = (updates + 1) / max(config.warmup_steps, 1)
+        return config.learning_rate * min(1.0, warmup_factor) * min(1.0, remaining) ** config.decay_power
 
 
 # === Choice ===
@@ -229,11 +229,11 @@ def is_bias_or_norm(variable) -> bool:
 def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
     """Return the optimizer of a configuration, built for these trainable variables of the model."""
     positions = [] if config.decay_positions else [v for v in variables if "embeddings/position" in v.path]
-    undecayed = [*positions, *filter(is_bias_or_norm, variables)]
+    without_decay = [*positions, *filter(is_bias_or_norm, variables)]
     rate = config.learning_rate if config.minutes else schedule(config)  # with `minutes`, the training loop sets it
     common = {"learning_rate": rate, "epsilon": config.epsilon}
     if config.optimizer == "muon":
-        made = Muon(
+        result = Muon(
             adam_beta_1=config.beta_1,
             adam_beta_2=config.beta_2,
             adam_weight_decay=config.weight_decay,
@@ -243,14 +243,14 @@ def optimizer(config: Config, variables: list) -> keras.optimizers.Optimizer:
             **common,
         )
     else:
-        kind = {"lamb": Lamb, "adamw_bert": AdamW, "adamw": keras.optimizers.AdamW}[config.optimizer]
-        made = kind(
+        optimizer_class = {"lamb": Lamb, "adamw_bert": AdamW, "adamw": keras.optimizers.AdamW}[config.optimizer]
+        result = optimizer_class(
             beta_1=config.beta_1,
             beta_2=config.beta_2,
             weight_decay=config.weight_decay,
             global_clipnorm=config.clip_norm,
             **common,
         )
-    made.exclude_from_weight_decay(undecayed)
-    made.build(variables)
-    return made
+    result.exclude_from_weight_decay(without_decay)
+    result.build(variables)
+    return result

@@ -17,13 +17,13 @@ from pretrain.vocabularies import UNK, Unigram, WordPiece
 # === Variables ===
 
 # variables of the optimizers (lamb_optimizer.py, optimization.py)
-SLOTS = re.compile(r"(^|/)(adam_m|adam_v|global_step)$")
-EMBEDDINGS = r"embeddings/(word|position|token_type)_embeddings"
-LAYER = (  # modeling.py of bert, transformer_model: number and part of a layer
+SLOT_PATTERN = re.compile(r"(^|/)(adam_m|adam_v|global_step)$")
+EMBEDDING_PATTERN = r"embeddings/(word|position|token_type)_embeddings"
+LAYER_PATTERN = (  # modeling.py of bert, transformer_model: number and part of a layer
     r"encoder/layer_(\d+)/"
     r"(attention/self/(?:query|key|value)|(?:attention/output|intermediate|output)/dense|(?:attention/)?output/LayerNorm)"
 )
-PARTS = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias", "output_weights": "weight",
+PARAMETER_NAMES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias", "output_weights": "weight",
          "output_bias": "bias"}  # fmt: skip
 
 
@@ -31,7 +31,8 @@ PARTS = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias", 
 class Original:
     """How the original code of a family writes its checkpoints.
 
-    `scopes` maps patterns of a variable's scope to the name in transformers; PARTS maps the last part of the name.
+    `scopes` maps patterns of a variable's scope to the name in transformers; PARAMETER_NAMES maps the last part of the
+    name.
     """
 
     mark: str  # part of a variable's name that no other family has
@@ -55,16 +56,18 @@ class TargetTensor(NamedTuple):
 
 def tensor_of(variable: str, original: Original, source: object) -> TargetTensor | None:
     """Return the tensor of a variable, None for an optimizer's variable. Raises ConfigError for an unknown one."""
-    if SLOTS.search(variable):
+    if SLOT_PATTERN.search(variable):
         return None
     folder = "generator" if variable.startswith("generator") else ""
-    scope, _, last = variable.rpartition("/")
-    part = PARTS.get(last)
-    if last.endswith("_embeddings"):
-        scope, part = variable, "weight"
+    scope, _, suffix = variable.rpartition("/")
+    parameter = PARAMETER_NAMES.get(suffix)
+    if suffix.endswith("_embeddings"):
+        scope, parameter = variable, "weight"
     for pattern, name in original.scopes.items():
-        if part and (match := re.fullmatch(pattern, scope)):
-            return TargetTensor(folder, f"{match.expand(name).replace('/', '.')}.{part}", variable.endswith("/kernel"))
+        if parameter and (match := re.fullmatch(pattern, scope)):
+            return TargetTensor(
+                folder, f"{match.expand(name).replace('/', '.')}.{parameter}", variable.endswith("/kernel")
+            )
     raise ConfigError(f"{source} has the variable {variable}, which its original code does not write.")
 
 
@@ -72,30 +75,30 @@ def tensor_of(variable: str, original: Original, source: object) -> TargetTensor
 
 VOCABULARY_FILES = ("spiece.model", "30k-clean.model", "vocab.txt")
 MAX_WORD_LENGTH = 200  # characters; of the original WordPiece (tokenization.py, max_input_chars_per_word)
-USER_DEFINED = 0.1  # SentencePiece scores a user-defined piece by its length times the best score, minus this
+USER_DEFINED_MARGIN = 0.1  # SentencePiece scores a user-defined piece by its length times the best score, minus this
 
 
-def find_vocabulary(folder: Path, given: Path | None) -> Path:
+def find_vocabulary(folder: Path, path_given: Path | None) -> Path:
     """Return the given vocabulary, or the one in the folder of a checkpoint or its parent. Raises ConfigError."""
     candidates = [parent / name for parent in (folder, folder.parent) for name in VOCABULARY_FILES]
-    for path in [given] if given else candidates:
+    for path in [path_given] if path_given else candidates:
         if path.is_file():
             return path
-    where = given or f"{folder} has no {' or '.join(VOCABULARY_FILES)}, and it"
+    where = path_given or f"{folder} has no {' or '.join(VOCABULARY_FILES)}, and it"
     raise ConfigError(f"{where} does not exist; name the vocabulary with --vocabulary FILE.")
 
 
 def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:
     """Write the tokenizer of a vocabulary, reproducible byte for byte, and return its size. Raises ConfigError."""
-    kind = _unigram if vocabulary.suffix == ".model" else _wordpiece
+    read_vocabulary = _unigram if vocabulary.suffix == ".model" else _wordpiece
     try:
-        made, special = kind(vocabulary, cased)
+        tokenizer, special = read_vocabulary(vocabulary, cased)
     except (RuntimeError, ValueError) as reason:
         raise ConfigError(f"{vocabulary} is not a vocabulary of the original code ({reason}).") from None
-    if missing := [token for token in special if made.token_to_id(token) is None]:
+    if missing := [token for token in special if tokenizer.token_to_id(token) is None]:
         raise ConfigError(f"{vocabulary} is not a vocabulary of the original code: it lacks {' and '.join(missing)}.")
-    tokenizers.write(made, special, folder)
-    return made.get_vocab_size()
+    tokenizers.write(tokenizer, special, folder)
+    return tokenizer.get_vocab_size()
 
 
 def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]:
@@ -104,8 +107,8 @@ def _wordpiece(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...
     pieces = {line.strip(): i for i, line in enumerate(lines)}
     tokenizer = WordPiece().blank()
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
-    unknown = WordPiece.special_tokens[UNK]
-    tokenizer.model = models.WordPiece(pieces, unk_token=unknown, max_input_chars_per_word=MAX_WORD_LENGTH)
+    unknown_piece = WordPiece.special_tokens[UNK]
+    tokenizer.model = models.WordPiece(pieces, unk_token=unknown_piece, max_input_chars_per_word=MAX_WORD_LENGTH)
     return tokenizer, WordPiece.special_tokens
 
 
@@ -116,11 +119,11 @@ def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]
 
     content = vocabulary.read_bytes()
     sentencepiece.SentencePieceProcessor(model_proto=content)  # raises if it is not such a model
-    stored = sentencepiece_model_pb2.ModelProto.FromString(content)  # type: ignore[attr-defined]  # made at import
-    if stored.trainer_spec.model_type != stored.trainer_spec.UNIGRAM:
+    model_proto = sentencepiece_model_pb2.ModelProto.FromString(content)  # type: ignore[attr-defined]  # made at import
+    if model_proto.trainer_spec.model_type != model_proto.trainer_spec.UNIGRAM:
         raise ValueError("its pieces are not those of a Unigram model")
-    tokenizer = Tokenizer(models.Unigram(_scored(stored.pieces), unk_id=stored.trainer_spec.unk_id))
-    charsmap = stored.normalizer_spec.precompiled_charsmap
+    tokenizer = Tokenizer(models.Unigram(_score_pieces(model_proto.pieces), unk_id=model_proto.trainer_spec.unk_id))
+    charsmap = model_proto.normalizer_spec.precompiled_charsmap
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.NFKD(),
@@ -136,20 +139,20 @@ def _unigram(vocabulary: Path, cased: bool) -> tuple[Tokenizer, tuple[str, ...]]
     return tokenizer, Unigram.special_tokens
 
 
-def _scored(pieces: list) -> list[tuple[str, float]]:
+def _score_pieces(pieces: list) -> list[tuple[str, float]]:
     """Return every piece with the score by which the original chooses it.
 
     A user-defined symbol is scored by its length and the best score, so that it is always chosen. A piece that ends in
     a digit and a comma is never chosen, since the original splits off the comma.
     """
     normal = [piece.score for piece in pieces if piece.type == piece.NORMAL]
-    best, never = max(normal), min(normal) - 100
-    scored = []
+    best, lowest_score = max(normal), min(normal) - 100
+    scored_pieces = []
     for piece in pieces:
         score = piece.score
         if piece.type == piece.USER_DEFINED:
-            score = len(piece.piece) * best - USER_DEFINED
+            score = len(piece.piece) * best - USER_DEFINED_MARGIN
         elif piece.type == piece.NORMAL and piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit():
-            score = never
-        scored.append((piece.piece, score))
-    return scored
+            score = lowest_score
+        scored_pieces.append((piece.piece, score))
+    return scored_pieces

@@ -48,11 +48,11 @@ def measure_run(
     runs.own_folder(run.path, run.path, BrokenRun)
     with runs.locked(run.path, busy), TemporaryDirectory() as folder:
         tokenizer = tokenizers.load(run.tokenizer)
-        encoded, digest = encode_text(text, tokenizer, Path(folder) / "text")
+        encoded_text, digest = encode_text(text, tokenizer, Path(folder) / "text")
         is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
         model = build(config)
         collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
-        measurement = Measurement(model, _parts(encoded, config, collator), collator.counted)
+        measurement = Measurement(model, _heldout_samples(encoded_text, config, collator), collator.counted)
         if not is_own:
             progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")
         for checkpoint in checkpoints:
@@ -69,7 +69,7 @@ def measure_run(
 
 def _with_counts(config: Config, heldout_sequences: int | None, measured_sequences: int | None) -> Config:
     """Return the settings with these numbers of sequences; None leaves one unchanged. Raises ConfigError."""
-    counts: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for name, count, minimum in (
         ("heldout_sequences", heldout_sequences, 1),
         ("measured_sequences", measured_sequences, 0),
@@ -81,8 +81,8 @@ def _with_counts(config: Config, heldout_sequences: int | None, measured_sequenc
             raise ConfigError(f"{option}, received {count}, must be at least {minimum}.")
         if not hasattr(config, name):
             raise ConfigError(f"{option}: the family {config.family} masks no words; leave it out.")
-        counts[name] = count
-    return replace(config, **counts)
+        changes[name] = count
+    return replace(config, **changes)
 
 
 def lines(row: dict[str, Any]) -> list[str]:
@@ -94,26 +94,26 @@ def lines(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _parts(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
+def _heldout_samples(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
     collator.check("measured", text)
-    if parts := list(heldout_batches(text, config, collator)):
-        return parts
+    if samples := list(heldout_batches(text, config, collator)):
+        return samples
     raise CorpusError("The text is too short for a single sequence; give more.")
 
 
-def _measured_before(run: Run, step: int, parts: list[HeldOut]) -> bool:
+def _measured_before(run: Run, step: int, heldout: list[HeldOut]) -> bool:
     """Return whether the log has these measures at this step: the same lengths, maskings and numbers of predictions."""
-    samples = {(part.length, part.masking, part.predictions) for part in parts}
+    sample_keys = {(sample.length, sample.masking, sample.predictions) for sample in heldout}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]
-    return any(samples <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
+    return any(sample_keys <= {_sample(measure) for measure in row.get("measures", [])} for row in rows)
 
 
 def _measure(
     config: Config, model: PretrainingModel, measurement: Measurement, checkpoint: Checkpoint
 ) -> dict[str, Any]:
     read_checkpoint(model, config, checkpoint)
-    means, more = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
-    return {"split": "heldout", "step": checkpoint.step, **means, "tokens": checkpoint.tokens, **more}
+    means, details = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
+    return {"split": "heldout", "step": checkpoint.step, **means, "tokens": checkpoint.tokens, **details}
 
 
 def _add_to_log(run: Run, row: dict[str, Any]) -> None:
@@ -121,19 +121,19 @@ def _add_to_log(run: Run, row: dict[str, Any]) -> None:
 
     So a curve of means covers the same sequences at every step, even if only some checkpoints are measured again.
     """
-    path, kept, noted, place = run.path / "log.jsonl", [], row, None
-    new = {_sample(measure) for measure in row["measures"]}
+    path, log_lines, new_row, position = run.path / "log.jsonl", [], row, None
+    new_samples = {_sample(measure) for measure in row["measures"]}
     for line in runs.read_lines(path):
-        before = runs.parse_row(line)
-        if before is None or any(before[name] != row[name] for name in ("split", "step")):
-            kept.append(line)
+        old_row = runs.parse_row(line)
+        if old_row is None or any(old_row[name] != row[name] for name in ("split", "step")):
+            log_lines.append(line)
             continue
-        place = len(kept)
-        others = [measure for measure in before.get("measures", []) if _sample(measure) not in new]
+        position = len(log_lines)
+        other_measures = [measure for measure in old_row.get("measures", []) if _sample(measure) not in new_samples]
         # the later row, if a step was trained twice
-        noted = json.loads(line) | {"measures": [*others, *row["measures"]]}
-    kept.insert(len(kept) if place is None else place, json.dumps(noted).encode())
-    runs.write_lines(path, kept)
+        new_row = json.loads(line) | {"measures": [*other_measures, *row["measures"]]}
+    log_lines.insert(len(log_lines) if position is None else position, json.dumps(new_row).encode())
+    runs.write_lines(path, log_lines)
 
 
 def _sample(measure: dict[str, Any]) -> tuple[Any, ...]:

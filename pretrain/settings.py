@@ -20,9 +20,9 @@ class Flag:
     settings: tuple[str, ...]
     range: bool = False
 
-    def values(self, given: str) -> dict[str, str]:
+    def values(self, text: str) -> dict[str, str]:
         """Return the text of each setting; a missing END is "none"."""
-        start, _, end = given.partition(":") if self.range else (given, "", given)
+        start, _, end = text.partition(":") if self.range else (text, "", text)
         return {name: value or "none" for name, value in zip(self.settings, (start, end), strict=False)}
 
 
@@ -70,14 +70,14 @@ def apply_options(config: Config, options: Namespace) -> Config:
 
     The options give `vocab_size` without the pieces of `extend_vocabulary`; the returned one includes them.
     """
-    given = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
+    changes = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
     if options.steps is not None:
-        in_proportion = scale_counts(config, options.steps, without=given.keys())
+        in_proportion = scale_counts(config, options.steps, without=changes.keys())
         for name, value in in_proportion.items():
             print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
-        given = {"steps": options.steps} | in_proportion | given
-    changed = replace(config, **given)
-    return replace(changed, vocab_size=changed.vocab_size + changed.extend_vocabulary)
+        changes = {"steps": options.steps} | in_proportion | changes
+    changed_config = replace(config, **changes)
+    return replace(changed_config, vocab_size=changed_config.vocab_size + changed_config.extend_vocabulary)
 
 
 def scale_counts(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
@@ -91,13 +91,13 @@ def _save_grids(grids: list[str]) -> dict[str, int]:
     """Parse --save: "N", "log:K" or both; together they replace the grids of the preset."""
     if not grids:
         return {}
-    chosen = {"save_every": 0, "save_per_doubling": 0}
+    settings = {"save_every": 0, "save_per_doubling": 0}
     for grid in grids:
         count = grid.removeprefix("log:")
         if not count.isdecimal() or int(count) == 0:
             raise ConfigError(f"--save {grid}: write --save N for every N updates, or --save log:K for K per doubling.")
-        chosen["save_per_doubling" if grid.startswith("log:") else "save_every"] = int(count)
-    return chosen
+        settings["save_per_doubling" if grid.startswith("log:") else "save_every"] = int(count)
+    return settings
 
 
 def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
@@ -109,9 +109,9 @@ def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
         if value is None:
             continue
         if not _has(config, flag):
-            having = [name for name, family in FAMILIES.items() if _has(next(iter(family.presets.values())), flag)]
+            families = [name for name, family in FAMILIES.items() if _has(next(iter(family.presets.values())), flag)]
             raise ConfigError(
-                f"{flag.name} {value}: the family {config.family} has no such setting; {', '.join(having)} has it."
+                f"{flag.name} {value}: the family {config.family} has no such setting; {', '.join(families)} has it."
             )
         given = f"{flag.name} {value}"
         settings |= {name: _value(given, text, types[name]) for name, text in flag.values(value).items()}
@@ -134,18 +134,18 @@ def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
     return settings
 
 
-def _value(given: str, value: str, kind: Any) -> Any:
+def _value(given: str, value: str, field_type: Any) -> Any:
     """Parse the value of a setting as its type; "none" is None if the type allows it. Errors quote what was `given`."""
-    kinds = get_args(kind) or (kind,)
-    if NoneType in kinds and value.lower() == "none":
+    types = get_args(field_type) or (field_type,)
+    if NoneType in types and value.lower() == "none":
         return None
-    if bool in kinds:
+    if bool in types:
         if value.lower() not in ("true", "false"):
             raise ConfigError(f"{given}: '{value}' is neither true nor false.")
         return value.lower() == "true"
-    if str in kinds:
+    if str in types:
         return value
     try:
-        return kinds[0](value.replace("_", ""))
+        return types[0](value.replace("_", ""))
     except ValueError:
         raise ConfigError(f"{given}: '{value}' is not a number.") from None

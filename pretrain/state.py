@@ -21,10 +21,12 @@ from pretrain.masking import MaskedBatch
 from pretrain.model import PretrainingModel
 
 log = logging.getLogger(__name__)
-NAME = re.compile(r"step([0-9]{1,18})\.npz")
-END = struct.Struct("<4s6xH8sH")  # end record of an archive: signature, number of members, sizes, length of the comment
+STATE_NAME = re.compile(r"step([0-9]{1,18})\.npz")
+END_RECORD = struct.Struct(
+    "<4s6xH8sH"
+)  # end record of an archive: signature, number of members, sizes, length of the comment
 # Errors of zipfile for a damaged archive, whichever byte has changed.
-DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
+DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ def save_state(model: PretrainingModel, run_path: Path, progress: Progress, seco
         np.savez(file, progress=counts, seconds=np.float32(seconds), **arrays)
         file.flush()
         os.fsync(file.fileno())
-    for _, old in _states(run_path)[:-2]:
-        old.unlink()
+    for _, old_state in _states(run_path)[:-2]:
+        old_state.unlink()
 
 
 def latest_state(run_path: Path) -> Path | None:
@@ -71,16 +73,16 @@ def _is_whole(path: Path) -> bool:
     """Return whether every member matches its checksum and the directory, which has none, lists all members."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            file.seek(-END.size, os.SEEK_END)
-            _, members, _, _ = END.unpack(file.read())
+            file.seek(-END_RECORD.size, os.SEEK_END)
+            _, members, _, _ = END_RECORD.unpack(file.read())
             return members == len(set(archive.namelist())) and archive.testzip() is None
-    except DAMAGE:
+    except DAMAGE_ERRORS:
         return False
 
 
 def step_of(state: Path) -> int:
     """Return the step of a state, from its name."""
-    return int(NAME.sub(r"\1", state.name))
+    return int(STATE_NAME.sub(r"\1", state.name))
 
 
 def seconds_of(state: Path) -> float:
@@ -102,5 +104,7 @@ def _variables(model: PretrainingModel) -> list:
 
 
 def _states(run_path: Path) -> list[tuple[int, Path]]:
-    files = (path for path in (run_path / "state").glob("step*.npz") if path.is_file() and NAME.fullmatch(path.name))
+    files = (
+        path for path in (run_path / "state").glob("step*.npz") if path.is_file() and STATE_NAME.fullmatch(path.name)
+    )
     return sorted((step_of(path), path) for path in files)

@@ -38,13 +38,13 @@ class TextSource:
         return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
-def find_sources(named: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
+def find_sources(names: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
     """Return the sources with these names, each once, except `without`; a folder means the text files below it.
 
     Raises CorpusError for a path that does not exist or a folder without text files.
     """
     sources: dict[str, TextSource] = {}
-    for name in named:
+    for name in names:
         for source in _expand(str(name)):
             sources.setdefault(_key(source), source)
     for source in without:
@@ -78,7 +78,7 @@ def read_documents(source: TextSource) -> Iterator[Document]:
     if source.path is None:
         yield from _read_dataset(source.name)
         return
-    opener = next((one for end, one in OPENERS.items() if source.path.name.endswith(end)), open)
+    opener = next((open_file for end, open_file in OPENERS.items() if source.path.name.endswith(end)), open)
     try:
         with opener(source.path, "rt", encoding="utf-8-sig") as lines:
             yield from _split_documents(lines)
@@ -106,8 +106,8 @@ def _read_dataset(name: str) -> Iterator[Document]:
         import datasets
     except ImportError:
         raise CorpusError(f"{name} needs the package datasets; install it with pip install datasets.") from None
-    path, _, rest = name.removeprefix("hf:").partition(":")
-    config, _, split = rest.partition(":")
+    path, _, config_and_split = name.removeprefix("hf:").partition(":")
+    config, _, split = config_and_split.partition(":")
     if not path:
         raise CorpusError(f"'{name}' names no data set; write hf:NAME, hf:NAME:CONFIG or hf:NAME:CONFIG:SPLIT.")
     try:
@@ -143,12 +143,12 @@ class Cleaner:
         for document in documents:
             paragraphs = [" ".join(_CONTROL.sub("", paragraph).split()) for paragraph in document]
             paragraphs = [paragraph for paragraph in paragraphs if paragraph]
-            fresh = [paragraph for paragraph in paragraphs if self._is_new(paragraph)]
+            new_paragraphs = [paragraph for paragraph in paragraphs if self._is_new(paragraph)]
             counts["documents_read"] += 1
             counts["paragraphs_read"] += len(paragraphs)
-            counts["repeated_paragraphs"] += len(paragraphs) - len(fresh)
-            if sum(paragraph.count(" ") + 1 for paragraph in fresh) >= MIN_WORDS:
-                yield fresh
+            counts["repeated_paragraphs"] += len(paragraphs) - len(new_paragraphs)
+            if sum(paragraph.count(" ") + 1 for paragraph in new_paragraphs) >= MIN_WORDS:
+                yield new_paragraphs
             else:
                 counts["short_documents"] += 1
 
@@ -208,13 +208,13 @@ def read_all(sources: list[TextSource], progress: Callable[[str], None] = lambda
 
 def sample_paragraphs(sources: list[TextSource], size: int) -> Iterator[str]:
     """Yield the first paragraphs of every source, equal shares of each: about `size` characters in all."""
-    share = size // len(sources)
+    characters_each = size // len(sources)
     for source in sources:
-        taken = 0
+        character_count = 0
         for paragraph in chain.from_iterable(Cleaner().clean(read_documents(source))):
             yield paragraph
-            taken += len(paragraph)
-            if taken >= share:
+            character_count += len(paragraph)
+            if character_count >= characters_each:
                 break
 
 

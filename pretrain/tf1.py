@@ -69,8 +69,8 @@ def find_series(path: Path) -> dict[int, Path]:
         prefixes = [path.with_suffix("") if path.suffix in (".index", ".meta") else path]
     series: dict[int, Path] = {}
     for prefix in sorted(prefixes):
-        if (first := series.setdefault(_step(prefix), prefix)) != prefix:
-            raise ConfigError(f"{first} and {prefix} have the same step; import one of them by its name.")
+        if (other := series.setdefault(_step(prefix), prefix)) != prefix:
+            raise ConfigError(f"{other} and {prefix} have the same step; import one of them by its name.")
     return series
 
 
@@ -101,17 +101,21 @@ def read_tensors(prefix: Path) -> tuple[Family, Tensors]:
     reader = open_checkpoint(prefix)
     variables = reader.get_variable_to_shape_map()  # in memory since opening, so it cannot fail
     family = _family_of(variables, prefix)
-    known = {name: tensor for name in sorted(variables) if (tensor := tensor_of(name, _originals()[family], prefix))}
+    tensors_of_variables = {
+        name: tensor for name in sorted(variables) if (tensor := tensor_of(name, _originals()[family], prefix))
+    }
     tensors: Tensors = {}
-    for name, tensor in known.items():
+    for name, tensor in tensors_of_variables.items():
         with _reporting_damage(prefix):
             array = reader.get_tensor(name)
         if array.dtype == object:
             raise BrokenCheckpoint(f"{prefix} has text in the variable {name}; it holds another model.")
         tensors.setdefault(tensor.folder, {})[tensor.name] = array.T if tensor.transposed else array
     if "generator" in tensors:  # the generator shares the discriminator's embeddings
-        shared = {name: array for name, array in tensors[""].items() if name.startswith(f"{family.name}.embeddings.")}
-        tensors["generator"] |= shared
+        shared_embeddings = {
+            name: array for name, array in tensors[""].items() if name.startswith(f"{family.name}.embeddings.")
+        }
+        tensors["generator"] |= shared_embeddings
     return family, tensors
 
 
@@ -120,9 +124,10 @@ def _family_of(variables: Iterable[str], prefix: Path) -> Family:
     for family, original in _originals().items():
         if any(original.mark in name for name in variables):
             return family
-    *others, last = (family.name.upper() for family in _originals())
+    *other_names, last_name = (family.name.upper() for family in _originals())
     raise ConfigError(
-        f"{prefix} holds no {', '.join(others)} or {last} as their original code writes them: its variables are "
+        f"{prefix} holds no {', '.join(other_names)} or {last_name} as their original code writes them: its variables "
+        "are "
         f"{', '.join(sorted(variables)[:3]) or 'none'}, ..."
     )
 
@@ -150,7 +155,7 @@ def _originals() -> dict[Family, Original]:
 def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
     """Return settings for a model with these tensors; settings of training are a preset's. Raises ConfigError."""
     original, main = _originals()[family], tensors[""]
-    counted, pattern = original.layers
+    depth_setting, pattern = original.layers
 
     def size(name: str, axis: int = 0, folder: str = "") -> int:
         for match, array in tensors[folder].items():
@@ -163,7 +168,7 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         "max_position_embeddings": size("position_embeddings.weight"),
         "hidden_size": size("query.weight"),
         "intermediate_size": size(f"{original.inner}.weight"),
-        counted: len({match[1] for name in main if (match := re.search(pattern, name))}),
+        depth_setting: len({match[1] for name in main if (match := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
     }
     sizes |= _from_configuration(family, prefix, sizes)
@@ -191,17 +196,19 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
         if not path.is_file():
             continue
         try:
-            read = json.loads(path.read_text(encoding="utf-8"))
-            settings: dict[str, Any] = {name: int(read[name]) for name in original.only_configured}
-            settings |= {name: float(read[name]) for name in shares if name in read}
+            content = json.loads(path.read_text(encoding="utf-8"))
+            settings: dict[str, Any] = {name: int(content[name]) for name in original.only_configured}
+            settings |= {name: float(content[name]) for name in shares if name in content}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family.name} ({reason!r}).") from None
         for name, size in sizes.items():
-            if read.get(name, size) != size:
-                other = f"{path} has {name} {read[name]}, and {prefix} has {size}"
-                raise ConfigError(f"{other}; put the configuration of this model next to it.")
-        if read.get("hidden_act", GELU) != GELU:
-            raise ConfigError(f"{path} has hidden_act {read['hidden_act']!r}; only models with '{GELU}' are imported.")
+            if content.get(name, size) != size:
+                difference = f"{path} has {name} {content[name]}, and {prefix} has {size}"
+                raise ConfigError(f"{difference}; put the configuration of this model next to it.")
+        if content.get("hidden_act", GELU) != GELU:
+            raise ConfigError(
+                f"{path} has hidden_act {content['hidden_act']!r}; only models with '{GELU}' are imported."
+            )
         return settings
     if original.head_size:
         return {}
@@ -236,10 +243,10 @@ def _identity(family: Family, config: Config) -> dict[str, np.ndarray]:
 
 def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary: Path, cased: bool) -> Run:
     """Write run.json, and the tokenizer of a new run; an existing run must have the same model and vocabulary."""
-    before = runs.read_run(folder) if (folder / "run.json").is_file() else None
-    if not before and folder.exists() and any(path.name != "tokenizer" for path in folder.iterdir()):
+    existing = runs.read_run(folder) if (folder / "run.json").is_file() else None
+    if not existing and folder.exists() and any(path.name != "tokenizer" for path in folder.iterdir()):
         raise ConfigError(f"{folder} exists and is not a run (it has no run.json); give another --run.")
-    tokenizer_sha256 = _write_vocabulary(vocabulary, folder, config, cased, before)
+    tokenizer_sha256 = _write_vocabulary(vocabulary, folder, config, cased, existing)
     family = FAMILIES[config.family]
     names = {field.name for field in fields(config)} & family.huggingface(config).keys()
     run = Run(
@@ -250,10 +257,10 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
         config={name: getattr(config, name) for name in sorted(names)},
         tokenizer_sha256=tokenizer_sha256,
         corpus={},
-        planned_steps=tuple(sorted({*steps, *(before.planned_steps if before else ())})),
+        planned_steps=tuple(sorted({*steps, *(existing.planned_steps if existing else ())})),
         code_version=version("embryo"),
     )
-    if before and (before.config, before.tokenizer_sha256) != (run.config, run.tokenizer_sha256):
+    if existing and (existing.config, existing.tokenizer_sha256) != (run.config, run.tokenizer_sha256):
         raise ConfigError(
             f"Run '{run.name}' has another model or vocabulary than {vocabulary.parent}; give another --run."
         )
@@ -261,10 +268,10 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
     return run
 
 
-def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, before: Run | None) -> str:
+def _write_vocabulary(vocabulary: Path, folder: Path, config: Config, cased: bool, existing: Run | None) -> str:
     """Write the tokenizer of a new run, or compare it with an existing run's; return its SHA-256."""
     with TemporaryDirectory() as elsewhere:
-        target = Path(elsewhere) / "tokenizer" if before else folder / "tokenizer"
+        target = Path(elsewhere) / "tokenizer" if existing else folder / "tokenizer"
         pieces = write_tokenizer(vocabulary, target, cased)
         if pieces > config.vocab_size:
             raise ConfigError(f"{vocabulary} has {pieces:,} pieces, and the model {config.vocab_size:,}; name its own.")

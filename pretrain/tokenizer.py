@@ -70,13 +70,13 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
     tokenizer = load(folder)
     counts = Counter(word for text in texts for word in cut(tokenizer, text))
     words = [word for word, _ in sorted(counts.items(), key=lambda row: (-row[1], row[0]))]
-    chosen = [word for word in map(without_prefix, words) if _is_cut(tokenizer, word)][:count]
-    if len(chosen) < count:
+    new_words = [word for word in map(without_prefix, words) if _is_cut(tokenizer, word)][:count]
+    if len(new_words) < count:
         raise CorpusError(
-            f"The text has {len(chosen):,} different words that the vocabulary splits into several pieces, and "
+            f"The text has {len(new_words):,} different words that the vocabulary splits into several pieces, and "
             f"{count:,} new pieces were requested; request fewer, or give more text."
         )
-    tokenizer.add_tokens([AddedToken(word, single_word=True, normalized=True) for word in chosen])
+    tokenizer.add_tokens([AddedToken(word, single_word=True, normalized=True) for word in new_words])
     with runs.replacing(target) as temporary:
         # vocab.txt cannot contain such tokens
         shutil.copytree(folder, temporary, ignore=shutil.ignore_patterns("vocab.txt"))
@@ -108,9 +108,11 @@ def load(folder: Path) -> Tokenizer:
 
 def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
     """Return whether each id's piece begins a word: bool [V], false for special tokens except WordPiece's [UNK]."""
-    kind, added = _kind(tokenizer), tokenizer.get_added_tokens_decoder()
-    words = {i for i, token in added.items() if token.single_word}  # see `extend`
-    return np.array([i in words or kind.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool)
+    vocabulary, added_tokens = _kind(tokenizer), tokenizer.get_added_tokens_decoder()
+    words = {i for i, token in added_tokens.items() if token.single_word}  # see `extend`
+    return np.array(
+        [i in words or vocabulary.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool
+    )
 
 
 def word_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:

@@ -101,13 +101,13 @@ class Unigram(Vocabulary):
 
     def train(self, counts: Counter[str], size: int) -> models.Unigram:
         """Return pieces with their log probabilities, trained on words that begin with "▁"."""
-        bare = {word.removeprefix(self.word_start): n for word, n in counts.items() if len(word) <= MAX_WORD}
+        bare_counts = {word.removeprefix(self.word_start): n for word, n in counts.items() if len(word) <= MAX_WORD}
         with tempfile.TemporaryDirectory() as folder:
-            seeds = Path(folder) / "seeds.tsv"
+            seed_file = Path(folder) / "seeds.tsv"
             lines = [f"{piece}\t{score}\n" for piece, score in self._seed_pieces(counts)]
-            seeds.write_text("".join(lines), encoding="utf-8")
-            options: dict[str, Any] = {"model_type": "unigram", "seed_sentencepieces_file": str(seeds)}
-            pieces = train_pieces(bare, size, self.special_tokens, **options)
+            seed_file.write_text("".join(lines), encoding="utf-8")
+            options: dict[str, Any] = {"model_type": "unigram", "seed_sentencepieces_file": str(seed_file)}
+            pieces = train_pieces(bare_counts, size, self.special_tokens, **options)
         return models.Unigram(pieces, unk_id=UNK)
 
     def begins_word(self, piece: str) -> bool:
@@ -131,8 +131,8 @@ class Unigram(Vocabulary):
             for start in range(len(word)):
                 for end in range(start + 2, min(start + self.max_piece, len(word)) + 1):
                     seeds[word[start:end]] += n
-        scored = [(piece, n * len(piece)) for piece, n in seeds.items()]
-        return sorted(scored, key=lambda seed: (-seed[1], seed[0]))[: self.max_seeds]
+        scores = [(piece, n * len(piece)) for piece, n in seeds.items()]
+        return sorted(scores, key=lambda seed: (-seed[1], seed[0]))[: self.max_seeds]
 
 
 class WordPiece(Vocabulary):
@@ -162,17 +162,19 @@ class WordPiece(Vocabulary):
         """
         inside = sorted({character for word in counts for character in word[1:]})
         stand_in = {character: chr(self.first_stand_in + i) for i, character in enumerate(inside)}
-        original = {ord(other): character for character, other in stand_in.items()}
-        shown = {word[0] + "".join(map(stand_in.__getitem__, word[1:])): n for word, n in counts.items()}
+        original = {ord(replacement): character for character, replacement in stand_in.items()}
+        stand_in_counts = {word[0] + "".join(map(stand_in.__getitem__, word[1:])): n for word, n in counts.items()}
         options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "max_sentencepiece_length": 100}
-        pieces = train_pieces(shown, size, self.special_tokens, **options)
-        marked = ((self.inside if ord(piece[0]) in original else "") + piece.translate(original) for piece, _ in pieces)
-        return models.WordPiece({piece: i for i, piece in enumerate(marked)}, unk_token=self.special_tokens[UNK])
+        pieces = train_pieces(stand_in_counts, size, self.special_tokens, **options)
+        marked_pieces = (
+            (self.inside if ord(piece[0]) in original else "") + piece.translate(original) for piece, _ in pieces
+        )
+        return models.WordPiece({piece: i for i, piece in enumerate(marked_pieces)}, unk_token=self.special_tokens[UNK])
 
     def begins_word(self, piece: str) -> bool:
         """Return whether a piece has no "##"; of the special tokens, only [UNK] begins a word, being a whole word."""
-        unknown = piece == self.special_tokens[UNK]
-        return not piece.startswith(self.inside) and (unknown or piece not in self.special_tokens)
+        is_unknown = piece == self.special_tokens[UNK]
+        return not piece.startswith(self.inside) and (is_unknown or piece not in self.special_tokens)
 
     def word(self, pieces: Sequence[str]) -> str:
         """Return the word, with the "##" of its pieces removed."""
@@ -204,20 +206,20 @@ class ByteBPE(Vocabulary):
         """
         alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
         options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "split_by_number": False}
-        scored = train_pieces(counts, size, self.special_tokens, alphabet, **options)
-        ids = {piece: i for i, (piece, _) in enumerate(scored)}
+        scored_pieces = train_pieces(counts, size, self.special_tokens, alphabet, **options)
+        ids = {piece: i for i, (piece, _) in enumerate(scored_pieces)}
         merges = [
-            (piece[:cut], piece[cut:])
+            (piece[:position], piece[position:])
             for piece in list(ids)[len(self.special_tokens) :]
-            for cut in range(1, len(piece))
-            if piece[:cut] in ids and piece[cut:] in ids
+            for position in range(1, len(piece))
+            if piece[:position] in ids and piece[position:] in ids
         ]
         return models.BPE(ids, merges)
 
     def begins_word(self, piece: str) -> bool:
         """Return whether a piece follows a space or begins with a punctuation mark."""
-        mark = piece[0] < "\x7f" and not piece[0].isalnum()
-        return piece not in self.special_tokens and (piece.startswith(self.space) or mark)
+        is_punctuation = piece[0] < "\x7f" and not piece[0].isalnum()
+        return piece not in self.special_tokens and (piece.startswith(self.space) or is_punctuation)
 
     def word(self, pieces: Sequence[str]) -> str:
         """Return the word without the space before it."""
@@ -245,8 +247,8 @@ def train_pieces(
     model = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "words.tsv"
-        every = Counter(alphabet) + Counter(counts)
-        words = sorted((word, n) for word, n in every.items() if 0 < len(word) <= MAX_WORD)
+        all_counts = Counter(alphabet) + Counter(counts)
+        words = sorted((word, n) for word, n in all_counts.items() if 0 < len(word) <= MAX_WORD)
         table.write_text("".join(f"{word}\t{n}\n" for word, n in words), encoding="utf-8")
         try:
             sentencepiece.SentencePieceTrainer.train(
@@ -277,9 +279,9 @@ def train_pieces(
 def _wrong_size(words: int, size: int, reason: str) -> CorpusError:
     """Return the error for a vocabulary too small (by SentencePiece's `reason`) or too large for the text."""
     text = f"A text of {words:,} different words"
-    if required := REQUIRED.search(reason):
+    if match := REQUIRED.search(reason):
         return CorpusError(
-            f"{text} has characters for {int(required[1]):,} pieces, and a vocabulary of {size:,} was asked for; "
+            f"{text} has characters for {int(match[1]):,} pieces, and a vocabulary of {size:,} was asked for; "
             "ask for a larger one."
         )
     return CorpusError(

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE
+from pretrain.config import SMOKE_SETTINGS
 from pretrain.examples import SENTENCE_LOSSES
 from pretrain.family import PairConfig, PairFamily, encoder_modules
-from pretrain.originals import EMBEDDINGS, Original
+from pretrain.originals import EMBEDDING_PATTERN, Original
 
 SHARED = ("all", "attention", "ffn", "none")
 
@@ -124,7 +124,7 @@ PRESETS = {
         embedding_size=16,
         learning_rate=6e-3,
         measured_sequences=16,
-        **SMOKE,
+        **SMOKE_SETTINGS,
     ),
 }
 
@@ -134,7 +134,7 @@ SHARED_LAYER = r"albert.encoder.albert_layer_groups.\1.albert_layers.0"
 ORIGINAL = Original(
     mark="/group_0/",
     scopes={
-        rf"bert/{EMBEDDINGS}": r"albert.embeddings.\1_embeddings",
+        rf"bert/{EMBEDDING_PATTERN}": r"albert.embeddings.\1_embeddings",
         r"bert/embeddings/LayerNorm": "albert.embeddings.LayerNorm",
         r"bert/encoder/embedding_hidden_mapping_in": "albert.encoder.embedding_hidden_mapping_in",
         rf"{SHARED_SCOPE}/attention_1/self/(query|key|value)": rf"{SHARED_LAYER}.attention.\2",

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE
+from pretrain.config import SMOKE_SETTINGS
 from pretrain.examples import SENTENCE_LOSSES
 from pretrain.family import PairConfig, PairFamily, encoder_modules
-from pretrain.originals import EMBEDDINGS, LAYER, Original
+from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, Original
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ PRESETS = {
         short_batch_size=16,
         learning_rate=3e-3,
         measured_sequences=16,
-        **SMOKE,
+        **SMOKE_SETTINGS,
     ),
 }
 
@@ -82,9 +82,9 @@ PRESETS = {
 ORIGINAL = Original(
     mark="bert/encoder/layer_0/",
     scopes={
-        rf"bert/{EMBEDDINGS}": r"bert.embeddings.\1_embeddings",
+        rf"bert/{EMBEDDING_PATTERN}": r"bert.embeddings.\1_embeddings",
         r"bert/embeddings/LayerNorm": "bert.embeddings.LayerNorm",
-        rf"bert/{LAYER}": r"bert.encoder.layer.\1.\2",
+        rf"bert/{LAYER_PATTERN}": r"bert.encoder.layer.\1.\2",
         r"bert/pooler/dense": "bert.pooler.dense",
         r"cls/predictions/transform/(dense|LayerNorm)": r"cls.predictions.transform.\1",
         r"cls/predictions": "cls.predictions",

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pretrain.config import SMOKE, MaskedConfig
+from pretrain.config import SMOKE_SETTINGS, MaskedConfig
 from pretrain.families.bert import LAYERS, PARTS
 from pretrain.family import Family, encoder_modules
-from pretrain.originals import EMBEDDINGS, LAYER, Original
+from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, Original
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ PRESETS = {
         generator_size=0.5,
         learning_rate=3e-3,
         measured_sequences=16,
-        **SMOKE,
+        **SMOKE_SETTINGS,
     ),
 }
 
@@ -107,9 +107,9 @@ PRESETS = {
 ORIGINAL = Original(
     mark="electra/encoder/",
     scopes={
-        rf"electra/{EMBEDDINGS}": r"electra.embeddings.\1_embeddings",
+        rf"electra/{EMBEDDING_PATTERN}": r"electra.embeddings.\1_embeddings",
         r"electra/embeddings/LayerNorm": "electra.embeddings.LayerNorm",
-        rf"(?:electra|generator)/{LAYER}": r"electra.encoder.layer.\1.\2",
+        rf"(?:electra|generator)/{LAYER_PATTERN}": r"electra.encoder.layer.\1.\2",
         r"(?:electra|generator)/embeddings_project": "electra.embeddings_project",
         r"discriminator_predictions/dense": "discriminator_predictions.dense",
         r"discriminator_predictions/dense_1": "discriminator_predictions.dense_prediction",

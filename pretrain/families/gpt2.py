@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 from pretrain.collators import NextTokens
-from pretrain.config import SMOKE, Config
+from pretrain.config import SMOKE_SETTINGS, Config
 from pretrain.family import Family
 
 
@@ -50,7 +50,7 @@ PRESETS = {
     ),
     "gpt2-tiny": Gpt2Config(
         learning_rate=3e-3,
-        **SMOKE,
+        **SMOKE_SETTINGS,
     ),
 }
 

@@ -143,7 +143,7 @@ def test_masking_takes_configured_shares(config: Config, end: float | None):
 
 def test_heldout_sequences_fill_whole_batches(config: Config, data: Data, monkeypatch):
     """The settings count sequences of the shorter length, longer ones in proportion; too few make one smaller batch."""
-    monkeypatch.setattr("pretrain.collators.BATCH", 8)
+    monkeypatch.setattr("pretrain.collators.MEASURED_BATCH_SIZE", 8)
     own = with_collator(data, replace(config, heldout_sequences=12, measured_sequences=20))
     counts = set()
     for part in own.heldout():

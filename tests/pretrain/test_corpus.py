@@ -16,7 +16,7 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain import corpus as corpora
-from pretrain.corpus import CHECKSUMS, Corpus, frequencies, open_corpus, prepare, write_frequencies
+from pretrain.corpus import CHECKSUM_FILE, Corpus, frequencies, open_corpus, prepare, write_frequencies
 from pretrain.text_sources import split_sentences
 from pretrain.tokenizer import cut, load
 from pretrain.vocabularies import Unigram
@@ -163,10 +163,10 @@ def test_error_names_damaged_folder_to_delete(
 def test_corpus_of_earlier_version_gets_checksums(corpus: Corpus, tmp_path: Path) -> None:
     """They are written when it is first opened; a part that cannot be read is reported then."""
     folder = Path(shutil.copytree(corpus.folder, tmp_path / "cache"))
-    (folder / CHECKSUMS).unlink()
+    (folder / CHECKSUM_FILE).unlink()
     open_corpus(folder)
     assert files(folder) == files(corpus.folder)
-    (folder / CHECKSUMS).unlink()
+    (folder / CHECKSUM_FILE).unlink()
     (folder / "train" / "sentences.npy").write_bytes(b"x")
     with pytest.raises(CorpusError, match=f"train cannot be read .*; delete {folder} and start again"):
         open_corpus(folder)

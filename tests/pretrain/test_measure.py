@@ -15,7 +15,7 @@ from pretrain.model import PretrainingModel
 
 def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Data, monkeypatch: pytest.MonkeyPatch):
     """For every length and masking, all positions, each bucket of positions and sentence order are compared."""
-    monkeypatch.setattr("pretrain.measure.BUCKET", 16)
+    monkeypatch.setattr("pretrain.measure.BUCKET_SIZE", 16)
     heldout = list(data.heldout())
     measures = Measurement(model, heldout).take()
     assert [(row["length"], row["masking"]) for row in measures] == [(p.length, p.masking) for p in heldout]
