@@ -13,7 +13,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.figures import finetuning_examples
 from embryo_core.finetune import task_folders
 from embryo_core.finetune.task_specs import SQUAD
-from embryo_core.metrics import pair_sentences
+from embryo_core.query import pair_sentences
 from embryo_core.types import MinimalPair, Run
 
 PAIRS = "minimal pairs"  # a key next to the names of tasks, which contain no space

@@ -140,7 +140,7 @@ def _compare(
 def _answer(model: Model, text: str) -> list[str]:
     """Return the ten best pieces for the one [MASK] of a text."""
     (reply,) = search([model], query.read_question(text, model.tokenizer))
-    return query.readable(model.tokenizer, reply.best(0, 10))
+    return model.tokenizer.readable(reply.best(0, 10))
 
 
 def _answer_jointly(run: Run, text: str) -> None:

@@ -187,7 +187,7 @@ def _prepare_data(
     continued.check_vocabulary(config.tokenizer, start)
     vocabulary = start.run.tokenizer
     if continued.is_extended(config, start):
-        vocabulary = extended_vocabulary(sources, heldout, vocabulary, config.extend_vocabulary, cache, print)
+        vocabulary = extended_vocabulary(sources, heldout, vocabulary, config.extend_vocabulary, cache)
     return prepare_data(config, sources, heldout, cache, vocabulary)
 
 

@@ -123,7 +123,6 @@ def extended_vocabulary(
     vocabulary: Path,
     count: int,
     cache: Path,
-    progress: Callable[[str], None] = lambda message: None,
 ) -> Path:
     """Return the folder of a tokenizer with `count` more pieces than `vocabulary`, for words of the training text.
 
@@ -136,9 +135,9 @@ def extended_vocabulary(
         "sources": [source.identity() for source in train_sources],
         "tokenizer_sha256": sha256(vocabulary / "tokenizer.json"),
     }
-    with _preparing(cache, settings, progress) as folder:
+    with _preparing(cache, settings, print) as folder:
         if not (folder / "tokenizer").is_dir():
-            progress(f"finding {count:,} words for new pieces")
+            print(f"finding {count:,} words for new pieces")
             sample = sample_paragraphs(train_sources, SAMPLE_CHARACTERS)
             tokenizers.extend(vocabulary, sample, count, folder / "tokenizer")
         return folder / "tokenizer"

@@ -16,8 +16,7 @@ from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.grammar import LEVELS, METRIC, group_label
 from embryo_core.figures.markdown import literal
-from embryo_core.metrics import pair_sentences
-from embryo_core.query import cost
+from embryo_core.query import cost, pair_sentences
 from embryo_core.types import MinimalPair, Run
 
 NO_SENTENCES = (

@@ -62,14 +62,11 @@ class Stretch:
     end: int
 
 
-def stretches(steps: Sequence[int], values: ArrayLike, rises: str, falls: str) -> list[Stretch]:
-    """Return the stretches in which positive `values` [S] rise or fall by a ratio above MIN_CHANGE.
-
-    Their names are `rises` and `falls`.
-    """
+def stretches(steps: Sequence[int], values: ArrayLike) -> list[Stretch]:
+    """Return the stretches in which positive `values` [S] grow or are compressed by a ratio above MIN_CHANGE."""
     logarithms = np.log(np.asarray(values, float))
     turns = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
-    names = [rises if move == "rises" else falls for move in turns.moves]
+    names = ["grows" if move == "rises" else "compresses" for move in turns.moves]
     return [Stretch(name, steps[i], steps[j]) for name, (i, j) in zip(names, pairwise(turns.points), strict=True)]
 
 

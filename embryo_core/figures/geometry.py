@@ -130,7 +130,7 @@ def _last_layer(rows: pd.DataFrame) -> pd.Series:
 
 
 def _phases(ranks: pd.Series) -> list[Stretch]:
-    return stretches([int(step) for step in ranks.index], ranks.to_numpy(), "grows", "compresses")
+    return stretches([int(step) for step in ranks.index], ranks.to_numpy())
 
 
 def headline(rows: pd.DataFrame, axis: StepAxis) -> str:

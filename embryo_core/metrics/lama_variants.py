@@ -24,7 +24,6 @@ from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics.world_knowledge import Questions, WorldKnowledge, ask, encode, first_of_each_relation
-from embryo_core.query.question import readable
 from embryo_core.types import Fact, Findings, Score, VariantAnswer
 from embryo_core.words import quantity
 
@@ -72,7 +71,7 @@ class LamaVariants(Metric):
                 "that can be asked; give variants of the same facts."
             )
         fact_indices, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
-        vocabulary = readable(tokenizer, range(tokenizer.vocabulary_size))
+        vocabulary = tokenizer.readable(range(tokenizer.vocabulary_size))
         summary = _summarize(facts, questions, kinds, variants)
         return FactVariants(facts, questions, np.array(fact_indices), [*kinds], [*texts], vocabulary, summary)
 

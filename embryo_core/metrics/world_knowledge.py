@@ -12,7 +12,6 @@ from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
-from embryo_core.query.question import readable
 from embryo_core.types import ClozeAnswer, Fact, Findings, Score
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class WorldKnowledge(Metric):
             "templates": {fact.relation: fact.template for fact in facts},
             "note": note,
         }
-        return Cloze(questions, dict(total), readable(tokenizer, range(tokenizer.vocabulary_size)), summary)
+        return Cloze(questions, dict(total), tokenizer.readable(range(tokenizer.vocabulary_size)), summary)
 
     def compute(self, model: "Model", data: Cloze) -> Findings:
         facts = data.questions.asked

@@ -15,7 +15,6 @@ from embryo_core.query.question import (
     count_masks,
     parse,
     read_question,
-    readable,
     reword,
 )
 from embryo_core.query.report import command, commands, spell_rank

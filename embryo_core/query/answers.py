@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from embryo_core.query.beam import Reply
-from embryo_core.query.question import Question, readable
+from embryo_core.query.question import Question
 from embryo_core.types import Prediction
 
 TOGETHER = 0  # the mask number of an answer to all masks
@@ -182,7 +182,7 @@ def _mask_columns(question: Question, steps: Sequence[int], replies: Sequence[Re
         "step": np.broadcast_to(np.array(steps)[:, None], ids.shape)[is_row],
         "mask": np.full(is_row.sum(), mask),
         "rank": ranks[is_row],
-        "token": np.array(readable(question.tokenizer, pieces.tolist()), object)[inverse],
+        "token": np.array(question.tokenizer.readable(pieces.tolist()), object)[inverse],
         "probability": probabilities[is_row],
         "exact": np.ones(is_row.sum(), bool),
         "listed": is_listed[is_row],
@@ -201,7 +201,7 @@ def _joint_columns(
         for ids in dict.fromkeys([*best, *answers]):
             total, rank, exact = scores[step][ids]
             rows.append((step, rank, ids, math.exp(total), exact, ids in best, ids == best[0]))
-    tokens = {ids: SEPARATOR.join(readable(question.tokenizer, ids)) for ids in {row[2] for row in rows}}
+    tokens = {ids: SEPARATOR.join(question.tokenizer.readable(ids)) for ids in {row[2] for row in rows}}
     step, rank, ids, probability, exact, listed, leads = zip(*rows, strict=True)
     return {
         "step": np.array(step),
@@ -246,7 +246,7 @@ def tabulate_layers(
         "step": np.array(steps)[step.ravel()],
         "layer": layer.ravel(),
         "rank": rank.ravel() + 1,
-        "token": np.array(readable(question.tokenizer, pieces.tolist()), object)[inverse.ravel()],
+        "token": np.array(question.tokenizer.readable(pieces.tolist()), object)[inverse.ravel()],
         "probability": probabilities.ravel(),
     }
     return _complete(columns | {"mask": mask, "exact": True, "listed": True, "leads": False})

@@ -5,7 +5,7 @@ asked for the word after the end, a position that is treated like a mask.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -82,7 +82,7 @@ class Question:
     def spell(self, words: np.ndarray) -> str:
         """Return pieces [n] that continue the text as running text; "##" comes first if they continue its last word."""
         text = printable(self.tokenizer.decode(words.tolist()).strip(" "))
-        first_piece = readable(self.tokenizer, words[:1])[0]
+        first_piece = self.tokenizer.readable(words[:1])[0]
         return "##" + text if first_piece.startswith("##") and not text.startswith("##") else text
 
     def check_length(self, max_positions: int) -> None:
@@ -108,7 +108,7 @@ class Question:
         """
         position = self.mask_position(mask)
         pieces = read_word(word, self.tokenizer)
-        tracked_word = TrackedWord(word.strip(), mask, pieces, tuple(readable(self.tokenizer, pieces)))
+        tracked_word = TrackedWord(word.strip(), mask, pieces, tuple(self.tokenizer.readable(pieces)))
         positions, ids = tuple(range(position, position + len(pieces))), self.ids
         if not self.continues:
             masks = [self.tokenizer.mask_id] * len(pieces)
@@ -239,19 +239,3 @@ def check_length(length: int, max_positions: int, pieces: int = 1) -> None:
             f"{subject} is {length:,} pieces long (special tokens counted), "
             f"but this model reads at most {max_positions:,}. Shorten it."
         )
-
-
-def readable(tokenizer: "Tokenizer", ids: Sequence[int] | np.ndarray) -> list[str]:
-    """Return pieces in readable form: a word's first piece without the tokenizer's mark, later pieces after "##".
-
-    A piece of spaces stays as in the vocabulary, and a line break is written "\\n".
-    """
-    pieces, mark = tokenizer.pieces([*map(int, ids)]), tokenizer.word_start
-    if not mark:
-        return pieces  # WordPiece: "##" already marks the pieces inside words
-    special = (tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id, tokenizer.unk_id)
-    words = [printable(tokenizer.spell(piece)) for piece in pieces]
-    return [
-        piece if i in special or not word.strip() else ("" if piece.startswith(mark) else "##") + word
-        for i, piece, word in zip(ids, pieces, words, strict=True)
-    ]

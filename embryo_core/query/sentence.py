@@ -9,7 +9,7 @@ import numpy as np
 from embryo_core import runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import QueryError
-from embryo_core.query.question import MAX_CHARACTERS, check_length, normalise_masks, readable
+from embryo_core.query.question import MAX_CHARACTERS, check_length, normalise_masks
 from embryo_core.query.sweep import between_chunks, sweep_run
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
@@ -42,7 +42,7 @@ def attend(run: Run, text: str, step: int) -> SentenceAttention:
     (checkpoint,) = runs.loadable_checkpoints(run, [step])
     model = MODELS.get(checkpoint)
     ids = read_sentence(text, model.tokenizer, model.max_positions)
-    return SentenceAttention(tuple(readable(model.tokenizer, ids)), _attention(model, ids))
+    return SentenceAttention(tuple(model.tokenizer.readable(ids)), _attention(model, ids))
 
 
 def attend_over_steps(
@@ -60,7 +60,7 @@ def attend_over_steps(
 
     weights_at, skipped = sweep_run(run, lambda models: [head_weights(model) for model in models], steps)
     tokenizer = load_tokenizer(run)
-    pieces = readable(tokenizer, tokenizer.encode_text(normalise_masks(text)))
+    pieces = tokenizer.readable(tokenizer.encode_text(normalise_masks(text)))
     return SentenceHistory(tuple(pieces), np.array([*weights_at]), np.stack([*weights_at.values()]), skipped)
 
 

@@ -18,7 +18,7 @@ from embryo_core.errors import EmbryoError, MissingCapability, SiteError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.query import COLOURS
-from embryo_core.query import CONTINUATION_LENGTH, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens, readable
+from embryo_core.query import CONTINUATION_LENGTH, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens
 from embryo_core.site.packages import LIVE, add_packages
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
@@ -116,7 +116,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
         "example": EXAMPLE if fills_masks else START,
         "layers": architecture.num_hidden_layers,
         "positions": min(architecture.max_position_embeddings, config.max_position_embeddings),
-        "pieces": readable(tokenizer, range(tokenizer.vocabulary_size)),
+        "pieces": tokenizer.readable(range(tokenizer.vocabulary_size)),
         "begin": tokenizer.begin.tolist(),
         "end": tokenizer.end.tolist() if fills_masks else [],
         "mask": tokenizer.mask,

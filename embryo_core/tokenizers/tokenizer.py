@@ -1,6 +1,6 @@
 """The tokenizer of a run, from words or running text to the ids of pieces."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -11,7 +11,7 @@ import numpy as np
 import tokenizers
 
 from embryo_core import runs
-from embryo_core.errors import BrokenRun, EmbryoError, TokenizerMismatch, first_line
+from embryo_core.errors import BrokenRun, EmbryoError, TokenizerMismatch, first_line, printable
 from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Run, SpecialTokens
 
@@ -215,6 +215,22 @@ class Tokenizer:
             text = DECODER.decode([piece])
             return piece if UNDECODED in text else text.removeprefix(" ")
         return piece.removeprefix(self.word_start)
+
+    def readable(self, ids: Iterable[int] | np.ndarray) -> list[str]:
+        """Return pieces in readable form: a word's first piece without the tokenizer's mark, later pieces after "##".
+
+        A piece of spaces stays as in the vocabulary, and a line break is written "\\n".
+        """
+        ids = [*map(int, ids)]
+        pieces, mark = self.pieces(ids), self.word_start
+        if not mark:
+            return pieces  # WordPiece: "##" already marks the pieces inside words
+        special = (self.mask_id, self.cls_id, self.sep_id, self.pad_id, self.unk_id)
+        spelled = [printable(self.spell(piece)) for piece in pieces]
+        return [
+            piece if i in special or not word.strip() else ("" if piece.startswith(mark) else "##") + word
+            for i, piece, word in zip(ids, pieces, spelled, strict=True)
+        ]
 
     def _piece(self, i: int) -> str:
         return self.word_start + self.new_words[i] if i in self.new_words else self._tokenizer.id_to_token(i) or ""

@@ -12,15 +12,6 @@ from pretrain.originals import EMBEDDING_PATTERN, Original
 SHARED = ("all", "attention", "ffn", "none")
 
 
-def square_root_rule(batch_size: int) -> float:
-    """Return the learning rate for LAMB at this batch size: 0.00176 at 4,096 sequences, scaled by the square root.
-
-    >>> round(square_root_rule(512), 10)
-    0.0006222540
-    """
-    return 0.00176 * sqrt(batch_size / 4096)
-
-
 @dataclass(frozen=True, kw_only=True)
 class AlbertConfig(PairConfig):
     """Settings of an ALBERT: its embeddings, what layers share, and the weight of the sentence loss."""
@@ -85,7 +76,7 @@ PRESETS = {
         optimizer="lamb",  # run_pretraining.py
         steps=1_000_000,  # Table 2
         warmup_steps=25_000,  # Table 2
-        learning_rate=square_root_rule(512),  # Table 2: 6.2225e-4
+        learning_rate=0.00176 * sqrt(512 / 4096),  # Table 2: 6.2225e-4
         decay_power=1.0,  # run_pretraining.py, poly_power
         weight_decay=0.01,  # optimization.py, as the next four
         beta_1=0.9,

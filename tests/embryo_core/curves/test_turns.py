@@ -55,6 +55,6 @@ def test_tie_counts_as_half():
 
 def test_stretches_are_changes_of_more_than_a_tenth():
     """Stretches run from lowest to highest and back; smaller changes are ignored."""
-    found = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30], "grows", "compresses")
+    found = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30])
     assert found == [Stretch("compresses", 0, 1), Stretch("grows", 1, 4), Stretch("compresses", 4, 8)]
-    assert stretches([0, 1, 2], [20, 21, 19.5], "grows", "compresses") == [] == stretches([], [], "a", "b")
+    assert stretches([0, 1, 2], [20, 21, 19.5]) == [] == stretches([], [])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embryo_core import corpora, query
+from embryo_core import corpora
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits
 from embryo_core.metrics.world_knowledge import WorldKnowledge
@@ -33,7 +33,7 @@ def test_answers_equal_the_papers_procedure(trained, paper, sample, findings):
     """The same facts are asked; rank and probability of the object and the best piece are equal."""
     expected = paper.world_knowledge(corpora.read_lama(sample / "lama"))
     assert {answer.fact for answer in findings.cloze} == expected.keys()
-    names = query.readable(trained.tokenizer, range(trained.tokenizer.vocabulary_size))
+    names = trained.tokenizer.readable(range(trained.tokenizer.vocabulary_size))
     for answer in findings.cloze:
         rank, probability, best = expected[answer.fact]
         assert (answer.rank, answer.prediction) == (rank, names[best])

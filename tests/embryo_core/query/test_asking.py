@@ -60,9 +60,7 @@ def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
     models = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS]
     question = found.question
     replies = search(models, question)
-    names = {
-        query.SEPARATOR.join(query.readable(question.tokenizer, ids)): ids for one in replies for ids in one.answers
-    }
+    names = {query.SEPARATOR.join(question.tokenizer.readable(ids)): ids for one in replies for ids in one.answers}
     for step, model, reply in zip(STEPS, models, replies, strict=True):
         kept = [tuple(ids) for ids in reply.answers.tolist()]
         history = found.history(TOGETHER)
@@ -150,7 +148,7 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
         expected = torch.softmax(of_layer.double(), dim=0).numpy()
         best = np.argsort(-expected, kind="stable")
         own = found.best(16, mask, layer)
-        assert own[0].token == query.readable(model.tokenizer, best[:1])[0]
+        assert own[0].token == model.tokenizer.readable(best[:1])[0]
         tolerance = probability_rounding(model, len(question.ids), expected)
         np.testing.assert_allclose([one.probability for one in own], expected[best], rtol=tolerance)
 

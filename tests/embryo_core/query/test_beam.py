@@ -53,7 +53,7 @@ def test_one_mask_equals_transformers(tiny_run: Run, step: int) -> None:
     assert [p.rank for p in found] == list(range(1, len(expected) + 1))
     tolerance = probability_rounding(model, len(ids), expected)
     np.testing.assert_allclose([p.probability for p in found], expected[best], rtol=tolerance)
-    assert [p.token for p in found[:5]] == query.readable(model.tokenizer, best[:5])
+    assert [p.token for p in found[:5]] == model.tokenizer.readable(best[:5])
 
 
 def test_two_masks_equal_the_chain_rule(tiny_run: Run) -> None:

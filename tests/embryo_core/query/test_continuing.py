@@ -84,7 +84,7 @@ def test_next_pieces_equal_transformers(run: Run) -> None:
         expected = probabilities(run, step, ids)
         best = np.argsort(-expected, kind="stable")[:5]
         listed = found.best(step)
-        assert [one.token for one in listed] == query.readable(found.question.tokenizer, best)
+        assert [one.token for one in listed] == found.question.tokenizer.readable(best)
         assert [one.rank for one in listed] == [1, 2, 3, 4, 5]
         assert [one.probability for one in listed] == pytest.approx(expected[best], rel=tolerance(run, expected[best]))
 
@@ -199,7 +199,7 @@ def test_lens_applies_final_norm_and_head_to_every_layer(run: Run) -> None:
         for layer, of_layer in enumerate(expected):
             best = np.argsort(-of_layer, kind="stable")[:3]
             listed = found.best(step, 1, layer)
-            assert [one.token for one in listed] == query.readable(found.question.tokenizer, best)
+            assert [one.token for one in listed] == found.question.tokenizer.readable(best)
             own = [one.probability for one in listed]
             assert own == pytest.approx(of_layer[best], rel=tolerance(run, of_layer[best]))
         own = query.ask(run, TEXT, [step]).best(step)[0].probability

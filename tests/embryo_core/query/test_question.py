@@ -66,9 +66,9 @@ def test_pieces_inside_words_are_marked(tiny_run: Run) -> None:
     """The first piece of a word reads as the word, a later piece has ## before it, and special tokens are unchanged."""
     tokenizer = load_tokenizer(tiny_run)
     ids = tokenizer.encode_text("the [MASK]")
-    assert query.readable(tokenizer, ids) == ["[CLS]", "the", "[MASK]", "[SEP]"]
+    assert tokenizer.readable(ids) == ["[CLS]", "the", "[MASK]", "[SEP]"]
     inside = next(i for i in range(5, tokenizer.vocabulary_size) if not tokenizer.pieces([i])[0].startswith("▁"))
-    assert query.readable(tokenizer, [inside]) == ["##" + tokenizer.pieces([inside])[0]]
+    assert tokenizer.readable([inside]) == ["##" + tokenizer.pieces([inside])[0]]
 
 
 def test_importing_query_loads_no_torch() -> None:

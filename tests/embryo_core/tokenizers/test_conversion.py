@@ -22,7 +22,6 @@ from transformers import (
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.finetune.sequences import encode
-from embryo_core.query.question import readable
 from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
 from embryo_core.tokenizers.tokenizer import Tokenizer
 from tests.conftest import SAMPLE
@@ -110,7 +109,7 @@ def test_pairs_without_post_processor_get_the_special_tokens(folder):
 def test_pieces_inside_words_are_marked_in_every_kind(folder):
     """The first piece of a word is shown plain, later ones after "##", whatever marks them in the vocabulary."""
     tokenizer = read(folder)
-    shown = readable(tokenizer, tokenizer.encode_text("a riverside")[2:-1])
+    shown = tokenizer.readable(tokenizer.encode_text("a riverside")[2:-1])
     assert not shown[0].startswith("##") and all(piece.startswith("##") for piece in shown[1:])
     assert "".join(piece.removeprefix("##") for piece in shown) == "riverside"
     assert tokenizer.single_piece("the") == tokenizer.encode_text("a the")[-2]

@@ -10,7 +10,7 @@ from embryo_core.errors import ConfigError
 from pretrain.examples import from_another_document, in_order, swapped
 from pretrain.export import tensors
 from pretrain.families import FAMILIES, preset
-from pretrain.families.albert import AlbertConfig, square_root_rule
+from pretrain.families.albert import AlbertConfig
 from tests.pretrain.families.counting import parameters
 
 # Copied from the sources, not from the preset.
@@ -75,12 +75,6 @@ def test_albert_base_has_original_architecture():
     found = FAMILIES["albert"].huggingface(preset("albert-base"))
     assert {name: found[name] for name in ARCHITECTURE} == ARCHITECTURE
     assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
-
-
-def test_lamb_rate_follows_square_root_of_batch_size():
-    """Batches of 4,096 sequences have the rate of the original code, those of 512 the paper's."""
-    assert square_root_rule(4096) == 0.00176
-    assert square_root_rule(512) == pytest.approx(6.222539674e-4, rel=1e-9)
 
 
 def test_albert_base_has_12_million_parameters():
