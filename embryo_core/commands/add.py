@@ -5,11 +5,10 @@ import sys
 
 from embryo_core import runs
 from embryo_core.commands.arguments import Command, add_run, whole
-from embryo_core.errors import BrokenCheckpoint, EmbryoError, printable
-from embryo_core.types import Checkpoint, Run
+from embryo_core.errors import printable
+from embryo_core.types import Run
 from embryo_core.words import list_steps, name_step_range, quantity
 
-MAX_BYTES = 2**30  # larger weights are not read to check whether the model can be queried
 MAX_LISTED = 8  # names or folders listed; further ones are counted
 
 
@@ -99,37 +98,11 @@ def audit_lines(report: runs.Audit, run: Run) -> list[str]:
     """Return a line for each fault, a line with their number, and the reason if the run cannot be queried."""
     if not report.faults and not report.checkpoints:
         return ["Nothing was audited: no checkpoint has its weights here."]
+    from embryo_core.audit import unanswerable
+
     faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
     count = f"{faults} in {quantity(report.checkpoints, 'checkpoint')}."
-    return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count, *_unanswering(run)]
-
-
-def _unanswering(run: Run) -> list[str]:
-    """Return a line on why the last local checkpoint cannot be queried; [] if it can, or was not checked."""
-    from embryo_core.engine.capabilities import checkpoint_capabilities
-    from embryo_core.engine.model import read_model
-
-    last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _is_local(one)), None)
-    if not last:
-        return []
-    given = checkpoint_capabilities(last)
-    if not given & {"masked_words", "next_words"}:
-        named = " and ".join(name.replace("_", " ") for name in sorted(given - {"trainable"}))
-        return [f"No question can be asked: there is no head for words; checkpoints give {named or 'nothing'}."]
-    if runs.weights_file(last)[0].stat().st_size > MAX_BYTES:
-        return []
-    try:
-        read_model(last)
-    except EmbryoError as reason:
-        return [f"No question can be asked: {reason}"]
-    return []
-
-
-def _is_local(checkpoint: Checkpoint) -> bool:
-    try:
-        return runs.weights_file(checkpoint)[0].is_file()
-    except BrokenCheckpoint:
-        return False
+    return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count, *filter(None, [unanswerable(run)])]
 
 
 ADD = Command(
