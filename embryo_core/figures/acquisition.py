@@ -194,11 +194,7 @@ def _set_ends(
     for line, rows in of_runs.items():
         if len(rows):
             counts += lines[line].counts([int(rows["latest"].fillna(rows["onset"]).max())])
-    first.set_ends(figure, min(counts), max(counts))
-    if first.scale == "log":
-        reach = np.log10([first.values([min(steps)])[0], max(counts)])
-        margin = 0.02 * (reach[1] - reach[0])
-        style.set_axes(figure, "x", range=[reach[0] - margin, reach[1] + margin])
+    first.set_ends(figure, min(counts), max(counts), margin=0.02)
 
 
 def _add_intervals(

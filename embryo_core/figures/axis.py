@@ -230,28 +230,38 @@ class StepAxis:
         """Return `steps` in the unit of the axis; 0 stays 0 on a log axis too."""
         return [*map(float, steps if self.progress is None else self.progress.at(steps))]
 
-    def set_ends(self, figure: go.Figure, low: float, high: float) -> go.Figure:
-        """Set the range, title and ticks of the axis, for points from `low` to `high` in its unit."""
-        named = {"title": {"text": self.title}, "type": self.scale}
-        share = self.unit == "share"
-        if self.scale == "log" or low == high:
+    def set_ends(self, figure: go.Figure, low: float, high: float, margin: float | None = None) -> go.Figure:
+        """Set the range, title and ticks of the axis, for points from `low` to `high` in its unit.
+
+        `margin` is the room on both sides, as a share of the range; by default Plotly chooses that of a log axis.
+        """
+        settings: dict[str, Any] = {"title": {"text": self.title}, "type": self.scale}
+        share, log = self.unit == "share", self.scale == "log"
+        if log or low == high:
             ticks = [low] if low == high else ([0] if low <= 0 else []) + self._ticks(low, high)
-            ticktext = [f"{100 * tick:g} %" for tick in ticks] if share else style.abbreviate_all(ticks)
-            tickvals = [self.zero if tick == 0 and self.scale == "log" else tick for tick in ticks]
-            return style.set_axes(figure, "x", **named, tickvals=tickvals, ticktext=ticktext)
-        margin = (high - low) * 0.02
-        ends = [low - margin, high + margin]
-        return style.set_axes(figure, "x", **named, range=ends, tickformat="~%" if share else "~s")
+            settings["ticktext"] = [f"{100 * tick:g} %" for tick in ticks] if share else style.abbreviate_all(ticks)
+            settings["tickvals"] = [self.zero if tick == 0 and log else tick for tick in ticks]
+        else:
+            settings["tickformat"] = "~%" if share else "~s"
+            margin = 0.02 if margin is None else margin
+        if margin is not None:
+            left, right = (log10(end if end > 0 else self.zero) if log else end for end in (low, high))
+            room = margin * (right - left or 1)
+            settings["range"] = [left - room, right + room]
+        return style.set_axes(figure, "x", **settings)
 
     def _ticks(self, low: float, high: float) -> list[float]:
-        """Return the ticks of a log axis: powers of ten, with multiples if they are few, every n-th if many."""
+        """Return the ticks of a log axis: powers of ten, with multiples if they are few, every n-th if many.
+
+        If there are none between `low` and `high`, these are the ticks.
+        """
         lowest = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(floor(log10(lowest)), floor(log10(high)) + 1)]
         for multiples in MULTIPLES:
             ticks = [tick for power in powers for times in multiples if lowest <= (tick := times * power) <= high]
             if len(ticks) >= MIN_TICKS:
                 break
-        return ticks[:: -(-len(ticks) // MAX_TICKS)] if ticks else []
+        return ticks[:: -(-len(ticks) // MAX_TICKS)] if ticks else [lowest, high]
 
 
 def _upright(x: float, panel: str) -> dict[str, Any]:

@@ -171,9 +171,10 @@ def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.
     for i, (task, (colour, symbol)) in enumerate(styles.items()):
         shift = 0.75 * ((i + 0.5) / len(styles) - 0.5)  # the first task on top
         _add_peaks(figure, table[table["task"] == task], (colour, symbol), shift, axis)
-    axis.set_range(figure, steps)
-    ends = axis.values([min(table["earliest"]), max(steps)])
-    return _peak_axes(figure, sorted(set(table["layer"])), len(styles), ends, axis)
+    first = min(table["earliest"] if axis.scale == "log" else steps)
+    low, high = axis.counts([first, max(steps)])
+    axis.set_ends(figure, low, high, margin=0.02)
+    return _peak_axes(figure, sorted(set(table["layer"])), len(styles), axis)
 
 
 def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis) -> None:
@@ -203,17 +204,10 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
     figure.add_scatter(x=[None], y=[None], name=plain(task), legendgroup=task, mode="markers", marker=named)
 
 
-def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, ends: list[float], axis: StepAxis) -> go.Figure:
-    """Set the axes of both panels, with `tasks` marks in a row; a log axis covers only `ends`."""
+def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, axis: StepAxis) -> go.Figure:
+    """Set the axes of both panels, with `tasks` marks in a row."""
     style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
     figure.update_xaxes(title_text=axis.step_heading("peak at"), row=1, col=1)
-    if figure.layout.xaxis.type == "log":
-        low, high = np.log10(ends)
-        if high - low < 2:
-            factors = (1, 2, 5) if high - low > 0.5 else (1, *np.arange(1.2, 2, 0.2), *range(2, 10))
-            ticks = [round(factor * 10**power) for power in range(10) for factor in factors]
-            figure.update_xaxes(tickvals=ticks, ticktext=[style.abbreviate(tick) for tick in ticks], row=1, col=1)
-        figure.update_xaxes(range=[low - 0.1, high + 0.1], row=1, col=1)
     decay_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
     zero = {"zeroline": True, "zerolinecolor": style.with_opacity(style.GREY, 0.6), "rangemode": "tozero"}
     figure.update_xaxes(**decay_axis, **zero, title_text="decay since (points of F1)", row=1, col=2)

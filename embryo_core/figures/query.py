@@ -139,15 +139,6 @@ def _colours(together: pd.DataFrame) -> dict[str, str]:
     return dict(zip(sorted(sorted(best), key=lambda token: best[token], reverse=True), COLOURS))
 
 
-def _step_range(shared: Shared, axis: StepAxis) -> tuple[float, float]:
-    """Return the ends of the axis of steps for Plotly, with a small margin."""
-    low, high = shared.ends
-    if axis.scale == "log":
-        low, high = log10(low if low > 0 else shared.zero), log10(max(high, 1))
-    margin = (high - low or 1) * 0.03
-    return low - margin, high + margin
-
-
 # === Figures ===
 
 
@@ -238,10 +229,9 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
         look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
         traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})
     figure = Draft(traces)
-    axis.set_ends(figure, *shared.ends)
+    axis.set_ends(figure, *shared.ends, margin=0.03)
     axis.set_curves(figure)
     axis.mark_step(axis.mark_changes(figure, shared.steps), int(curves["step"].max()))
-    style.set_axes(figure, "x", range=_step_range(shared, axis))
     style.finish(figure, column, height=400)
     figure.layout.legend["itemsizing"] = "constant"
     return figure

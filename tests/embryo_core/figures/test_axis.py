@@ -1,5 +1,6 @@
 """Tests of StepAxis: where steps are drawn, how they are named, and how changes of training are marked."""
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
@@ -139,3 +140,17 @@ def test_log_axis_has_round_ticks(low, high, ticks) -> None:
     axis = StepAxis("log", step_unit=StepUnit.UPDATES).set_range(go.Figure(), [low, high]).layout.xaxis
     assert " ".join(text.replace(" ", "") for text in axis.ticktext) == ticks
     assert list(axis.tickvals) == sorted(axis.tickvals) and axis.tickvals[-1] <= high
+
+
+def test_log_axis_without_round_steps_names_its_ends() -> None:
+    """No axis is without ticks."""
+    axis = StepAxis("log", step_unit=StepUnit.UPDATES).set_range(go.Figure(), [16_100, 16_900]).layout.xaxis
+    assert list(axis.tickvals) == [16_100, 16_900] and list(axis.ticktext) == ["16.1 k", "16.9 k"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_margin_is_a_share_of_the_range_on_both_sides(scale) -> None:
+    """On a log axis it is a share of the logarithms, from the place of 0."""
+    axis = StepAxis(scale, step_unit=StepUnit.UPDATES).set_ends(go.Figure(), 0, 50, margin=0.5).layout.xaxis
+    ends = {"linear": (-25, 75), "log": (np.log10(0.05), np.log10(500))}
+    assert axis.range == pytest.approx(ends[scale])

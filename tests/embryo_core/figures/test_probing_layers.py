@@ -182,15 +182,32 @@ def test_tasks_have_separate_heights_in_a_layers_row(frame) -> None:
     assert right[0].x[2] == pytest.approx(60)
 
 
-def test_peaks_fill_the_panel_on_a_log_axis() -> None:
-    """The axis runs from the first peak to the last step, with ticks between the powers of ten."""
+@pytest.fixture
+def late_peaks() -> pd.DataFrame:
+    """Return peaks at steps 4,000 and 9,000."""
     rows = [("pos", 0, 4000, 0.7, 0.6), ("pos", 1, 9000, 0.8, 0.6)]
-    table = pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
+    return pd.DataFrame(rows, columns=["task", "layer", "step", "f1", "last"]).assign(
         decay=0.1, low=0.0, high=0.2, n=9, earliest=[4000, 9000], latest=[4000, 9000]
     )
-    axis = probing_layers.plot_peaks(table, [0, 4000, 9000, 20_000], LOG).layout.xaxis
+
+
+def test_peaks_fill_the_panel_on_a_log_axis(late_peaks) -> None:
+    """The axis runs from the first peak to the last step, with ticks between the powers of ten."""
+    axis = probing_layers.plot_peaks(late_peaks, [0, 4000, 9000, 20_000], LOG).layout.xaxis
     assert np.log10(3000) < axis.range[0] < np.log10(4000) and np.log10(20_000) < axis.range[1] < np.log10(26_000)
     assert {"5,000", "10 k", "20 k"} <= set(axis.ticktext)
+
+
+@pytest.mark.parametrize(
+    ("unit", "whole", "tick"), [("flops", 9e18, "5 E"), ("share", 1.0, "50 %"), ("tokens", 2_560_000, "1 M")]
+)
+def test_peaks_have_ticks_in_every_unit(late_peaks, unit, whole, tick) -> None:
+    """A log axis that covers few powers of ten has ticks in its range, in its unit."""
+    progress = StepCounts((0, 20_000), (0, whole))
+    step_axis = StepAxis("log", unit=unit, progress=progress, zero=whole / 1e5, step_unit=StepUnit.UPDATES)
+    axis = probing_layers.plot_peaks(late_peaks, [0, 4000, 9000, 20_000], step_axis).layout.xaxis
+    shown = [text for text, x in zip(axis.ticktext, axis.tickvals) if axis.range[0] < np.log10(x) < axis.range[1]]
+    assert tick in shown and len(shown) >= 3
 
 
 # === The training of a probe ===
