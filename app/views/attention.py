@@ -33,9 +33,9 @@ def show_layers(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         heads = map_reads.at_step(view.run, view.evaluated_step(steps)).shape[1]
         head = pickers.pick_number("head", heads, default)
-        normalised = pickers.pick_switch(attention_maps.ROWS, "Rows sum to 1")
-    for shown in (view, *map(view.for_run, view.compared_runs[:1])):
-        _show_layers_of(shown, head, normalised)
+        normalised = pickers.pick_switch(attention_maps.ROWS_SWITCH, "Rows sum to 1")
+    for view_of_run in (view, *map(view.for_run, view.compared_runs[:1])):
+        _show_layers_of(view_of_run, head, normalised)
 
 
 def _show_layers_of(view: View, head: int, normalised: bool) -> None:
@@ -45,9 +45,9 @@ def _show_layers_of(view: View, head: int, normalised: bool) -> None:
     if not steps:
         widgets.note(f"Run '{view.run.name}' has no attention maps.")
         return
-    chosen = {"head": head, "step": view.evaluated_step(steps), "normalised": normalised}
+    options = {"head": head, "step": view.evaluated_step(steps), "normalised": normalised}
     try:
-        figure = figures.draw(view, attention_layers.layers_over_steps, **chosen)
+        figure = figures.draw(view, attention_layers.layers_over_steps, **options)
     except FigureError as error:
         widgets.note(error)
         return

@@ -17,9 +17,9 @@ from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, map_style
 
 METRIC = "attention"
-GRID = "head_grid"  # key of the small multiples' component
-STRIP, STRIP_SIDE = 5, 120  # number of maps in the strip at the top, and their side in pixels
-ROWS = "rows"  # name in the URL of the switch for normalised rows
+GRID_KEY = "head_grid"  # key of the small multiples' component
+STRIP_COUNT, STRIP_SIDE = 5, 120  # number of maps in the strip at the top, and their side in pixels
+ROWS_SWITCH = "rows"  # name in the URL of the switch for normalised rows
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MapStyle:
 
 def show(view: View) -> None:
     """Draw the section."""
-    normalised = permalink.get(ROWS) == "on"
+    normalised = permalink.get(ROWS_SWITCH) == "on"
     steps = map_reads.shown_steps(view.run, view.evaluated_step)
     if not steps:
         stop_without_maps(view)
@@ -50,20 +50,23 @@ def show(view: View) -> None:
         _show_head(view, history, style)
     with right:
         st.header("All heads", anchor=False)
-        added = map_reads.added_to_grid(view.run, steps, normalised)
-        head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID)
+        step_maps = map_reads.added_to_grid(view.run, steps, normalised)
+        head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=GRID_KEY)
         _show_files_of_all_heads(view, steps, history.size, style)
     _show_positions(view, history, normalised)
 
 
 def _show_strip(view: View, history: HeadHistory) -> None:
-    """Draw small maps of the head at STRIP log-spaced steps, from the first to the last, to show how it forms."""
+    """Draw small maps of the head at STRIP_COUNT log-spaced steps, from the first to the last, to show how it forms."""
     with st.container(horizontal=True, gap="small", key="strip"):
-        for step in log_spaced(history.steps, STRIP):
+        for step in log_spaced(history.steps, STRIP_COUNT):
             (i,) = np.flatnonzero(history.steps == step)
-            named = view.name_step(int(step))
-            picture, name = map_style.picture(history, int(i)), f"Layer {history.layer}, head {history.head}, {named}"
-            st.image(picture, named, width=STRIP_SIDE, output_format="PNG", alt=name)
+            step_name = view.name_step(int(step))
+            picture, name = (
+                map_style.picture(history, int(i)),
+                f"Layer {history.layer}, head {history.head}, {step_name}",
+            )
+            st.image(picture, step_name, width=STRIP_SIDE, output_format="PNG", alt=name)
 
 
 def stop_without_maps(view: View) -> None:
@@ -79,45 +82,47 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
         head = pickers.pick_number("head", heads, head)
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
         shared = pickers.pick_switch("shared_colours", "One scale for all heads")
-        normalised = pickers.pick_switch(ROWS, "Rows sum to 1")
+        normalised = pickers.pick_switch(ROWS_SWITCH, "Rows sum to 1")
         pickers.pick_smoothing()
     return layer, head, MapStyle(scale, shared, normalised)
 
 
 def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw the page's run next to the first compared run: the same head of both, and all heads."""
-    other, *more = view.compared_runs
-    if more:
-        names = join_names([run.name for run in more])
-        verb = "is" if len(more) == 1 else "are"
+    other_run, *further_runs = view.compared_runs
+    if further_runs:
+        names = join_names([run.name for run in further_runs])
+        verb = "is" if len(further_runs) == 1 else "are"
         widgets.note(f"Attention compares two runs; {names} {verb} left out.")
-    other_view = view.for_run(other)
-    steps = map_reads.shown_steps(other, other_view.evaluated_step)
-    layers, heads, _ = map_reads.grid(other, style.normalised) if steps else (0, 0, b"")
+    other_view = view.for_run(other_run)
+    steps = map_reads.shown_steps(other_run, other_view.evaluated_step)
+    layers, heads, _ = map_reads.grid(other_run, style.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
         _show_run(view, history, style)
     with right:
         if not steps:
-            widgets.note(f"Run '{other.name}' has no attention maps.")
+            widgets.note(f"Run '{other_run.name}' has no attention maps.")
         elif history.layer > layers or history.head > heads:
-            widgets.note(f"Run '{other.name}' has {layers} layers of {heads} heads; this head is missing.")
+            widgets.note(f"Run '{other_run.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
-            page_steps = tuple(view.page_steps(other, steps))
-            shown = map_reads.head_history(other, history.layer, history.head, steps, style.normalised, style.shared)
-            _show_run(other_view, shown, style, page_steps)
+            page_steps = tuple(view.page_steps(other_run, steps))
+            other_history = map_reads.head_history(
+                other_run, history.layer, history.head, steps, style.normalised, style.shared
+            )
+            _show_run(other_view, other_history, style, page_steps)
 
 
 def _show_run(view: View, history: HeadHistory, style: MapStyle, page_steps: tuple[float, ...] = ()) -> None:
     """Draw one of two compared runs: its head, and below it all heads; `page_steps` as in `head_maps.head_history`."""
-    ending = "_beside" if page_steps else ""
+    suffix = "_beside" if page_steps else ""
     steps = tuple(history.steps.tolist())
-    places = dict(zip(steps, page_steps, strict=True)) if page_steps else {}
-    of_grid = tuple(places[step] for step in map_reads.grid_steps(view.run)) if page_steps else ()
-    layers, heads, grid = map_reads.grid(view.run, style.normalised, of_grid)
-    added = map_reads.added_to_grid(view.run, steps, style.normalised, page_steps)
-    _show_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + ending, page_steps)
-    head_maps.head_grid(grid, added, layers, heads, on_head=pickers.choose_head, key=GRID + ending)
+    page_step_of = dict(zip(steps, page_steps, strict=True)) if page_steps else {}
+    grid_page_steps = tuple(page_step_of[step] for step in map_reads.grid_steps(view.run)) if page_steps else ()
+    layers, heads, grid = map_reads.grid(view.run, style.normalised, grid_page_steps)
+    step_maps = map_reads.added_to_grid(view.run, steps, style.normalised, page_steps)
+    _show_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + suffix, page_steps)
+    head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=GRID_KEY + suffix)
     _show_files_of_all_heads(view, steps, history.size, style)
 
 
@@ -125,17 +130,17 @@ def _show_head(
     view: View,
     history: HeadHistory,
     style: MapStyle,
-    whose: str = "",
+    run_label: str = "",
     key: str = maps.HISTORY,
     page_steps: tuple[float, ...] = (),
 ) -> None:
-    """Draw one head large; `whose` begins its heading, and `page_steps` as in `head_maps.head_history`."""
+    """Draw one head large; `run_label` begins its heading, and `page_steps` as in `head_maps.head_history`."""
     layer, head = history.layer, history.head
-    st.header(f"{whose}layer {layer}, head {head}" if whose else f"Layer {layer}, head {head}", anchor=False)
+    st.header(f"{run_label}layer {layer}, head {head}" if run_label else f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    evaluated = len(map_reads.map_steps(view.run))
-    caption = attention.describe_head(view.run, history, sentences, style.normalised, evaluated)
+    step_count = len(map_reads.map_steps(view.run))
+    caption = attention.describe_head(view.run, history, sentences, style.normalised, step_count)
     maps.show_head(view, history, style.scale, name, caption, key, page_steps)
 
 
@@ -174,5 +179,5 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
 def _show_positions(view: View, history: HeadHistory, normalised: bool) -> None:
     """Draw the weight of the head on fixed positions over the steps."""
     st.header("Where this head attends", anchor=False)
-    chosen = {"layer": history.layer, "head": history.head, "normalised": normalised}
-    figures.show(figures.draw(view, attention.positions, **chosen))
+    options = {"layer": history.layer, "head": history.head, "normalised": normalised}
+    figures.show(figures.draw(view, attention.positions, **options))

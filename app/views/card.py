@@ -14,13 +14,13 @@ from embryo_core.figures.style import abbreviate
 from embryo_core.types import Run
 from embryo_core.words import family_name, name_step, percent, step_heading
 
-OPTIMIZERS = {  # name in run.json -> name on the card
+OPTIMIZER_NAMES = {  # name in run.json -> name on the card
     "lamb": "LAMB",
     "adamw": "AdamW",
     "adamw_bert": "AdamW without bias correction",
     "muon": "Muon and AdamW",
 }
-SIZES = {  # setting in run.json -> name on the card, in its order
+SIZE_NAMES = {  # setting in run.json -> name on the card, in its order
     "num_hidden_layers": "layers",
     "num_attention_heads": "heads",
     "hidden_size": "hidden",
@@ -42,20 +42,20 @@ def show(view: View, log: pd.DataFrame) -> None:
 
 def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
     """Return {label: value} of the card's numbers; held-out accuracy is from the last row up to the chosen step."""
-    last = runs.checkpoints(view.run)[-1]
+    last_checkpoint = runs.checkpoints(view.run)[-1]
     accuracy, value = f"Held-out accuracy, {view.name_step(view.step)}", "–"
-    which, n = (
+    accuracy_column, count_column = (
         ("next_token_accuracy", "n_predicted") if "next_token_accuracy" in log else ("masked_lm_accuracy", "n_masked")
     )
-    if which in log:
+    if accuracy_column in log:
         for _, row in log[(log["split"] == "heldout") & (log["step"] <= view.step)].tail(1).iterrows():
-            accuracy += f", n = {int(row[n]):,}" if pd.notna(row.get(n)) else ""
-            value = percent(row[which])
+            accuracy += f", n = {int(row[count_column]):,}" if pd.notna(row.get(count_column)) else ""
+            value = percent(row[accuracy_column])
     return {
         "Checkpoints": f"{len(view.steps):,} of {len(view.run.planned_steps):,} planned",
-        step_heading("Last", view.run.step_unit): f"{last.step:,}",
-        "Tokens seen": "–" if last.tokens is None else abbreviate(last.tokens),
-        "Sequences seen": "–" if last.sequences is None else abbreviate(last.sequences),
+        step_heading("Last", view.run.step_unit): f"{last_checkpoint.step:,}",
+        "Tokens seen": "–" if last_checkpoint.tokens is None else abbreviate(last_checkpoint.tokens),
+        "Sequences seen": "–" if last_checkpoint.sequences is None else abbreviate(last_checkpoint.sequences),
         accuracy: value,
     }
 
@@ -63,13 +63,13 @@ def _numbers(view: View, log: pd.DataFrame) -> dict[str, str]:
 def describe(run: Run) -> list[tuple[str, str]]:
     """Return the rows (name, value) of the card in reading order, without values that run.json lacks."""
     origin = run.origin
-    seen = f", after {abbreviate(origin.tokens)} tokens" if origin and origin.tokens else ""
+    tokens_before = f", after {abbreviate(origin.tokens)} tokens" if origin and origin.tokens else ""
     pieces = f"{run.config['vocab_size']:,} pieces, " if "vocab_size" in run.config else ""
     rows = {
         "Model": f"{family_name(run.family)}, {run.objective}",
-        "Size": " · ".join(f"{run.config[key]:,} {name}" for key, name in SIZES.items() if key in run.config),
+        "Size": " · ".join(f"{run.config[key]:,} {name}" for key, name in SIZE_NAMES.items() if key in run.config),
         "Tokenizer": f"{pieces}sha256 {run.tokenizer_sha256[:12]}",
-        "Continues": f"run {origin.run}, {name_step(origin.step, run.step_unit)}{seen}" if origin else "",
+        "Continues": f"run {origin.run}, {name_step(origin.step, run.step_unit)}{tokens_before}" if origin else "",
         "Corpus": _text(run.corpus.get("train", run.corpus), run.corpus.get("sources", [])),
         "Held out": _text(run.corpus.get("heldout", {}), run.corpus.get("heldout_sources", [])),
         "Recipe": _recipe(run.config),
@@ -82,43 +82,43 @@ def describe(run: Run) -> list[tuple[str, str]]:
     return [(label, value) for label, value in rows.items() if value]
 
 
-def _text(part: dict[str, Any], sources: list[Any]) -> str:
+def _text(corpus_part: dict[str, Any], sources: list[Any]) -> str:
     """Return the size of a part of the corpus, and its sources."""
-    words = [f"{abbreviate(part[name])} {name}" for name in ("documents", "tokens") if name in part]
+    words = [f"{abbreviate(corpus_part[name])} {name}" for name in ("documents", "tokens") if name in corpus_part]
     names = [source["name"] if isinstance(source, dict) else str(source) for source in sources]
     if names:
         words.append(names[0] if len(names) == 1 else f"{len(names)} files ({names[0]}, …)")
-    if "sha256" in part:
-        words.append(f"sha256 {str(part['sha256'])[:12]}")
+    if "sha256" in corpus_part:
+        words.append(f"sha256 {str(corpus_part['sha256'])[:12]}")
     return ", ".join(words)
 
 
 def _recipe(config: dict[str, Any]) -> str:
     """Return the optimizer and its settings, as far as run.json has them."""
-    parts = [
-        OPTIMIZERS.get(str(config.get("optimizer")), ""),
+    phrases = [
+        OPTIMIZER_NAMES.get(str(config.get("optimizer")), ""),
         f"{config['steps']:,} updates" if "steps" in config else "",
         f"warm-up {config['warmup_steps']:,}" if "warmup_steps" in config else "",
         f"constant rate until {config['constant_steps']:,}" if config.get("constant_steps") else "",
         f"peak learning rate {config['learning_rate']:.3g}" if "learning_rate" in config else "",
         f"weight decay {config['weight_decay']:g}" if "weight_decay" in config else "",
     ]
-    return ", ".join(part for part in parts if part)
+    return ", ".join(phrase for phrase in phrases if phrase)
 
 
 def _batches(config: dict[str, Any]) -> str:
     """Return the sizes of batches, and the updates for which each is used; "" if run.json lacks them."""
     if not {"batch_size", "sequence_length"} <= config.keys():
         return ""
-    last = f"{config['batch_size']:,} × {config['sequence_length']:,} tokens"
+    long_batches = f"{config['batch_size']:,} × {config['sequence_length']:,} tokens"
     if not config.get("short_steps"):
-        return last
-    first = f"{config['short_batch_size']:,} × {config['short_sequence_length']:,} tokens"
-    if every := config.get("long_every"):
-        first += f", one update in {every:,} of {last}"
+        return long_batches
+    short_batches = f"{config['short_batch_size']:,} × {config['short_sequence_length']:,} tokens"
+    if long_interval := config.get("long_every"):
+        short_batches += f", one update in {long_interval:,} of {long_batches}"
     if config["short_steps"] >= config.get("steps", sys.maxsize):
-        return first
-    return f"{first}{',' if every else ''} for {config['short_steps']:,} updates, then {last}"
+        return short_batches
+    return f"{short_batches}{',' if long_interval else ''} for {config['short_steps']:,} updates, then {long_batches}"
 
 
 def _masking(config: dict[str, Any]) -> str:

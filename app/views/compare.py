@@ -32,10 +32,10 @@ def show() -> None:
         "Compare", lambda run: results.evaluated_steps(run, measured_as(run, METRICS[0])), default_runs=default_runs
     )
     with suppress(FigureError):
-        parts = tuple(default_categories("parts of speech", SETS["parts of speech"]))
-        orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], parts, next(iter(RULES)))
-        first = next(iter(designs(view.drawn_runs)))
-        widgets.show_headline(compare.headline(orders, first, name_measures(view.drawn_runs, METRICS[0])))
+        categories = tuple(default_categories("parts of speech", SETS["parts of speech"]))
+        orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], categories, next(iter(RULES)))
+        first_design = next(iter(designs(view.drawn_runs)))
+        widgets.show_headline(compare.headline(orders, first_design, name_measures(view.drawn_runs, METRICS[0])))
     if view.compared_runs:
         _show_choices(view)
     _show_designs(view)
@@ -55,17 +55,17 @@ def default_runs(run: Run, runs: Collection[Run]) -> list[str]:
     longest, then the one with the most seeds.
     """
     groups = group_by_size([*runs])
-    groups_of_run = next(group for group in groups if any(run in seeds for seeds in group))
-    others = [seeds for group in groups for seeds in group if seeds[0].family != run.family]
-    alike = [seeds for seeds in others if size_of(seeds[0]) == size_of(run)]
+    groups_of_run = next(group for group in groups if any(run in design for design in group))
+    other_designs = [design for group in groups for design in group if design[0].family != run.family]
+    same_size = [design for design in other_designs if size_of(design[0]) == size_of(run)]
 
-    def nearness(seeds: Sequence[Run]) -> tuple[bool, int, int]:
-        plan = seeds[0].planned_steps
-        return plan == run.planned_steps, max(plan, default=0), len(seeds)
+    def nearness(design: Sequence[Run]) -> tuple[bool, int, int]:
+        plan = design[0].planned_steps
+        return plan == run.planned_steps, max(plan, default=0), len(design)
 
-    nearest = {seeds[0].family: seeds for seeds in sorted(alike or others, key=nearness)}
-    chosen = groups_of_run if len(groups_of_run) > 1 else [*groups_of_run, *nearest.values()]
-    return [one.name for seeds in chosen for one in seeds if one != run]
+    nearest = {design[0].family: design for design in sorted(same_size or other_designs, key=nearness)}
+    selected_designs = groups_of_run if len(groups_of_run) > 1 else [*groups_of_run, *nearest.values()]
+    return [candidate.name for design in selected_designs for candidate in design if candidate != run]
 
 
 def _show_designs(view: View) -> None:
@@ -74,8 +74,10 @@ def _show_designs(view: View) -> None:
     runs = (view.run, *view.compared_runs)
     seeds = {name: [run.name for run in runs_of_design] for name, runs_of_design in designs(runs).items()}
     table = compare.design_table(results.designs(runs), seeds)
-    shown = table.rename(columns={"differs": "≠", "row": "setting"}).drop(columns=[] if view.compared_runs else "≠")
-    show_wrapped(shown, "Design", "designs")
+    visible_table = table.rename(columns={"differs": "≠", "row": "setting"}).drop(
+        columns=[] if view.compared_runs else "≠"
+    )
+    show_wrapped(visible_table, "Design", "designs")
     widgets.show_caption(compare.describe_designs(bool(view.compared_runs)))
 
 
@@ -131,13 +133,13 @@ def _show_agreement(agreements: pd.DataFrame) -> None:
 
 def _show_choices(view: View) -> None:
     """Draw a figure for each set of choices in which compared runs differ from the page's run."""
-    changed = compare.changed_choices(view.drawn_runs)
-    if not changed:
+    changed_choices = compare.changed_choices(view.drawn_runs)
+    if not changed_choices:
         widgets.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
         return
-    pairs = range(0, len(changed), 2)
-    columns = [column for _ in pairs for column in st.columns(min(2, len(changed)), gap="large")]
-    for choices, column in zip(changed, columns):
+    row_starts = range(0, len(changed_choices), 2)
+    columns = [column for _ in row_starts for column in st.columns(min(2, len(changed_choices)), gap="large")]
+    for choices, column in zip(changed_choices, columns):
         with column:
             st.header(compare.title_of(choices), anchor=False)
             figures.show_or_explain(view, compare.differences, choices=choices)

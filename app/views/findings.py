@@ -15,22 +15,32 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Findings")
     judgements = results.judgements(view.run)
-    planned = max(view.run.planned_steps, default=0)
-    headline = findings.headline(judgements, results.last_evaluated_step(view.run), planned, view.run.step_unit)
+    last_planned = max(view.run.planned_steps, default=0)
+    headline = findings.headline(judgements, results.last_evaluated_step(view.run), last_planned, view.run.step_unit)
     widgets.show_headline(headline)
-    compared = {run.name: results.judgements(run) for run in view.compared_runs}
-    _show_all(judgements, compared)
+    judgements_of_runs = {run.name: results.judgements(run) for run in view.compared_runs}
+    _show_all(judgements, judgements_of_runs)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
-    name = pickers.pick_one("finding", "Finding", {one: judgement.finding.claim for one, judgement in by_name.items()})
-    others = {run: {one.finding.name: one for one in judged} for run, judged in compared.items()}
-    _show_one(view, by_name[name], {run: judged[name] for run, judged in others.items() if name in judged})
+    name = pickers.pick_one(
+        "finding", "Finding", {item: judgement.finding.claim for item, judgement in by_name.items()}
+    )
+    judgements_by_name = {
+        run: {item.finding.name: item for item in run_judgements} for run, run_judgements in judgements_of_runs.items()
+    }
+    _show_one(
+        view,
+        by_name[name],
+        {run: run_judgements[name] for run, run_judgements in judgements_by_name.items() if name in run_judgements},
+    )
 
 
-def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]]) -> None:
+def _show_all(judgements: list[Judgement], judgements_of_runs: dict[str, list[Judgement]]) -> None:
     """Draw the table of all findings; a row opens a finding below, and its picture the page that shows it."""
     columns = {
         "verdict": TextColumn("Verdict", width=130),
-        **{findings.verdict_column(place): TextColumn(run, width=130) for place, run in enumerate(compared)},
+        **{
+            findings.verdict_column(number): TextColumn(run, width=130) for number, run in enumerate(judgements_of_runs)
+        },
         "finding": TextColumn("Finding", width=430),
         "hold": TextColumn("Hold", width=62, help="Comparisons that hold, of all"),
         "picture": ImageColumn("Curves", width=90, help="Click to open the figure on its page"),
@@ -38,7 +48,7 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
         "paper": TextColumn("In the paper", width=146),
     }
     names = [judgement.finding.name for judgement in judgements]
-    table = findings.finding_table(judgements, list(compared.values()))
+    table = findings.finding_table(judgements, list(judgements_of_runs.values()))
     with st.container(key="findings_table"):
         show_rows(
             table,
@@ -52,13 +62,13 @@ def _show_all(judgements: list[Judgement], compared: dict[str, list[Judgement]])
     with st.container(key="findings_list"):  # replaces the table on a phone, where it would be cut off: see page.css
         lines = table[["verdict", "finding", "hold"]].fillna("").itertuples(index=False)
         st.markdown("\n".join(f"- **{verdict}** {literal(claim)} {hold}" for verdict, claim, hold in lines))
-    widgets.show_caption(findings.describe_findings(judgements, compared))
+    widgets.show_caption(findings.describe_findings(judgements, judgements_of_runs))
 
 
-def _show_one(view: View, judgement: Judgement, compared: dict[str, Judgement]) -> None:
+def _show_one(view: View, judgement: Judgement, judgement_of_run: dict[str, Judgement]) -> None:
     """Show the verdict on one finding, for the page's run and the compared runs, and the comparisons behind it."""
-    for run, one in ({"": judgement} | compared).items():
-        verdict, sentence = map(literal, findings.describe_verdict(one))
+    for run, run_judgement in ({"": judgement} | judgement_of_run).items():
+        verdict, sentence = map(literal, findings.describe_verdict(run_judgement))
         st.markdown(f"{literal(run)}{': ' if run else ''}**{verdict}.** {sentence}".strip())
     if judgement.remedy:
         st.code(judgement.remedy, language="bash", wrap_lines=True)

@@ -34,26 +34,30 @@ def show() -> None:
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
-        chosen = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning_tables.task_label, pills=True)
+        selected_tasks = pickers.pick_many("tasks", "Tasks", tasks, tasks, finetuning_tables.task_label, pills=True)
     with right, pickers.options():
         panels = pickers.pick_switch("panels_of_tasks", "A panel for each task", default=True, optional=True)
-        published = pickers.pick_switch("published", "Published scores of ALBERT-base", optional=True)
+        shows_published = pickers.pick_switch("published", "Published scores of ALBERT-base", optional=True)
         pickers.pick_smoothing()
-    if not chosen:
+    if not selected_tasks:
         widgets.note("Choose at least one task.")
         return
-    figure = figures.draw(view, finetuning.scores, tasks=tuple(chosen), panels=panels, published=published)
+    figure = figures.draw(
+        view, finetuning.scores, tasks=tuple(selected_tasks), panels=panels, published=shows_published
+    )
     with headline:
         widgets.show_headline(figure.headline)
     figures.show(figure, on_point=_open_point)
-    picked = scores[scores["task"].map(finetuning_tables.task_of).isin(chosen)]
-    _show_tasks(view, picked)
+    task_scores = scores[scores["task"].map(finetuning_tables.task_of).isin(selected_tasks)]
+    _show_tasks(view, task_scores)
     hidden = dict.fromkeys(tasks, "Tasks")
-    gains = finetuning_tables.task_of(finetuning.gaining_most(picked))
+    most_gaining = finetuning_tables.task_of(finetuning.gaining_most(task_scores))
     options: dict[str, Any] = {"format_func": finetuning_tables.task_label, "hidden": hidden}
-    task = pickers.pick_one("task", "Task in detail", chosen, gains if gains in chosen else None, **options)
-    _show_associations(view, picked)
-    _show_task(view, task, picked[picked["task"] == task])
+    task = pickers.pick_one(
+        "task", "Task in detail", selected_tasks, most_gaining if most_gaining in selected_tasks else None, **options
+    )
+    _show_associations(view, task_scores)
+    _show_task(view, task, task_scores[task_scores["task"] == task])
 
 
 def _open_point(task: str, step: int) -> None:
@@ -66,14 +70,14 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
     """Draw a table with a row for each task: its scores, and the steps that reach 95 % and 99 % of the last score."""
     st.header("How much pretraining each task needs", anchor=False)
     metrics = scores.groupby("task", sort=False)["metric"].first()
-    reached = {}
+    reached_steps = {}
     for task, metric in metrics.items():
         try:
-            reached[task] = read_reached(view.run, task, metric)
+            reached_steps[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # the other tasks may still be readable
             widgets.warn(f"{finetuning_tables.task_label(task)}: {error}")
     step, axis = view.evaluated_step(scores["step"].unique()), view.axis
-    table = finetuning_tables.task_table(scores, step, reached, axis)
+    table = finetuning_tables.task_table(scores, step, reached_steps, axis)
     show_rows(
         table.assign(best=axis.column(table["best"])).drop(columns="metric").assign(metric=table["metric"]),
         "How much pretraining each task needs",
@@ -91,8 +95,10 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             "n": NumberColumn("examples", format="localized", width=70),
             "seeds": NumberColumn(width=50),
             **{
-                share: TextColumn(f"{share} at", help=axis.step_heading(f"{share} of the last score, at"), width=155)
-                for share in ("95 %", "99 %")
+                percentage: TextColumn(
+                    f"{percentage} at", help=axis.step_heading(f"{percentage} of the last score, at"), width=155
+                )
+                for percentage in ("95 %", "99 %")
             },
         },
     )
@@ -112,8 +118,10 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
         "steps": "steps (n)",
         "tied": "steps with the same score",
     }
-    shown = table.assign(task=table["task"].map(finetuning_tables.task_label))
-    st.dataframe(shown, alt="Correlation with masked accuracy", hide_index=True, column_config=columns, placeholder="–")
+    labelled = table.assign(task=table["task"].map(finetuning_tables.task_label))
+    st.dataframe(
+        labelled, alt="Correlation with masked accuracy", hide_index=True, column_config=columns, placeholder="–"
+    )
     widgets.show_caption(finetuning_tables.describe_associations(table, accuracy))
 
 
@@ -124,8 +132,8 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw how the checkpoint at the chosen step was fine-tuned on a task, and the task's examples."""
     step, metric = view.evaluated_step(scores["step"].unique()), scores["metric"].iloc[0]
     name = literal(finetuning_tables.task_label(task))
-    show_titled = partial(figures.show_or_explain, view, titled=True)
-    draw = partial(show_titled, finetuning.tuning_curve, task=task, step=step, metric=metric)
+    show_figure = partial(figures.show_or_explain, view, titled=True)
+    draw = partial(show_figure, finetuning.tuning_curve, task=task, step=step, metric=metric)
     pickers.fold("tuning", f"How it was fine-tuned: {name}", draw)
     if seeds := read_seeds(view.run, task):
         try:
@@ -140,17 +148,17 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     left, right = st.columns(2)
     with left:
         seed = int(pickers.pick_one("seed", "Seed", seeds))
-    table = listed = task_data.read_examples(view.run, task, seed)
+    table = examples = task_data.read_examples(view.run, task, seed)
     if "history" in table:
         with right:
             history = pickers.pick_history("example_history")
-        listed = filter_history(table, history)
-    listed = finetuning_examples.with_some_steps(listed, step, view.run.step_unit)
+        examples = filter_history(table, history)
+    examples = finetuning_examples.with_some_steps(examples, step, view.run.step_unit)
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
-        listed = texts.drop(columns="context", errors="ignore").join(listed, how="right")
-    column = Column  # of a step; 68 pixels are enough for its number
-    steps = {name: column(name.removeprefix("step "), width=68) for name in listed if name.startswith("step ")}
-    key = f"examples_{task}_{seed}_{len(listed)}"
-    st.dataframe(listed, alt=f"Examples of {task}", height=320, key=key, column_config=steps)
-    widgets.show_caption(finetuning_examples.describe_examples(task, table, len(listed), seed, texts is not None))
+        examples = texts.drop(columns="context", errors="ignore").join(examples, how="right")
+    step_column = Column  # of a step; 68 pixels are enough for its number
+    steps = {name: step_column(name.removeprefix("step "), width=68) for name in examples if name.startswith("step ")}
+    key = f"examples_{task}_{seed}_{len(examples)}"
+    st.dataframe(examples, alt=f"Examples of {task}", height=320, key=key, column_config=steps)
+    widgets.show_caption(finetuning_examples.describe_examples(task, table, len(examples), seed, texts is not None))

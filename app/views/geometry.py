@@ -8,7 +8,7 @@ from embryo_core.figures import geometry, similarity
 from embryo_core.figures.geometry import MEASURES, METRIC
 from embryo_core.words import layer_name
 
-LAST = "last step"  # choice of the last step, also its value in the URL
+LAST_CHOICE = "last step"  # choice of the last step, also its value in the URL
 
 
 def show() -> None:
@@ -21,25 +21,31 @@ def show() -> None:
         )
     widgets.show_headline(geometry.headline(ranks, view.axis))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        labels = {name: one.label for name, one in MEASURES.items() if not results.geometry(view.run, name).empty}
+        labels = {
+            name: definition.label
+            for name, definition in MEASURES.items()
+            if not results.geometry(view.run, name).empty
+        }
         measure = pickers.pick_one("measure", "Measure", labels, width=260)
-        to = _pick_step(view) if measure == "cka_step" else None
-        numbers = sorted(set(ranks["layer"]))
-        layer = pickers.pick_one("states", "Layer", numbers, numbers[-1], layer_name, width=160)
+        reference_step = _pick_step(view) if measure == "cka_step" else None
+        layer_numbers = sorted(set(ranks["layer"]))
+        layer = pickers.pick_one("states", "Layer", layer_numbers, layer_numbers[-1], layer_name, width=160)
         pickers.pick_smoothing()
-    bold = None if view.compared_runs else layer
-    figure = figures.draw(view, geometry.layers, measure=measure, bold=bold, to=to)
+    highlighted = None if view.compared_runs else layer
+    figure = figures.draw(view, geometry.layers, measure=measure, bold=highlighted, to=reference_step)
     figures.show(figure, on_point=_choose_cell, titled=True)
-    figures.show(figures.draw(view, geometry.heat_map, measure=measure, layer=layer, to=to), on_point=_choose_cell)
+    figures.show(
+        figures.draw(view, geometry.heat_map, measure=measure, layer=layer, to=reference_step), on_point=_choose_cell
+    )
     for run in view.drawn_runs[1:]:
         figures.show_or_explain(view, similarity.between, _choose_cell, titled=True, other=run.name)
 
 
 def _pick_step(view: View) -> int | None:
     """Pick the step with which all steps are compared; return None for the last."""
-    names = {LAST: LAST} | {step: f"{step:,}" for step in similarity.steps(view.run)}
-    wanted = pickers.pick_one("to", "Compared with", names, optional=True, width=150)
-    return None if wanted == LAST else wanted
+    names = {LAST_CHOICE: LAST_CHOICE} | {step: f"{step:,}" for step in similarity.steps(view.run)}
+    choice = pickers.pick_one("to", "Compared with", names, optional=True, width=150)
+    return None if choice == LAST_CHOICE else choice
 
 
 def _choose_cell(layer: int, step: int) -> None:

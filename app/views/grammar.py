@@ -28,13 +28,13 @@ NO_SENTENCES = (
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Grammar", lambda run: results.evaluated_steps(run, METRIC))
-    sets = results.pair_sets(view.run)
-    if not sets:
+    set_names = results.pair_sets(view.run)
+    if not set_names:
         message = f"Run '{view.run.name}' has not been evaluated on minimal pairs yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        pairs = pickers.pick_one("set", "Set of pairs", sets, segmented=True)
+        pairs = pickers.pick_one("set", "Set of pairs", set_names, segmented=True)
         shapes = results.pair_shapes(view.run, pairs)
         levels = {level: level.capitalize() for level in grammar.levels(shapes)}
         level = pickers.pick_one("panels_of", "A panel for each of the", levels, segmented=True, optional=True)
@@ -119,27 +119,27 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
         history = pickers.pick_history("pairs_of")
     sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
     table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
-    listed = filter_history(table, history)
-    _show_table(view, paradigm, listed, bool(sentences))
+    filtered = filter_history(table, history)
+    _show_table(view, paradigm, filtered, bool(sentences))
     widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
     if not sentences:
         st.caption(NO_SENTENCES)
-    if listed.empty:
+    if filtered.empty:
         widgets.note("No pair of this paradigm has this history; choose another.")
         permalink.show("pair", permalink.get("pair"))
         return
-    _show_pair(view, paradigm, listed["pair"].tolist(), sentences)
+    _show_pair(view, paradigm, filtered["pair"].tolist(), sentences)
 
 
-def _show_table(view: View, paradigm: str, listed: pd.DataFrame, with_sentences: bool) -> None:
-    """Draw the `listed` pairs, with their sentences if these were found, else with their scores."""
+def _show_table(view: View, paradigm: str, pairs: pd.DataFrame, with_sentences: bool) -> None:
+    """Draw the `pairs`, with their sentences if these were found, else with their scores."""
     scores: dict[str, Any] = {"format": "%.2f", "width": 84}
     hidden = ["good_score", "bad_score"] if with_sentences else ["good", "bad"]  # both would not fit
     show_rows(
-        listed.drop(columns=hidden),
+        pairs.drop(columns=hidden),
         "Pairs of this paradigm",
         f"pairs_{paradigm}",
-        lambda row: permalink.choose("pair", listed["pair"].iloc[row]),
+        lambda row: permalink.choose("pair", pairs["pair"].iloc[row]),
         {
             "pair": NumberColumn(width=50),
             "difference": NumberColumn("good − bad", help="Above 0 the pair is right; in nats", **scores),

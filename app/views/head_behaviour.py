@@ -20,27 +20,29 @@ def show(view: View) -> None:
     if frame.empty:
         message = f"What the heads of run '{view.run.name}' do has not been measured yet."
         widgets.stop_uncomputed(view.run, METRIC, message)
-    pattern, chosen, change = _pick(view, frame)
+    pattern, selected_head, change = _pick(view, frame)
     step = view.evaluated_step(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
-        values = figures.draw(view, head_behaviour.at_step, pattern=pattern, step=step, chosen=chosen)
+        values = figures.draw(view, head_behaviour.at_step, pattern=pattern, step=step, chosen=selected_head)
         figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
         st.header(view.axis.step_heading("Present since"), anchor=False)
-        since = figures.draw(view, head_behaviour.presence, pattern=pattern, change=change, chosen=chosen)
-        figures.show(since, on_point=pickers.choose_head)
+        presence_figure = figures.draw(
+            view, head_behaviour.presence, pattern=pattern, change=change, chosen=selected_head
+        )
+        figures.show(presence_figure, on_point=pickers.choose_head)
     st.header("Over the steps", anchor=False)
-    curves = figures.draw(view, head_behaviour.over_steps, pattern=pattern, change=change, chosen=chosen)
+    curves = figures.draw(view, head_behaviour.over_steps, pattern=pattern, change=change, chosen=selected_head)
     figures.show(curves, on_point=_choose_point)
-    _show_profile(view, frame, chosen, step)
+    _show_profile(view, frame, selected_head, step)
 
 
 def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """Pick and return a pattern, a head, and the change after which the pattern counts as present (see `Pattern`)."""
-    measured = set(frame["what"])
+    measured_patterns = set(frame["what"])
     first_pattern, layer, head = results.strongest_head(view.run)
-    names = {name: PATTERNS[name].label for name in PATTERNS if name in measured}
+    names = {name: PATTERNS[name].label for name in PATTERNS if name in measured_patterns}
     pattern = pickers.pick_one(
         "pattern", "Pattern", names, first_pattern, segmented=True, then=partial(_choose_best, frame)
     )
@@ -48,9 +50,9 @@ def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
         layer = pickers.pick_number("layer", int(frame["layer"].max()), layer)
         head = pickers.pick_number("head", int(frame["head"].max()), head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[pattern].changes}
-        first, unit = int(frame["step"].min()), view.run.step_unit
+        first_step, unit = int(frame["step"].min()), view.run.step_unit
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
-        rules = {option: describe_rule(option, first, unit) for option in options}
+        rules = {option: describe_rule(option, first_step, unit) for option in options}
         option = pickers.pick_one("change", "Present once it has", rules, next(iter(changes)), width=300)
         pickers.pick_smoothing()
     return pattern, (layer, head), changes[option]
@@ -62,16 +64,16 @@ def _choose_best(frame: pd.DataFrame, pattern: str) -> None:
         pickers.choose_head(*best[1:])
 
 
-def _show_profile(view: View, frame: pd.DataFrame, chosen: Head, step: int) -> None:
+def _show_profile(view: View, frame: pd.DataFrame, selected_head: Head, step: int) -> None:
     """Draw a table with a row for each pattern: the head's values over the steps, and when the pattern appears."""
-    layer, head = chosen
+    layer, head = selected_head
     st.header(f"All patterns of layer {layer}, head {head}", anchor=False)
     table, axis = patterns.profile(frame, layer, head, step), view.axis
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     # one column instead of two if the chosen step is also the first or the last
-    shown = {number: name for name, number in steps.items()}.values()
+    step_columns = {number: name for name, number in steps.items()}.values()
     show_rows(
-        table[["pattern", *shown, "history"]].assign(appears=axis.column(table["appears"])),
+        table[["pattern", *step_columns, "history"]].assign(appears=axis.column(table["appears"])),
         f"All patterns of layer {layer}, head {head}",
         f"profile_{layer}_{head}",
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),

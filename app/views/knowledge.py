@@ -38,8 +38,8 @@ def show() -> None:
 def _show_precision(view: View, precision: pd.DataFrame) -> None:
     """Draw the precision of the picked relations as curves, or of all relations as panels."""
     st.header("Precision at 1 over the steps", anchor=False)
-    without = knowledge.precision_table(view.run, unnamed=True)
-    st.markdown(literal(knowledge.compare_with_baseline(precision, without, view.run)))
+    unnamed_precision = knowledge.precision_table(view.run, unnamed=True)
+    st.markdown(literal(knowledge.compare_with_baseline(precision, unnamed_precision, view.run)))
     unnamed = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
     if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):
         pickers.pick_smoothing()
@@ -48,7 +48,7 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
         return
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
-        chosen = pickers.pick_many(
+        selected = pickers.pick_many(
             "relations",
             "Relations, the best at the last step first",
             [ALL, *knowledge.best_first(precision)],
@@ -57,10 +57,10 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
         )
     with right:
         pickers.pick_smoothing()
-    if not chosen:
+    if not selected:
         widgets.note("Choose at least one relation.")
         return
-    figure = figures.draw(view, knowledge.precision, relations=tuple(chosen), unnamed=unnamed)
+    figure = figures.draw(view, knowledge.precision, relations=tuple(selected), unnamed=unnamed)
     figures.show(figure, on_point=_open_point)
 
 
@@ -125,39 +125,48 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
     with st.container(key="beside_table"):
         left, right = st.columns([3, 2], gap="large")
     with left:
-        default, first = results.first_fact(view.run)
-        asked = set(facts["relation"])
-        relations = {name: knowledge.relation_label(name) for name in knowledge.best_first(precision) if name in asked}
-        one, two = st.columns(2)
-        with one:
+        default, default_fact = results.first_fact(view.run)
+        asked_relations = set(facts["relation"])
+        relations = {
+            name: knowledge.relation_label(name) for name in knowledge.best_first(precision) if name in asked_relations
+        }
+        relation_column, history_column = st.columns(2)
+        with relation_column:
             relation = pickers.pick_one("relation", "Relation", relations, default)
-        with two:
+        with history_column:
             history = pickers.pick_history("history")
         words = pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
         of_relation = facts[facts["relation"] == relation]
-        named = pickers.pick_switch("named", "Also facts whose subject's name contains the object", optional=True)
-        own = of_relation if named else of_relation[~named_by_subject(of_relation)]
+        includes_named = pickers.pick_switch(
+            "named", "Also facts whose subject's name contains the object", optional=True
+        )
+        relation_facts = of_relation if includes_named else of_relation[~named_by_subject(of_relation)]
         at_step = results.answers_at(view.run, relation, step)
-        at_step = at_step[at_step["fact"].isin(own["fact"])]
-        answers = knowledge_tables.facts_at(at_step, own)
-        listed = search(filter_history(answers, history), ("subject", "object", "prediction"), words)
-        _show_fact_table(listed, relation, f"facts_{relation}_{history}_{words}")
-        widgets.show_caption(knowledge_tables.describe_facts(answers, listed, step, view.run.step_unit))
+        at_step = at_step[at_step["fact"].isin(relation_facts["fact"])]
+        answers = knowledge_tables.facts_at(at_step, relation_facts)
+        found_facts = search(filter_history(answers, history), ("subject", "object", "prediction"), words)
+        _show_fact_table(found_facts, relation, f"facts_{relation}_{history}_{words}")
+        widgets.show_caption(knowledge_tables.describe_facts(answers, found_facts, step, view.run.step_unit))
     with right:
-        if len(listed) or answers.empty:
-            _show_fact(view, own[own["fact"].isin(listed["fact"])] if len(listed) else of_relation, of_relation, first)
+        if len(found_facts) or answers.empty:
+            _show_fact(
+                view,
+                relation_facts[relation_facts["fact"].isin(found_facts["fact"])] if len(found_facts) else of_relation,
+                of_relation,
+                default_fact,
+            )
             return
         widgets.note("No fact of this relation is found; change the search or the history.")
         permalink.show("fact", permalink.get("fact"))
 
 
-def _show_fact_table(listed: pd.DataFrame, relation: str, key: str) -> None:
-    """Draw the table of a relation's `listed` facts."""
+def _show_fact_table(facts: pd.DataFrame, relation: str, key: str) -> None:
+    """Draw the table of facts of a relation."""
     show_rows(
-        listed.drop(columns="fact"),
+        facts.drop(columns="fact"),
         f"Facts of {knowledge.relation_label(relation)}",
         key,
-        lambda row: permalink.choose("fact", listed["fact"].iloc[row]),
+        lambda row: permalink.choose("fact", facts["fact"].iloc[row]),
         {
             "object": "true object",
             "prediction": "answer",
@@ -181,21 +190,23 @@ def _ask_fact(run: Run, fact: Fact) -> None:
     permalink.open_page("query")
 
 
-def _show_fact(view: View, listed: pd.DataFrame, of_relation: pd.DataFrame, first: str | None) -> None:
-    """Pick one of the `listed` facts; draw its figure and the table of its answers.
+def _show_fact(view: View, facts: pd.DataFrame, of_relation: pd.DataFrame, default_fact: str | None) -> None:
+    """Pick one of these `facts`; draw its figure and the table of its answers.
 
-    `of_relation` has all facts of the relation, and `first` is the fact shown by default.
+    `of_relation` has all facts of the relation, and `default_fact` is shown by default.
     """
-    names = listed.set_index("fact")
+    names = facts.set_index("fact")
     texts = (names["subject"] + " → " + names["object"] + " (" + names["history"] + ")").to_dict()
     hidden = dict.fromkeys(of_relation["fact"], "History, Search or names")
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        fact = pickers.pick_one("fact", "Fact", texts, first, hidden=hidden)
+        fact = pickers.pick_one("fact", "Fact", texts, default_fact, hidden=hidden)
     relation = names["relation"][fact]
     if template := results.templates(view.run).get(relation):
-        asked = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])
-        right.button("Ask it", help="Opens the Query page with this fact", on_click=_ask_fact, args=(view.run, asked))
+        shown_fact = Fact(fact, relation, template, names["subject"][fact], names["object"][fact])
+        right.button(
+            "Ask it", help="Opens the Query page with this fact", on_click=_ask_fact, args=(view.run, shown_fact)
+        )
     figure = figures.draw(view, knowledge.fact, relation=relation, fact=fact)
     figures.show(figure)
     st.dataframe(
@@ -213,19 +224,19 @@ def _show_fact(view: View, listed: pd.DataFrame, of_relation: pd.DataFrame, firs
         },
     )
     if template:
-        _show_variants_of(view, asked)
+        _show_variants_of(view, shown_fact)
 
 
-def _show_variants_of(view: View, asked: Fact) -> None:
+def _show_variants_of(view: View, fact: Fact) -> None:
     """Draw the variants of a fact's question and their answers; nothing if none was ever asked."""
-    rows = knowledge_variants.variants_of_fact(view.run, asked, view.step)
+    rows = knowledge_variants.variants_of_fact(view.run, fact, view.step)
     if rows.empty:
         return
     st.dataframe(
         rows,
         alt="Other questions about this fact",
         hide_index=True,
-        key=f"variants_{asked.id}",
+        key=f"variants_{fact.id}",
         column_config={
             "kind": TextColumn("asked by", width=105),
             "question": TextColumn(width=250),

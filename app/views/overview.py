@@ -32,17 +32,20 @@ def show() -> None:
     _show_growth(view)
     _show_findings(view)
     _show_audit(view.run)
-    first, others = overview.logged_quantities(view.run)[:2], overview.logged_quantities(view.run)[2:]
+    first_quantities, other_quantities = (
+        overview.logged_quantities(view.run)[:2],
+        overview.logged_quantities(view.run)[2:],
+    )
     log = overview.training_log(view.run)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with suppress(FigureError):
             widgets.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
         with pickers.options():
             pickers.pick_smoothing()
-    _two_in_a_row(*[partial(_show_training_curve, view, name) for name in first])
+    _two_in_a_row(*[partial(_show_training_curve, view, name) for name in first_quantities])
     folds: dict[str, tuple[str, Callable[[], None]]] = {
         "card": ("Run card", lambda: card.show(view, log)),
-        "objective": ("Other objectives", lambda: _show_other_objectives(view, others)),
+        "objective": ("Other objectives", lambda: _show_other_objectives(view, other_quantities)),
         "ngrams": ("Distance from n-grams", lambda: _show_if_scored(view, ngrams.METRIC, ngrams.divergence)),
         "computed": ("What has been computed", lambda: _show_coverage(view)),
         "length": ("Accuracy by length and position", lambda: _show_accuracy_by_position(view)),
@@ -66,9 +69,9 @@ def _show_growth(view: View) -> None:
     with st.container(key="watch"):
         st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
     with widgets.explaining():
-        payload, places = results.growth(view.run, view.scale)
-        if places:
-            growth(payload, lambda tile: permalink.open_page(TILES[tile], **places.get(tile, {})))
+        payload, links = results.growth(view.run, view.scale)
+        if links:
+            growth(payload, lambda tile: permalink.open_page(TILES[tile], **links.get(tile, {})))
 
 
 def _show_findings(view: View) -> None:
@@ -76,9 +79,13 @@ def _show_findings(view: View) -> None:
     with suppress(EmbryoError), st.container(gap=None, key="leading_findings"):
         for judgement in leading(results.judgements(view.run, tuple(LEADING))):
             name, verdict = judgement.finding.name, verdict_name(judgement.verdict).capitalize()
-            words = f"**{judgement.finding.claim}** *{verdict}.* {LEADING[name]}"
-            led: dict[str, Any] = {"on_click": permalink.open_page, "args": ("findings",), "kwargs": {"finding": name}}
-            st.button(words, key=name, type="tertiary", **led)
+            label = f"**{judgement.finding.claim}** *{verdict}.* {LEADING[name]}"
+            options: dict[str, Any] = {
+                "on_click": permalink.open_page,
+                "args": ("findings",),
+                "kwargs": {"finding": name},
+            }
+            st.button(label, key=name, type="tertiary", **options)
 
 
 # === Figures ===
@@ -86,8 +93,8 @@ def _show_findings(view: View) -> None:
 
 def _two_in_a_row(*sections: Callable[[], None]) -> None:
     """Draw the sections in two columns, row by row; an odd last one has the whole width."""
-    for first in range(0, len(sections), 2):
-        pair = sections[first : first + 2]
+    for start in range(0, len(sections), 2):
+        pair = sections[start : start + 2]
         for column, section in zip(st.columns(len(pair), gap="large"), pair):
             with column:
                 section()
@@ -110,18 +117,20 @@ def _show_other_objectives(view: View, quantities: list[str]) -> None:
         st.caption(literal(f"{view.run.name} was trained on words alone, and on no objective of sentence pairs."))
     sections = []
     for name in quantities:
-        others = {run: name in overview.training_log(run) for run in view.compared_runs}
-        for run in (run for run, has in others.items() if not has):
+        has_objective = {run: name in overview.training_log(run) for run in view.compared_runs}
+        for run in (run for run, is_trained in has_objective.items() if not is_trained):
             quantity = overview.QUANTITIES[name].title.lower()
             st.caption(literal(f"{run.name} was not trained on this objective and has no {quantity}."))
-        with_objective = replace(view, compared_runs=tuple(run for run, has in others.items() if has))
+        with_objective = replace(
+            view, compared_runs=tuple(run for run, is_trained in has_objective.items() if is_trained)
+        )
         sections.append(partial(_show_training_curve, with_objective, name))
     _two_in_a_row(*sections)
 
 
-def _show_if_scored(view: View, measured: str, make: Callable[..., Any], **options: Any) -> None:
+def _show_if_scored(view: View, metric: str, make: Callable[..., Any], **options: Any) -> None:
     """Draw a figure of a metric, or a note that it has not been computed."""
-    if results.scores(view.run, measured).empty:
+    if results.scores(view.run, metric).empty:
         st.caption(literal(f"This metric has not been computed for '{view.run.name}'."))
         return
     figures.show(figures.draw(view, make, **options), titled=True)
@@ -133,12 +142,12 @@ def _show_accuracy_by_position(view: View) -> None:
     if measures.empty:
         st.caption("The log of this run has no accuracies by length and position.")
         return
-    place, names = st.container(), {name: positions.MASKINGS.get(name, name) for name in positions.maskings(measures)}
+    header, names = st.container(), {name: positions.MASKINGS.get(name, name) for name in positions.maskings(measures)}
     with st.container(horizontal=True):
         masking = pickers.pick_one("masking", "Masked", names, segmented=True, optional=True)
         sample = _pick_sample(positions.samples(measures, masking), measures["length"].min())
     figure = figures.draw(view, positions.accuracy_by_position, masking=masking, sample=sample)
-    place.header(literal(figure.title), anchor=False)  # above the pickers, on which the title depends
+    header.header(literal(figure.title), anchor=False)  # above the pickers, on which the title depends
     figures.show(figure)
 
 

@@ -29,13 +29,13 @@ def show() -> None:
     widgets.show_headline(probing.headline(select_layer(frame, BEST), view.axis))
     section = pickers.pick_one("probing", "Section", SECTIONS, segmented=True, label_visibility="collapsed")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        named = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
-        layer = pickers.pick_one("probe_layer", "Layer", named, width=190)
-        rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
+        layer_names = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
+        layer = pickers.pick_one("probe_layer", "Layer", layer_names, width=190)
+        is_rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
         bands = pickers.pick_switch("bands", "95 % bands", default=True)
         pickers.pick_smoothing()
     if section == "tasks":
-        figure = figures.draw(view, probing.tasks, layer=layer, rescaled=rescaled, bands=bands)
+        figure = figures.draw(view, probing.tasks, layer=layer, rescaled=is_rescaled, bands=bands)
         figures.show(figure, on_point=_open_task, titled=True)
     elif section == "layers":
         _show_layers(view, frame, layer, bands)
@@ -73,9 +73,9 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
     with left:
         x = pickers.pick_one("x_task", "Horizontal axis", tasks, format_func=task_label)
     with right:
-        others = [task for task in tasks if task != x]
-        default = next((task for task in ("srl", "coref") if task in others), others[0])
-        y = pickers.pick_one("y_task", "Vertical axis", others, default, task_label)
+        other_tasks = [task for task in tasks if task != x]
+        default = next((task for task in ("srl", "coref") if task in other_tasks), other_tasks[0])
+        y = pickers.pick_one("y_task", "Vertical axis", other_tasks, default, task_label)
     figures.show_or_explain(view, probing.two_tasks, figures.choose_step, layer=layer, x_task=x, y_task=y)
 
 
@@ -86,16 +86,18 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     """Draw one task as curves and as a heat map, and how the probe of the chosen layer and step was trained."""
     st.header("One task, layer by layer", anchor=False)
     task, quantity = _pick_task(frame)
-    measured = frame[(frame["task"] == task) & frame[quantity].notna()]
-    step = view.evaluated_step(measured["step"].unique())
+    measured_rows = frame[(frame["task"] == task) & frame[quantity].notna()]
+    step = view.evaluated_step(measured_rows["step"].unique())
     at_step = frame[(frame["task"] == task) & (frame["step"] == step)]
     number = layer if isinstance(layer, int) else int(select_layer(at_step, layer)["layer"].iloc[0])
     options = {"task": task, "quantity": quantity}
-    bold = None if view.compared_runs else number
-    figures.show(figures.draw(view, probing_layers.layers, **options, bold=bold, bands=bands), on_point=_choose_cell)
+    highlighted = None if view.compared_runs else number
+    figures.show(
+        figures.draw(view, probing_layers.layers, **options, bold=highlighted, bands=bands), on_point=_choose_cell
+    )
     figures.show(figures.draw(view, probing_layers.heat_map, **options, layer=number), on_point=_choose_cell)
-    show_titled = partial(figures.show_or_explain, view, titled=True)
-    draw = partial(show_titled, probing_layers.training, task=task, layer=number, step=step)
+    show_figure = partial(figures.show_or_explain, view, titled=True)
+    draw = partial(show_figure, probing_layers.training, task=task, layer=number, step=step)
     pickers.fold("probe", f"How the probe was trained: {literal(task_label(task))}", draw)
 
 
@@ -104,7 +106,7 @@ def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=task_label, width=220)
         rows = frame[frame["task"] == task]
-        names = {name: one.label for name, one in QUANTITIES.items() if rows[name].notna().any()}
+        names = {name: quantity.label for name, quantity in QUANTITIES.items() if rows[name].notna().any()}
         return task, pickers.pick_one("score", "Score", names, segmented=True)
 
 
@@ -118,9 +120,9 @@ def _choose_cell(layer: int, step: int) -> None:
 def _show_peaks(view: View) -> None:
     """Draw the peaks of all tasks and layers as a figure and a table, folded if none fell significantly afterwards."""
     figure = figures.draw(view, probing_layers.peaks)
-    fallen = bool((figure.table["low"] > 0).any())
-    nothing = "Peak and decay: no layer has fallen significantly from its peak"
-    with st.expander("Peak and decay" if fallen else nothing, expanded=fallen):
+    has_fallen = bool((figure.table["low"] > 0).any())
+    no_decay_title = "Peak and decay: no layer has fallen significantly from its peak"
+    with st.expander("Peak and decay" if has_fallen else no_decay_title, expanded=has_fallen):
         figures.show(figure, on_point=_open_peak)
         _show_peak_table(view, figure.table)
 
@@ -132,11 +134,11 @@ def _open_peak(task: str, layer: int, step: int) -> None:
 
 def _show_peak_table(view: View, table: pd.DataFrame) -> None:
     """Draw a table of peaks, whose rows open their task, layer and step."""
-    named = table.assign(
+    labelled = table.assign(
         task=table["task"].map(task_label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
     )
     show_rows(
-        named[["task", "layer", "step", "f1", "last", "decay", "n"]].assign(step=view.axis.column(named["step"])),
+        labelled[["task", "layer", "step", "f1", "last", "decay", "n"]].assign(step=view.axis.column(labelled["step"])),
         "Peak and decay",
         "peak_table",
         lambda row: _open_peak(*table.iloc[row][["task", "layer", "step"]]),

@@ -28,9 +28,11 @@ from embryo_core.query import TOGETHER, asking
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import without_treebank_spaces
 
-LOADING = 0.1  # core seconds: estimated cost of loading a checkpoint in advance, by which the queue orders it
+LOADING_SECONDS = 0.1  # core seconds: estimated cost of loading a checkpoint in advance, by which the queue orders it
 ALL_MASKS = "all together"  # choice of all masks at once, also its value in the URL
-ALONE = "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
+COMPARE_HINT = (
+    "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
+)
 
 # draws one part of the answer to a question; the second argument is the question's number on the page, from 1
 Part = Callable[[AskedQuestion, int], None]
@@ -38,7 +40,7 @@ Part = Callable[[AskedQuestion, int], None]
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Query", askable_steps, ALONE)
+    view = widgets.open_page("Query", askable_steps, COMPARE_HINT)
     if "next_words" not in results.capabilities(view.run):
         widgets.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
@@ -73,19 +75,21 @@ def _ask(view: View) -> None:
     for i, column in enumerate(_columns(len(requests))):
         with column, widgets.explaining():
             questions[i] = ask_request(requests[i], mask)
-    answered = [one for one in questions if one]
-    if answered:
-        above, below = st.container(), st.container(horizontal=True, gap="large", key="query_how")
-        curves, log = "probability", False
-        if any(len(one.request.view.loadable) > 1 for one in answered):
-            with below:
-                curves, log = _pick_curves()
+    answered_questions = [question for question in questions if question]
+    if answered_questions:
+        answers_area, controls_area = st.container(), st.container(horizontal=True, gap="large", key="query_how")
+        curves, is_log = "probability", False
+        if any(len(question.request.view.loadable) > 1 for question in answered_questions):
+            with controls_area:
+                curves, is_log = _pick_curves()
                 pickers.pick_smoothing()
-        with above:
-            show_rounds(questions, partial(_show_answers, curves=curves, log=log))
-        query_figures.show_continuations(answered)
-        pickers.fold("lens", "Lens: what each layer would answer", partial(query_figures.show_lens, answered), "pin")
-        _show_commands([one.request for one in answered], mask)
+        with answers_area:
+            show_rounds(questions, partial(_show_answers, curves=curves, log=is_log))
+        query_figures.show_continuations(answered_questions)
+        pickers.fold(
+            "lens", "Lens: what each layer would answer", partial(query_figures.show_lens, answered_questions), "pin"
+        )
+        _show_commands([question.request for question in answered_questions], mask)
 
 
 def _suggest_mask(request: Request) -> bool:
@@ -112,7 +116,7 @@ def _pick_mask(masks: int) -> int:
         permalink.show("mask", None)
         return 1
     options = [ALL_MASKS, *range(1, masks + 1)]
-    chosen = pickers.pick_one(
+    choice = pickers.pick_one(
         "mask",
         "[MASK]",
         options,
@@ -121,16 +125,16 @@ def _pick_mask(masks: int) -> int:
         optional=True,
         width="content",
     )
-    return TOGETHER if chosen == ALL_MASKS else chosen
+    return TOGETHER if choice == ALL_MASKS else choice
 
 
 def _pick_curves() -> tuple[str, bool]:
-    """Pick and return the quantity of the curves, one of CURVES, and whether its axis is logarithmic."""
-    how: dict[str, Any] = {"segmented": True, "optional": True, "width": "content"}
-    curves = pickers.pick_one("curves", "Curves", query_figures.CURVES, format_func=str.capitalize, **how)
+    """Pick and return the quantity of the curves, one of CURVE_QUANTITIES, and whether its axis is logarithmic."""
+    options: dict[str, Any] = {"segmented": True, "optional": True, "width": "content"}
+    curves = pickers.pick_one("curves", "Curves", query_figures.CURVE_QUANTITIES, format_func=str.capitalize, **options)
     if curves == "rank":
         return curves, False
-    return curves, pickers.pick_one("probability", "Probability axis", ("linear", "log"), **how) == "log"
+    return curves, pickers.pick_one("probability", "Probability axis", ("linear", "log"), **options) == "log"
 
 
 # === Answers, in columns ===
@@ -138,18 +142,25 @@ def _pick_curves() -> tuple[str, bool]:
 
 def _show_answers(questions: AskedQuestions, curves: str, log: bool) -> None:
     """Draw the answers to all questions on shared axes: at the chosen step, and over the steps asked so far."""
-    answered = [one for one in questions if one]
-    shared = share_axes([one.table for one in answered], [one.request.view.axis for one in answered], log)
-    parts: list[Part] = [query_figures.show_lead, partial(query_figures.show_curves, curves=curves, shared=shared)]
+    answered_questions = [question for question in questions if question]
+    shared_axes = share_axes(
+        [question.table for question in answered_questions],
+        [question.request.view.axis for question in answered_questions],
+        log,
+    )
+    draw_parts: list[Part] = [
+        query_figures.show_lead,
+        partial(query_figures.show_curves, curves=curves, shared=shared_axes),
+    ]
     if len(questions) == 1:
         left, right = st.columns([2, 3], gap="large")
         with left:
-            query_figures.show_step(answered[0], 1)
+            query_figures.show_step(answered_questions[0], 1)
         with right:
-            for draw in parts:
-                draw(answered[0], 1)
+            for draw in draw_parts:
+                draw(answered_questions[0], 1)
     else:
-        _show_compared(questions, [query_figures.show_step, *parts])
+        _show_compared(questions, [query_figures.show_step, *draw_parts])
 
 
 def _columns(count: int) -> list[DeltaGenerator]:
@@ -159,17 +170,17 @@ def _columns(count: int) -> list[DeltaGenerator]:
 
 def _show_compared(questions: AskedQuestions, parts: list[Part]) -> None:
     """Draw questions in pairs, with a row for each part, so that the same parts of two answers are side by side."""
-    for first in range(0, len(questions), 2):
-        pair = questions[first : first + 2]
-        with st.container(key=f"questions_{first + 1}"):
-            _show_row(pair, first + 1, lambda question, number: query_figures.show_question(question))
+    for start in range(0, len(questions), 2):
+        pair = questions[start : start + 2]
+        with st.container(key=f"questions_{start + 1}"):
+            _show_row(pair, start + 1, lambda question, number: query_figures.show_question(question))
         for row, draw in enumerate(parts):
-            _show_row(pair, first + 1, partial(_show_headed, draw, row))
+            _show_row(pair, start + 1, partial(_show_headed, draw, row))
 
 
-def _show_row(pair: AskedQuestions, first: int, draw: Part) -> None:
+def _show_row(pair: AskedQuestions, first_number: int, draw: Part) -> None:
     """Draw one part of each question of a pair side by side; an unanswered question leaves its column empty."""
-    for number, (column, question) in enumerate(zip(_columns(len(pair)), pair), start=first):
+    for number, (column, question) in enumerate(zip(_columns(len(pair)), pair), start=first_number):
         if question:
             with column:
                 draw(question, number)
@@ -188,7 +199,9 @@ def _show_commands(requests: list[Request], mask: int) -> None:
     if not section.open:
         return
     lines = [
-        line for one in requests for line in query.commands(one.view.run.name, one.view.step, one.text, one.word, mask)
+        line
+        for request in requests
+        for line in query.commands(request.view.run.name, request.view.step, request.text, request.word, mask)
     ]
     with section:
         copy_button("Copy all", key="copy_commands", text="\n".join(lines))
@@ -202,16 +215,16 @@ def _show_commands(requests: list[Request], mask: int) -> None:
 @st.cache_resource(max_entries=16, show_spinner=False, hash_funcs={Run: checkpoints_state})
 def load_ahead(run: Run) -> Thread:
     """Start a thread that loads the run's models while the reader writes a question; once for the same checkpoints."""
-    loading = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
-    loading.start()
-    return loading
+    thread = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
+    thread.start()
+    return thread
 
 
 def _load(run: Run) -> None:
     """Load the models of the first round's checkpoints, in turn with questions."""
     try:
         checkpoints = runs.loadable_checkpoints(run, asking.first_steps(run))
-        with QUEUE.turn(LOADING * len(checkpoints)) as pause:
+        with QUEUE.turn(LOADING_SECONDS * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
     except EmbryoError:
         pass  # the first question raises the same error and shows it

@@ -75,18 +75,18 @@ def pick_requests(view: View) -> list[Request]:
     with st.container(border=True, key="ask"):
         text = _pick_text(form_of(view.run), next(iter(examples)))
         _show_examples(examples)
-        chosen = any(map(permalink.get, IN_EXPANDER))
-        more = st.expander(
-            "A fact, a word to track, a comparison", expanded=chosen, key="query_more", on_change="rerun"
+        is_expanded = any(map(permalink.get, IN_EXPANDER))
+        expander = st.expander(
+            "A fact, a word to track, a comparison", expanded=is_expanded, key="query_more", on_change="rerun"
         )
-        if more.open or chosen:
-            with more:
+        if expander.open or is_expanded:
+            with expander:
                 fact, word, questions = _pick_more(view, text)
         else:
             fact, word, questions = None, "", [Request(view, text, "", None)]
     requests = [
-        replace(one, word=word, fact=fact if fact and one.text == question_of(one.view.run, fact) else None)
-        for one in questions
+        replace(request, word=word, fact=fact if fact and request.text == question_of(request.view.run, fact) else None)
+        for request in questions
     ]
     return [question for question in requests if text.strip() and question.text.strip()]
 
@@ -112,22 +112,25 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
 def _examples(run: Run) -> dict[str, str]:
     """Return {text: label of its button}: the run's own examples, or those of the form if it has none."""
     try:
-        found = results.examples(run)
+        examples = results.examples(run)
     except ResultsError as error:  # not fatal: the reader's own text can still be asked
         st.warning(literal(str(error)), icon=":material/warning:")
-        found = []
-    labels, form = {one.text: one.text + (NOT_YET if one.since is None else "") for one in found}, form_of(run)
-    always = (form.always,) if form.always else ()
-    return (labels or dict(zip(form.examples, form.examples))) | dict(zip(always, always))
+        examples = []
+    labels, form = (
+        {example.text: example.text + (NOT_YET if example.since is None else "") for example in examples},
+        form_of(run),
+    )
+    fixed_texts = (form.always,) if form.always else ()
+    return (labels or dict(zip(form.examples, form.examples))) | dict(zip(fixed_texts, fixed_texts))
 
 
 def _pick_text(form: Form, default: str) -> str:
     """Draw the text box; its text is kept in the URL, shown as it was typed and never rendered as Markdown."""
-    shown = pickers.chosen_text("text", form.label, default)
-    key = pickers.widget_key("query_text", shown)
+    shown_text = pickers.chosen_text("text", form.label, default)
+    key = pickers.widget_key("query_text", shown_text)
 
-    def written() -> None:
-        if (text := st.session_state[key]) != shown:
+    def on_written() -> None:
+        if (text := st.session_state[key]) != shown_text:
             choose_text(text)
 
     text = st.text_area(
@@ -137,7 +140,7 @@ def _pick_text(form: Form, default: str) -> str:
         max_chars=pickers.MAX_CHARACTERS["text"],
         placeholder=form.examples[0],
         help=form.help,
-        on_change=written,
+        on_change=on_written,
     )
     permalink.show("text", text if len(text) <= pickers.MAX_LINK and text != default else None)
     if len(text) > pickers.MAX_LINK:
@@ -174,8 +177,8 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
         return None
 
-    def choose_relation(chosen: str) -> None:
-        permalink.choose("template", chosen)
+    def choose_relation(choice: str) -> None:
+        permalink.choose("template", choice)
         permalink.choose("subject", "")
 
     relation = _pick_optional(
@@ -186,25 +189,25 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         "a template to fill in",
         choose_relation,
     )
-    known = _facts(run, relation, templates[relation]) if relation else {}
-    wanted = known.get(permalink.get("subject") or "")
-    asked_for = wanted is None or question_of(run, wanted) == text.strip()
+    facts_by_subject = _facts(run, relation, templates[relation]) if relation else {}
+    linked_fact = facts_by_subject.get(permalink.get("subject") or "")
+    asked_for = linked_fact is None or question_of(run, linked_fact) == text.strip()
     if not asked_for and not permalink.came_with_link("subject"):
         permalink.choose("subject", "")
-    chosen = _pick_optional(
+    choice = _pick_optional(
         "subject",
         "Subject",
-        list(known),
-        lambda name: f"{known[name].subject} → {known[name].object}",
-        f"one of {len(known):,}, type to search" if relation else "choose a relation first",
-        lambda name: choose_text(question_of(run, known[name]) if name else text, name),
+        list(facts_by_subject),
+        lambda name: f"{facts_by_subject[name].subject} → {facts_by_subject[name].object}",
+        f"one of {len(facts_by_subject):,}, type to search" if relation else "choose a relation first",
+        lambda name: choose_text(question_of(run, facts_by_subject[name]) if name else text, name),
         asked_for,
     )
-    if wanted and not asked_for:
+    if linked_fact and not asked_for:
         pickers.report_unknown(
-            "subject", [f"{wanted.subject} → {wanted.object}"], why="not the fact that the text asks for"
+            "subject", [f"{linked_fact.subject} → {linked_fact.object}"], why="not the fact that the text asks for"
         )
-    return known.get(chosen or "")
+    return facts_by_subject.get(choice or "")
 
 
 def question_of(run: Run, fact: Fact) -> str:
@@ -227,17 +230,17 @@ def _pick_optional(
     format_func: Callable[[str], str],
     placeholder: str,
     choose: Callable[[str], Any],
-    counts: bool = True,
+    is_valid: bool = True,
 ) -> str | None:
     """Draw a picker of one option or none and return the choice.
 
-    `choose` is called with the user's choice, or "", and decides what goes into the URL. If `counts` is False, the
+    `choose` is called with the user's choice, or "", and decides what goes into the URL. If `is_valid` is False, the
     choice in the URL is ignored.
     """
     key = f"query_{name}"
-    wanted = permalink.get(name)
-    st.session_state[key] = wanted if counts and wanted in options else None
-    chosen = st.selectbox(
+    requested = permalink.get(name)
+    st.session_state[key] = requested if is_valid and requested in options else None
+    choice = st.selectbox(
         label,
         options,
         index=None,
@@ -247,44 +250,44 @@ def _pick_optional(
         disabled=not options,
         on_change=lambda: choose(st.session_state[key] or ""),
     )
-    permalink.show(name, chosen)
-    if wanted and wanted not in options:
-        pickers.report_unknown(name, [wanted])
-    return chosen
+    permalink.show(name, choice)
+    if requested and requested not in options:
+        pickers.report_unknown(name, [requested])
+    return choice
 
 
 # === A comparison ===
 
 
-def _pick_comparison(first: Request) -> list[Request]:
-    """Draw the pickers of a comparison; return `first` and the questions to another run, of another text, or both."""
-    others = [run for run in runs.list_runs() if run.name != first.view.run.name]
-    any_other = any(map(_can_answer, others))  # stops at the first, so that a question does not read every run
+def _pick_comparison(request: Request) -> list[Request]:
+    """Draw the pickers of a comparison; return `request` and the questions to another run, of another text, or both."""
+    other_runs = [run for run in runs.list_runs() if run.name != request.view.run.name]
+    any_other = any(map(_can_answer, other_runs))  # stops at the first, so that a question does not read every run
     options = [name for name in COMPARISONS if name in ("none", "text") or any_other]
     left, right = st.columns(2, vertical_alignment="bottom")
     with left:
-        wanted = pickers.pick_one(
+        comparison = pickers.pick_one(
             "compare", "Compare with", options, format_func=COMPARISONS.__getitem__, segmented=True, optional=True
         )
-    views, sentences = [first.view], [first.text]
+    views, sentences = [request.view], [request.text]
     with right:
-        if wanted in ("run", "both"):
-            answering = {run.name: run for run in others if _can_answer(run)}
-            other = answering[pickers.pick_one("other", "The other run", list(answering))]
-            views.append(_same_step(first.view, other))
-            if (step := views[-1].step) > first.view.step:
-                before, instead = first.view.name_step(first.view.step), views[-1].name_step(step)
-                words = f"'{other.name}' has no weights up to {before}; it is asked at {instead}."
+        if comparison in ("run", "both"):
+            answering_runs = {run.name: run for run in other_runs if _can_answer(run)}
+            other = answering_runs[pickers.pick_one("other", "The other run", list(answering_runs))]
+            views.append(_same_step(request.view, other))
+            if (step := views[-1].step) > request.view.step:
+                step_name, used_step_name = request.view.name_step(request.view.step), views[-1].name_step(step)
+                words = f"'{other.name}' has no weights up to {step_name}; it is asked at {used_step_name}."
                 st.info(literal(words), icon=":material/info:")
-        if wanted in ("text", "both"):
-            form = form_of(first.view.run)
+        if comparison in ("text", "both"):
+            form = form_of(request.view.run)
             sentences.append(pickers.pick_text("text2", form.other, placeholder=form.examples[0]))
             if not sentences[-1].strip():
                 st.info("The other sentence is empty, so there is nothing to compare with.", icon=":material/edit:")
     first_run, *_ = views
     return [
         replace(
-            first, view=view, text=text if view is first_run else query.reword(text, results.capabilities(view.run))
+            request, view=view, text=text if view is first_run else query.reword(text, results.capabilities(view.run))
         )
         for text in sentences
         for view in views
@@ -297,5 +300,5 @@ def _can_answer(run: Run) -> bool:
 
 def _same_step(view: View, run: Run) -> View:
     """Return the view of another run at its last step with weights up to the view's step, else at its first."""
-    other = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
-    return replace(other, step=view.evaluated_step(other.loadable))
+    other_view = replace(view, run=run, checkpoints=tuple(runs.checkpoints(run)))
+    return replace(other_view, step=view.evaluated_step(other_view.loadable))

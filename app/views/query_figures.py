@@ -21,7 +21,7 @@ from embryo_core.types import Prediction
 from embryo_core.words import quantity, sentence_case, step_unit_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")  # columns of the table of a fact
-CURVES = ("probability", "rank")  # only one is drawn at a time, since drawing is slow
+CURVE_QUANTITIES = ("probability", "rank")  # only one is drawn at a time, since drawing is slow
 
 
 def show_question(question: AskedQuestion) -> None:
@@ -98,24 +98,26 @@ def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
 def show_lead(question: AskedQuestion, number: int) -> None:
     """Draw the final answer and, if several steps were asked, when it first leads and from when it keeps the lead."""
     view, answers = question.request.view, question.answers
-    lead, last = answers.lead(question.mask), answers.steps[-1]
+    lead, last_step = answers.lead(question.mask), answers.steps[-1]
     over_time = len(answers.steps) > 1 or len(view.loadable) > 1
     st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}" if over_time else "In short", anchor=False)
     if over_time:
         widgets.show_problems(view.run, question.problems)
-    learned = answers.best(last, question.mask)[0].probability >= query.LEARNED
+    is_learned = answers.best(last_step, question.mask)[0].probability >= query.LEARNED
     with st.container(horizontal=True, key=f"lead_{number}"):
-        st.metric("Final answer", literal(lead.token) if learned else "none", border=True)
+        st.metric("Final answer", literal(lead.token) if is_learned else "none", border=True)
         if len(answers.steps) > 1:
-            said, axis = sentence_case(lead.says(last)), view.axis
-            st.metric(axis.step_heading("First leads at"), axis.number(lead.first) if learned else "–", border=True)
-            name = said if lead.first == last else axis.step_heading(f"{said} from")
-            st.metric(name, axis.number(lead.for_good) if learned else "–", border=True)
-    if not learned:
+            lead_title, axis = sentence_case(lead.says(last_step)), view.axis
+            st.metric(axis.step_heading("First leads at"), axis.number(lead.first) if is_learned else "–", border=True)
+            name = lead_title if lead.first == last_step else axis.step_heading(f"{lead_title} from")
+            st.metric(name, axis.number(lead.for_good) if is_learned else "–", border=True)
+    if not is_learned:
         widgets.show_caption(query.NOT_LEARNED)
     if len(view.checkpoints) > len(answers.steps) == 1 and not over_time:
-        others = {run: sum(one.has_weights for one in runs.checkpoints(run)) for run in runs.list_runs()}
-        widgets.show_caption(query.describe_single(view.run, view.name_step(last), others))
+        checkpoint_counts = {
+            run: sum(checkpoint.has_weights for checkpoint in runs.checkpoints(run)) for run in runs.list_runs()
+        }
+        widgets.show_caption(query.describe_single(view.run, view.name_step(last_step), checkpoint_counts))
 
 
 def show_curves(question: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
@@ -123,16 +125,16 @@ def show_curves(question: AskedQuestion, number: int, curves: str, shared: Share
     if len(question.request.view.loadable) < 2:
         return
     lead, subject = question.answers.lead(question.mask), question.subject(number)
-    drawn = {"subject": subject, "table": question.table, "lead": lead, "shared": shared, "column": curves}
-    figures.show(figures.draw(question.request.view, query.answer_curves, **drawn))
+    options = {"subject": subject, "table": question.table, "lead": lead, "shared": shared, "column": curves}
+    figures.show(figures.draw(question.request.view, query.answer_curves, **options))
 
 
 def show_continuations(questions: list[AskedQuestion]) -> None:
     """Draw a table of the greedy continuation at each step, for each text that a decoder continues."""
-    continued = [question for question in questions if question.answers.question.continues]
-    if continued:
+    continued_questions = [question for question in questions if question.answers.question.continues]
+    if continued_questions:
         st.header("Greedy continuations", anchor=False)
-    for number, question in enumerate(continued, start=1):
+    for number, question in enumerate(continued_questions, start=1):
         if len(questions) > 1:
             show_question(question)
         unit, number_column = question.request.view.run.step_unit, st.column_config.NumberColumn
@@ -142,8 +144,8 @@ def show_continuations(questions: list[AskedQuestion]) -> None:
         }
         table = query.continuation_table(question.answers)
         order = ["step", "continuation", "probability"]
-        about: dict[str, Any] = {"alt": "Greedy continuations", "column_config": columns, "column_order": order}
-        st.dataframe(table, hide_index=True, key=f"continuations_{number}", **about)
+        options: dict[str, Any] = {"alt": "Greedy continuations", "column_config": columns, "column_order": order}
+        st.dataframe(table, hide_index=True, key=f"continuations_{number}", **options)
 
 
 # === Layer by layer ===
@@ -169,10 +171,10 @@ def _show_one_lens(question: AskedQuestion, number: int, show_first: bool) -> No
     """Draw the lens of one question and, next to it, its pinned cell."""
     view, subject = question.request.view, question.subject(number)
     answers = by_layer(view.run, question.request.text, question.mask)
-    log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
-    steps = view.loadable if log_spaced else answers.steps
+    is_log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
+    steps = view.loadable if is_log_spaced else answers.steps
     layers = list(range(int(answers.table["layer"].max()) + 1))
-    pin = _pinned(layers, steps, view)
+    pin = _pinned_cell(layers, steps, view)
     if number == 1:
         _report_unknown_pin(pin, view)
     left, right = st.columns([3, 1], gap="medium")
@@ -182,32 +184,32 @@ def _show_one_lens(question: AskedQuestion, number: int, show_first: bool) -> No
         with widgets.explaining():
             _show_pinned(question, answers, pin, name)
     with left:
-        folded = [] if show_first else lens.unsure_steps(answers.table)
-        folded = [] if permalink.get("pin") and pin[1] in folded else folded
-        pinned = pin if permalink.get("pin") and pin[1] in answers.steps else None
+        folded_steps = [] if show_first else lens.unsure_steps(answers.table)
+        folded_steps = [] if permalink.get("pin") and pin[1] in folded_steps else folded_steps
+        pinned_cell = pin if permalink.get("pin") and pin[1] in answers.steps else None
         st.html(lens.colour_scale())
-        drawn = {"table": answers.table, "pin": pinned, "marked": question.marked, "folded": folded}
-        total = len(view.loadable) if log_spaced else None
-        figure = figures.draw(view, lens.lens, subject=subject, total=total, **drawn)
-        figures.show(figure, on_point=_pin)
+        options = {"table": answers.table, "pin": pinned_cell, "marked": question.marked, "folded": folded_steps}
+        total = len(view.loadable) if is_log_spaced else None
+        figure = figures.draw(view, lens.lens, subject=subject, total=total, **options)
+        figures.show(figure, on_point=_pin_cell)
 
 
-def _pin(layer: int, step: int) -> None:
+def _pin_cell(layer: int, step: int) -> None:
     permalink.choose("pin", f"{layer}-{step}")
 
 
-def _pinned(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[int, int]:
+def _pinned_cell(layers: Sequence[int], steps: Sequence[int], view: View) -> tuple[int, int]:
     """Return layer and step of the pinned cell; without a pin, the last layer at the chosen step."""
-    wanted = re.fullmatch(r"([0-9]{1,4})-([0-9]{1,18})", permalink.get("pin") or "")
-    layer, step = map(int, wanted.groups()) if wanted else (layers[-1], view.step)
+    match = re.fullmatch(r"([0-9]{1,4})-([0-9]{1,18})", permalink.get("pin") or "")
+    layer, step = map(int, match.groups()) if match else (layers[-1], view.step)
     return min(layer, layers[-1]), replace(view, step=step).evaluated_step(steps)
 
 
 def _report_unknown_pin(pin: tuple[int, int], view: View) -> None:
     """Report a link to a pinned cell that is not in the grid; `pin` is the cell shown instead."""
-    wanted = permalink.get("pin")
-    if wanted and wanted != f"{pin[0]}-{pin[1]}":
-        pickers.report_unknown("pin", [wanted], _cell_name(view, *pin))
+    requested = permalink.get("pin")
+    if requested and requested != f"{pin[0]}-{pin[1]}":
+        pickers.report_unknown("pin", [requested], _cell_name(view, *pin))
 
 
 def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int], name: str, label: str) -> None:
@@ -215,13 +217,13 @@ def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int],
     boxes = zip((f"pin_layer_{name}", f"pin_step_{name}"), pin)
     keys = [pickers.widget_key(box, value) for box, value in boxes]
 
-    def picked() -> None:
-        chosen = tuple(st.session_state.get(key, value) for key, value in zip(keys, pin))
-        if chosen != pin:
-            _pin(*chosen)
+    def on_picked() -> None:
+        cell = tuple(st.session_state.get(key, value) for key, value in zip(keys, pin))
+        if cell != pin:
+            _pin_cell(*cell)
 
-    st.selectbox("Layer", list(layers), key=keys[0], format_func=_layer_name, on_change=picked)
-    st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=picked)
+    st.selectbox("Layer", list(layers), key=keys[0], format_func=_layer_name, on_change=on_picked)
+    st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=on_picked)
     if permalink.get("pin"):
         st.button(
             "Unpin", key=f"unpin_{name}", help="Follow the time bar again", on_click=permalink.choose, args=("pin", "")

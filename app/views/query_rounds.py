@@ -20,8 +20,8 @@ from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table
 from embryo_core.query import TOGETHER, Answers, asking, cost
 from embryo_core.types import Prediction, Run
 
-STOPPED = "query_stopped"  # session: the questions that the reader stopped
-PAUSE = 0.2  # seconds between two rounds, in which the browser draws
+STOPPED_KEY = "query_stopped"  # session: the questions that the reader stopped
+PAUSE_SECONDS = 0.2  # seconds between two rounds, in which the browser draws
 
 
 # === Rounds, shared by all visitors ===
@@ -191,38 +191,44 @@ def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None
     """Call `draw` with the answers so far; while checkpoints remain, ask another round and call `draw` again."""
     goes_on = _goes_on(questions)
 
-    @st.fragment(run_every=PAUSE if goes_on else None)
-    def drawn() -> None:
+    @st.fragment(run_every=PAUSE_SECONDS if goes_on else None)
+    def draw_round() -> None:
         along_with_page = is_drawing()
         with drawing(), widgets.explaining():
-            current = questions if along_with_page else _by_now(questions)
-            draw(current)
-            _show_progress(current)
+            current_questions = questions if along_with_page else _current_questions(questions)
+            draw(current_questions)
+            _show_progress(current_questions)
             if along_with_page:
                 return
-            if goes_on and _goes_on(current):  # after "Go on", st.rerun() below first starts the timer of the rounds
-                for one in filter(None, current):
-                    for rounds in one.all_rounds:
-                        rounds.ask_next_round(one.request.view.step)
-            if _goes_on(_by_now(questions)) != goes_on:
+            if goes_on and _goes_on(
+                current_questions
+            ):  # after "Go on", st.rerun() below first starts the timer of the rounds
+                for question in filter(None, current_questions):
+                    for rounds in question.all_rounds:
+                        rounds.ask_next_round(question.request.view.step)
+            if _goes_on(_current_questions(questions)) != goes_on:
                 st.rerun()
 
-    drawn()
+    draw_round()
 
 
-def _by_now(questions: AskedQuestions) -> AskedQuestions:
+def _current_questions(questions: AskedQuestions) -> AskedQuestions:
     """Return the questions with the answers of all rounds so far."""
-    return [one and ask_request(one.request, one.mask) for one in questions]
+    return [question and ask_request(question.request, question.mask) for question in questions]
 
 
 def _goes_on(questions: AskedQuestions) -> bool:
     """Return whether more rounds follow: checkpoints remain, the reader has not stopped, and the budget allows it."""
-    answered = [one for one in questions if one]
-    left = any(one.unfinished for one in answered) and st.session_state.get(STOPPED) != _asked_texts(questions)
-    return left and _affordable(rounds for one in answered for rounds in one.all_rounds)
+    answered_questions = [question for question in questions if question]
+    has_unfinished = any(question.unfinished for question in answered_questions) and st.session_state.get(
+        STOPPED_KEY
+    ) != _asked_texts(questions)
+    return has_unfinished and _is_affordable(
+        rounds for question in answered_questions for rounds in question.all_rounds
+    )
 
 
-def _affordable(together: Iterable[Rounds]) -> bool:
+def _is_affordable(together: Iterable[Rounds]) -> bool:
     """Return whether another round of every unfinished question fits the budget."""
     try:
         for rounds in together:
@@ -234,27 +240,29 @@ def _affordable(together: Iterable[Rounds]) -> bool:
 
 
 def _asked_texts(questions: AskedQuestions) -> list[tuple[str, str]]:
-    """Return the name of the run and the text of each question, as STOPPED stores them."""
-    return [(one.request.view.run.name, one.request.text) for one in questions if one]
+    """Return the name of the run and the text of each question, as STOPPED_KEY stores them."""
+    return [(question.request.view.run.name, question.request.text) for question in questions if question]
 
 
 def _show_progress(questions: AskedQuestions) -> None:
     """Show the number of checkpoints asked, and a button to stop or to go on; nothing once all are asked."""
-    unfinished = [one for one in questions if one and one.unfinished]
-    if not unfinished:
+    unfinished_questions = [question for question in questions if question and question.unfinished]
+    if not unfinished_questions:
         return
     goes_on, texts = _goes_on(questions), _asked_texts(questions)
-    asked, total = (sum(getattr(one.rounds, count) for one in unfinished) for count in ("asked", "total"))
-    narrowing = any(one.rounds.narrowing for one in unfinished)
+    asked_count, total_count = (
+        sum(getattr(question.rounds, count) for question in unfinished_questions) for count in ("asked", "total")
+    )
+    is_narrowing = any(question.rounds.narrowing for question in unfinished_questions)
     with st.container(horizontal=True, vertical_alignment="center", key="query_progress"):
-        widgets.show_caption(describe_progress(asked, total, narrowing, goes_on), width="stretch")
+        widgets.show_caption(describe_progress(asked_count, total_count, is_narrowing, goes_on), width="stretch")
         if goes_on:
-            st.button("Stop", key="query_stop", on_click=st.session_state.update, args=({STOPPED: texts},))
-        elif st.session_state.get(STOPPED) == texts:
-            st.button("Go on", key="query_go_on", on_click=st.session_state.update, args=({STOPPED: None},))
+            st.button("Stop", key="query_stop", on_click=st.session_state.update, args=({STOPPED_KEY: texts},))
+        elif st.session_state.get(STOPPED_KEY) == texts:
+            st.button("Go on", key="query_go_on", on_click=st.session_state.update, args=({STOPPED_KEY: None},))
     with widgets.explaining():
-        for one in unfinished:
-            for rounds in one.all_rounds:
+        for question in unfinished_questions:
+            for rounds in question.all_rounds:
                 if rounds.unfinished:
                     rounds.check()
 
@@ -265,8 +273,8 @@ def _show_progress(questions: AskedQuestions) -> None:
 @cached_resource(checkpoints_state, 64, "Reading every layer …")
 def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers:
     """Return the answers of every layer at `step` or, without one, at all steps (log-spaced ones of a long series)."""
-    at = "all" if step is None else str(step)
-    command = query.command(run.name, text, "--step", at, "--lens", "--mask", str(mask))
+    step_option = "all" if step is None else str(step)
+    command = query.command(run.name, text, "--step", step_option, "--lens", "--mask", str(mask))
     steps = asking.first_steps(run) if step is None else [step]
     seconds = cost.ask_layers_seconds(run, text, len(steps) if steps else None)
     return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))

@@ -31,12 +31,12 @@ def show(view: View) -> None:
     widgets.require(view.run, {"attentions"})
     view = widgets.at_weights(view, "this attention is that of")
     text = pickers.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
-    kind = pickers.pick_one("heads", "View", VIEWS, segmented=True)
+    view_name = pickers.pick_one("heads", "View", VIEWS, segmented=True)
     with widgets.explaining():
         attention = _attention(view.run, view.step, text)
-        left, right = st.columns([2, 3], gap="large") if kind == "head" else (st.container(), st.container())
+        left, right = st.columns([2, 3], gap="large") if view_name == "head" else (st.container(), st.container())
         with left:
-            _show_bertviz(view, kind, attention)
+            _show_bertviz(view, view_name, attention)
         with right, widgets.explaining():
             _show_over_steps(view, text, attention)
 
@@ -44,7 +44,7 @@ def show(view: View) -> None:
 # === At the chosen step, by bertviz ===
 
 
-def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
+def _show_bertviz(view: View, view_name: str, attention: SentenceAttention) -> None:
     """Draw all heads of the chosen layers at the chosen step with bertviz, or a notice if the text is too long."""
     st.header(f"All heads at {view.name_step(view.step)}", anchor=False)
     layers, heads, size, _ = attention.weights.shape
@@ -52,21 +52,25 @@ def _show_bertviz(view: View, kind: str, attention: SentenceAttention) -> None:
         widgets.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
-    few = min(layers, max(1, MAX_LINES // (heads * size**2))) if kind == "model" else layers
-    chosen = [int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:few], pills=True)]
-    if not chosen:
+    default_count = min(layers, max(1, MAX_LINES // (heads * size**2))) if view_name == "model" else layers
+    selected_layers = [
+        int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:default_count], pills=True)
+    ]
+    if not selected_layers:
         widgets.note("Choose a layer.")
         return
     dark = st.context.theme.type == "dark"
-    if kind == "head":
-        wanted = permalink.get("layer")
-        begin = int(wanted) if wanted and wanted in map(str, chosen) else chosen[0]
-        page = bertviz.head_view(attention.weights, attention.pieces, chosen, begin, dark)
+    if view_name == "head":
+        requested = permalink.get("layer")
+        begin = int(requested) if requested and requested in map(str, selected_layers) else selected_layers[0]
+        page = bertviz.head_view(attention.weights, attention.pieces, selected_layers, begin, dark)
     else:
-        page = bertviz.model_view(attention.weights, attention.pieces, chosen, dark)
-    frame(page.html, page.height, f"bertviz, {VIEWS[kind].lower()}", key=f"bertviz_{kind}")
+        page = bertviz.model_view(attention.weights, attention.pieces, selected_layers, dark)
+    frame(page.html, page.height, f"bertviz, {VIEWS[view_name].lower()}", key=f"bertviz_{view_name}")
     step_name = view.name_step(view.step)
-    widgets.show_caption(figures.describe_sentence(kind, view.run, step_name, size, chosen, layers, few))
+    widgets.show_caption(
+        figures.describe_sentence(view_name, view.run, step_name, size, selected_layers, layers, default_count)
+    )
 
 
 @cached(checkpoints_state, 4, "Reading your sentence; the first time also loads the model library …")
@@ -89,8 +93,8 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
     over_steps = _with_step(_history(view.run, text, layer, head), view.step, attention.weights[layer - 1, head - 1])
     widgets.show_problems(view.run, over_steps.skipped)
     run, note = view.run, f"Attention weights on one sentence of {size} pieces"
-    drawn = over_steps.steps, over_steps.weights, over_steps.pieces
-    history = HeadHistory(run.name, layer, head, note, *drawn, step_unit=run.step_unit)
+    data = over_steps.steps, over_steps.weights, over_steps.pieces
+    history = HeadHistory(run.name, layer, head, note, *data, step_unit=run.step_unit)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     total = len(view.loadable) if len(view.loadable) > MAPS else len(over_steps.steps)
     maps.show_head(view, history, scale, name, figures.describe_sentence_head(run, history, total))

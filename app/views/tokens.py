@@ -19,7 +19,7 @@ from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
 
-PAGE = "tokens"  # `Metric.page` of the metrics shown here
+PAGE_NAME = "tokens"  # `Metric.page` of the metrics shown here
 MAX_PILLS = 12  # largest number of categories offered as pills instead of a list
 SENTENCES = {  # sentences to ask a word of each tag; written for this project
     "CC": "He came [MASK] she left .",
@@ -48,10 +48,10 @@ ANY_TAG = "It is about [MASK] ."  # the sentence for a tag without one
 
 def show() -> None:
     """Draw the page."""
-    metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE}
+    metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE_NAME}
     view = widgets.open_page("Tokens", lambda run: results.evaluated_steps(run, measured_as(run, _metric(metrics))))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
-    above = st.container()  # for the figure, which is above its controls
+    figure_area = st.container()  # for the figure, which is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:
         widgets.require(view.run, {"words"})
@@ -60,21 +60,21 @@ def show() -> None:
     scores = results.scores(view.run, metric)
     if scores.empty:
         widgets.stop_uncomputed(view.run, metric, f"{titles[metric]} has not been computed for '{view.run.name}' yet.")
-    sets = tokens.category_sets(scores)
+    category_sets = tokens.category_sets(scores)
     with choices:
-        family = pickers.pick_one("family", "By", list(sets), format_func=str.capitalize, segmented=True)
-        rescaled = pickers.pick_rescaled("Accuracy")
+        family = pickers.pick_one("family", "By", list(category_sets), format_func=str.capitalize, segmented=True)
+        is_rescaled = pickers.pick_rescaled("Accuracy")
         with pickers.options():
             bands = pickers.pick_switch("bands", "95 % bands", default=True)
             pickers.pick_smoothing()
-    groups = _pick_categories(family, sets[family])
-    drawn = {"metric": metric, "groups": tuple(groups)}
+    groups = _pick_categories(family, category_sets[family])
+    options = {"metric": metric, "groups": tuple(groups)}
     try:
-        figure = figures.draw(view, tokens.accuracy, **drawn, rescaled=rescaled, bands=bands)
+        figure = figures.draw(view, tokens.accuracy, **options, rescaled=is_rescaled, bands=bands)
     except FigureError:
         widgets.note("Choose at least one category that has results.")
         return
-    with above:
+    with figure_area:
         widgets.show_headline(figure.headline)
         figures.show(figure, on_point=_open_point, titled=True)
     left, right = st.columns([4, 3], gap="large")
@@ -82,10 +82,10 @@ def show() -> None:
         _show_words(view, metric, figure.table[figure.table["run"] == figure.table["run"].iloc[0]])
     with right:
         st.header("Order of acquisition", anchor=False)
-        figures.show_or_explain(view, acquisition.acquisition, **drawn, rule=pick_rule())
+        figures.show_or_explain(view, acquisition.acquisition, **options, rule=pick_rule())
     if any(map(new_pieces.new_words, view.drawn_runs)):
         st.header("Words with new pieces", anchor=False)
-        figures.show_or_explain(view, new_pieces.accuracy, **drawn)
+        figures.show_or_explain(view, new_pieces.accuracy, **options)
 
 
 def _applies(run: Run, metric: Metric) -> bool:
@@ -95,14 +95,14 @@ def _applies(run: Run, metric: Metric) -> bool:
 
 def _metric(names: Collection[str]) -> str:
     """Return the metric in the URL, or else the first of `names` in alphabetical order."""
-    wanted = permalink.get("metric") or ""
-    return wanted if wanted in names else min(names)
+    requested = permalink.get("metric") or ""
+    return requested if requested in names else min(names)
 
 
 def _pick_categories(family: str, categories: list[str]) -> list[str]:
     name, default = family.replace(" ", "_"), tokens.default_categories(family, categories)
-    few = len(categories) <= MAX_PILLS
-    return pickers.pick_many(name, "Categories", categories, default, tags.with_tag_name, pills=few, bulk=True)
+    is_few = len(categories) <= MAX_PILLS
+    return pickers.pick_many(name, "Categories", categories, default, tags.with_tag_name, pills=is_few, bulk=True)
 
 
 def _open_point(group: str, step: int) -> None:
@@ -112,16 +112,18 @@ def _open_point(group: str, step: int) -> None:
 # === Words of a category ===
 
 
-def _show_words(view: View, metric: str, drawn: pd.DataFrame) -> None:
+def _show_words(view: View, metric: str, figure_rows: pd.DataFrame) -> None:
     """Draw the words of one category, by default the one that changed most, or the words that a search finds.
 
-    `drawn` are the rows of the figure above, whose categories are offered and searched.
+    `figure_rows` are those of the figure above, whose categories are offered and searched.
     """
-    groups, step = list(drawn["group"].unique()), view.evaluated_step(drawn["step"].unique())
+    groups, step = list(figure_rows["group"].unique()), view.evaluated_step(figure_rows["step"].unique())
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = pickers.pick_one("words", "Category", groups, tokens.most_changed(drawn, 1)[0], tags.with_tag_name)
+        group = pickers.pick_one(
+            "words", "Category", groups, tokens.most_changed(figure_rows, 1)[0], tags.with_tag_name
+        )
     with right:
         search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
     where = "the chosen categories" if search else f"“{literal(tags.with_tag_name(group))}”"
@@ -150,7 +152,7 @@ def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: boo
     Choosing does not ask by itself, since the arrow keys choose too.
     """
     columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
-    chosen = st.dataframe(
+    selection = st.dataframe(
         words.assign(tag=words["tag"].map(tags.with_tag_name))[columns],
         alt="Words of the chosen category",
         hide_index=True,
@@ -163,7 +165,7 @@ def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: boo
         },
     )
     if len(words):
-        word, tag = words[["word", "tag"]].iloc[messages.clicked_row(chosen, len(words)) or 0]
+        word, tag = words[["word", "tag"]].iloc[messages.clicked_row(selection, len(words)) or 0]
         st.button(f"Ask “{literal(word)}”", help="Opens the Query page", on_click=_ask, args=(run, word, tag))
 
 

@@ -12,7 +12,7 @@ from app.view import View
 from embryo_core.figures import word_ages, word_frequency, word_tables, words
 from embryo_core.figures.word_tables import METRIC
 
-STEPS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
+STEP_COLUMNS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
 PAIRED_FIGURES = (  # figures in two columns, by their titles
     {"Compared with children": word_ages.children, "What predicts a word's age": word_ages.predictors},
     {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
@@ -23,16 +23,16 @@ def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Words", lambda run: results.evaluated_steps(run, METRIC))
     ages = results.word_ages(view.run)
-    measured = sorted(ages.loc[ages["n"].notna(), "word"])
-    if not measured:
+    measured_words = sorted(ages.loc[ages["n"].notna(), "word"])
+    if not measured_words:
         widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no surprisals of words yet.")
     widgets.show_headline(words.headline(ages, view.axis))
-    first, second = st.columns(2, gap="large")
-    with first:
+    word_column, curve_column = st.columns(2, gap="large")
+    with word_column:
         st.header("One word", anchor=False)
-        word = pickers.pick_one("listed_word", "Word", measured, words.default_word(ages))
+        word = pickers.pick_one("listed_word", "Word", measured_words, words.default_word(ages))
         figures.show(figures.draw(view, words.curve, word=word), on_point=figures.choose_step)
-    with second:
+    with curve_column:
         st.header("Words acquired", anchor=False)
         pickers.pick_smoothing()
         figures.show_or_explain(view, words.acquired)
@@ -40,8 +40,8 @@ def show() -> None:
     _show_table(view, ages)
     st.header("Order of acquisition", anchor=False)
     figures.show_or_explain(view, word_ages.ages, _open_word)
-    for beside in PAIRED_FIGURES:
-        for column, (title, make) in zip(st.columns(2, gap="large"), beside.items(), strict=True):
+    for figures_of_row in PAIRED_FIGURES:
+        for column, (title, make) in zip(st.columns(2, gap="large"), figures_of_row.items(), strict=True):
             with column:
                 st.header(title, anchor=False)
                 figures.show_or_explain(view, make)
@@ -53,21 +53,21 @@ def _open_word(word: str, step: int) -> None:
 
 def _show_table(view: View, ages: pd.DataFrame) -> None:
     """Draw a search box and a table with a row for each word that it finds: its age, or the reason why it has none."""
-    wanted = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
-    table = word_tables.list_words(search(ages, ("word", "category", "why"), wanted))
-    measured = table["n"].notna()
+    query = pickers.pick_text("word_search", "Search", placeholder="a word, a category, or why there is no age")
+    table = word_tables.list_words(search(ages, ("word", "category", "why"), query))
+    is_measured = table["n"].notna()
 
-    def clicked(row: int) -> None:
-        if measured.iloc[row]:
+    def on_click(row: int) -> None:
+        if is_measured.iloc[row]:
             permalink.choose("listed_word", table["word"].iloc[row])
 
-    shown = table.assign(**{name: view.axis.column(table[name]) for name in STEPS})
+    visible_table = table.assign(**{name: view.axis.column(table[name]) for name in STEP_COLUMNS})
     steps: dict[str, Any] = {"format": steps_format(view.axis), "width": 63}
     show_rows(
-        shown,
+        visible_table,
         "Every word",
-        f"words_{wanted}",
-        clicked,
+        f"words_{query}",
+        on_click,
         {
             "age": NumberColumn("age", help=view.axis.step_heading("Acquired at"), **steps),
             "earliest": NumberColumn("from", help="95 % interval of the age", **steps),

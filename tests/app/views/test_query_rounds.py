@@ -118,13 +118,13 @@ def test_last_round_after_resuming_is_drawn(
     """The button that resumes draws only the fragment, whose timer is stopped, so the page has to restart the timer."""
     app = open_page("query", tiny_run, text=TEXT)
     app.button("query_stop").click().run()
-    by_now = query_rounds._by_now
+    by_now = query_rounds._current_questions
 
     def click_go_on(found: query_rounds.AskedQuestions) -> query_rounds.AskedQuestions:
-        st.session_state[query_rounds.STOPPED] = None
+        st.session_state[query_rounds.STOPPED_KEY] = None
         return by_now(found)
 
-    monkeypatch.setattr(query_rounds, "_by_now", click_go_on)
+    monkeypatch.setattr(query_rounds, "_current_questions", click_go_on)
     in_fragment(True)
     app.run()
     assert not line_of(app) and "Over 3 checkpoints" in [header.value for header in app.header]
