@@ -13,7 +13,8 @@ tokens around a text count as [CLS] and [SEP]; without such a token, `cls` or `s
 
 Syntax follows Clark et al. (2019, https://arxiv.org/abs/1906.04341): attention between words is the sum over the pieces
 attended to and the mean over the pieces attending. The strongest link of a word excludes the word itself and special
-tokens. Scores are shares of words whose strongest link is with their syntactic head (unlabelled attachment):
+tokens; a word without any attention has no link, such as the first word of a decoder, which attends only to itself.
+Scores are shares of words whose strongest link is with their syntactic head (unlabelled attachment):
 
     dependent_to_head      the word to which the dependent attends most
     head_to_dependent      the word that attends most to the dependent
@@ -176,4 +177,7 @@ def _links(inner: np.ndarray, sentences: list[ParsedSentence]) -> tuple[np.ndarr
     is_excluded = is_spare[:, None, :] | is_spare[:, :, None] | np.eye(pieces, dtype=bool)
     words = np.where(is_excluded[:, None], -1, words)
     head = np.stack([sentence.head for sentence in sentences])[None, :, None, :]  # [1, b, 1, words]
-    return tuple(((words.argmax(axis=direction) == head) & (head >= 0)).sum(axis=-1) for direction in (-1, -2))
+    return tuple(
+        ((words.argmax(axis=direction) == head) & (head >= 0) & (words.max(axis=direction) > 0)).sum(axis=-1)
+        for direction in (-1, -2)
+    )

@@ -191,3 +191,38 @@ def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
     assert found.get("head_behaviour_cls") == cls
     scores = Positions().compute(decoder, read(Positions(), decoder)).scores
     assert next(one.value for one in scores if one.layer == 1) == pytest.approx(np.mean(cosines), rel=1e-4)
+
+
+def test_first_word_of_decoder_has_no_link(decoder: Model):
+    """It attends to no other word, and no other word precedes it; the last word is attended to by none.
+
+    Without this, the first of equal weights of 0 would count: the second word is often the head of the first.
+    """
+    plain = Plain(decoder)
+    hits = dict.fromkeys(("dependent_to_head", "head_to_dependent"), 0)
+    asked = 0
+    for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
+        pieces = plain.pieces(example)
+        word_of = [w for w, own in enumerate(pieces) for _ in own]
+        ids = [*plain.begin, *chain(*pieces)]
+        weights = (
+            plain.after(ids, output_attentions=True).attentions[0][0, 0].numpy()[len(plain.begin) :, len(plain.begin) :]
+        )
+        between = np.zeros((len(pieces), len(pieces)))
+        for i, j in np.ndindex(*weights.shape):
+            between[word_of[i], word_of[j]] += weights[i, j] / len(pieces[word_of[i]])
+        for word, head in enumerate(example.heads):
+            if head is None:
+                continue
+            asked += 1
+            before, after = between[word, :word], between[word + 1 :, word]
+            hits["dependent_to_head"] += bool(word) and before.argmax() == head
+            hits["head_to_dependent"] += bool(len(after)) and word + 1 + after.argmax() == head
+    scores = {
+        score.metric.removeprefix("head_behaviour_"): score
+        for score in HeadBehaviour().compute(decoder, read(HeadBehaviour(), decoder)).scores
+        if (score.layer, score.group) == (1, "1")
+    }
+    for name, count in hits.items():
+        assert scores[name].n == asked
+        assert scores[name].value * asked == pytest.approx(count, abs=1e-3)
