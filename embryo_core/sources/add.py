@@ -25,6 +25,7 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import describe_run, is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, MissingWeights, RunError
+from embryo_core.runs.architecture import OTHER_NAMES
 from embryo_core.runs.checkpoint_files import PICKLED, SAFETENSORS, check_parts
 from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings
@@ -285,7 +286,7 @@ def _draft(
 ) -> Run:
     """Return the run as its last checkpoint's config.json describes it, without tokenizer and planned steps."""
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
-    settings = {name: config[name] for name in SIZES if config.get(name) is not None}
+    settings = _sizes(config)
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
         named = [seeds[-1] for one in (*source, name) if (seeds := SEED.findall(one))]
         seed = int(named[0]) if named else config.get("seed")
@@ -305,6 +306,17 @@ def _draft(
         note=f"Added from {where}{'' if copied else ', where its weights are'}.",
         step_unit=StepUnit(last.counts.first[1]),
     )
+
+
+def _sizes(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the sizes in a config.json, named as in BERT's; decoders have other names and may omit the inner size."""
+    names = {name: (name, *OTHER_NAMES[name][1].split()) if name in OTHER_NAMES else (name,) for name in SIZES}
+    values = {
+        name: next((config[each] for each in names[name] if config.get(each) is not None), None) for name in SIZES
+    }
+    if values["intermediate_size"] is None and type(values["hidden_size"]) is int:
+        values["intermediate_size"] = 4 * values["hidden_size"]
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _local(pointer: Pointer) -> Path:
