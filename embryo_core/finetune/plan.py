@@ -167,8 +167,7 @@ def trainable_checkpoints(run: Run, steps: Iterable[int] | None) -> list[Checkpo
     ]
     if not trainable:
         raise MissingCapability(
-            f"None of the chosen checkpoints of run '{run.name}' has an encoder that can be trained; choose a run of "
-            "ALBERT, BERT or ELECTRA."
+            f"None of the chosen checkpoints of run '{run.name}' has a model that can be fine-tuned."
         )
     return trainable
 

@@ -58,7 +58,7 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
     """Keep the steps that the new run lacks; return the steps kept unchanged, and the steps kept without weights.
 
     Copied weights are kept, and so are pointers to existing files in `allowed` places. Other steps lose their weights
-    but stay in the run, since they may have results.
+    but stay in the run, since they may have results. Word counts that the user added to the old run are kept.
     """
     kept, gone = [], []
     written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
@@ -82,6 +82,8 @@ def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int
             (copy / "config.json").write_bytes(content)
             runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)
             gone.append(manifest.step)
+    if old.frequencies.is_file():
+        runs.link_or_copy(str(old.frequencies), str(new.frequencies))
     return tuple(sorted(kept)), tuple(sorted(gone))
 
 

@@ -202,6 +202,12 @@ def test_adding_some_steps_keeps_the_others(root, source):
     assert query.ask(added.run, "The [MASK] .", [20]).best(20)
 
 
+def test_word_counts_of_the_user_are_kept(root, source):
+    run = add([str(source)], "mine").run
+    run.frequencies.write_text("the\t3\n")
+    assert add([str(source)], "mine").run.frequencies.read_text() == "the\t3\n"
+
+
 def test_run_may_have_two_sources(root, source, tmp_path):
     """Steps from one folder stay when more are added from another."""
     (tmp_path / "later").mkdir()
