@@ -155,7 +155,7 @@ def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
                     raise refusal(path, "is not a file that torch wrote (truncated or changed)", BrokenCheckpoint)
                 return
             if (size := end[zipfile._ECD_SIZE]) > HEADER_LIMIT:  # type: ignore[attr-defined]
-                raise ValueError(f"the list of its parts has {size:,} bytes")
+                raise ValueError(f"the list of its parts has {size:,} bytes (the maximum is {HEADER_LIMIT:,})")
             with ZipFile(file) as archive:
                 parts = archive.infolist()
         except (BadZipFile, ValueError, OSError, RuntimeError) as reason:

@@ -220,7 +220,7 @@ def test_size_of_every_file_is_bounded(tmp_path, name):
     """Transformers would read a sparse file of any size into memory."""
     with (tmp_path / name).open("wb") as file:
         file.truncate(2**26 + 1)
-    with pytest.raises(BrokenTokenizer, match=rf"{name} has 67,108,865 bytes, and at most 67,108,864 are read"):
+    with pytest.raises(BrokenTokenizer, match=rf"{name} has 67,108,865 bytes .*67,108,864"):
         convert_tokenizer(tmp_path)
 
 
