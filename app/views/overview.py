@@ -32,10 +32,8 @@ def show() -> None:
     _show_growth(view)
     _show_findings(view)
     _show_audit(view.run)
-    first_quantities, other_quantities = (
-        overview.logged_quantities(view.run)[:2],
-        overview.logged_quantities(view.run)[2:],
-    )
+    quantities = overview.logged_quantities(view.run)
+    first_quantities, other_quantities = quantities[:2], quantities[2:]
     log = overview.training_log(view.run)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with suppress(FigureError):
@@ -128,7 +126,7 @@ def _show_other_objectives(view: View, quantities: list[str]) -> None:
     _two_in_a_row(*sections)
 
 
-def _show_if_scored(view: View, metric: str, make: Callable[..., Any], **options: Any) -> None:
+def _show_if_scored(view: View, metric: str, make: Callable[..., Any], /, **options: Any) -> None:
     """Draw a figure of a metric, or a note that it has not been computed."""
     if results.scores(view.run, metric).empty:
         st.caption(literal(f"This metric has not been computed for '{view.run.name}'."))

@@ -54,10 +54,11 @@ def ask(options: argparse.Namespace) -> int:
         print(f"{len(steps)} of {loadable:,} checkpoints, log-spaced; --step all asks at every one.\n")
     if options.track is not None:
         print(report.report_word(run, options.text, options.track, mask, steps if step is None else [step]))
-    elif options.lens and step is None:
-        print(report.report_layers(run, options.text, mask, steps))
     elif options.lens:
-        print(report.report_layers_at_step(run, options.text, step, mask, options.top))
+        if step is None:
+            print(report.report_layers(run, options.text, mask, steps))
+        else:
+            print(report.report_layers_at_step(run, options.text, step, mask, options.top))
     elif step is None:
         print(report.report_history(run, options.text, steps))
     else:
