@@ -20,7 +20,7 @@ from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
 from embryo_core.errors import EmbryoError, QueryError, TooCostly, printable
-from embryo_core.figures.axis import TITLES
+from embryo_core.figures.axis import UNIT_TITLES
 from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.markdown import literal
@@ -28,7 +28,10 @@ from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import sentence_case
 
-UNIT_NAMES: dict[Unit, str] = {"step": "step", **{unit: name.removesuffix(" seen") for unit, name in TITLES.items()}}
+UNIT_NAMES: dict[Unit, str] = {
+    "step": "step",
+    **{unit: name.removesuffix(" seen") for unit, name in UNIT_TITLES.items()},
+}
 COUNTED: dict[Unit, str] = {  # what a run must record for an axis, as the end of a message
     "sequences": "how many sequences it had seen",
     "tokens": "how many tokens it had seen",

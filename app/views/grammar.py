@@ -103,7 +103,7 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
             "ties": None,
         },
     )
-    widgets.show_caption(grammar.SHAPES)
+    widgets.show_caption(grammar.SHAPES_CAPTION)
 
 
 # === Pairs ===

@@ -21,7 +21,8 @@ PAPER = "the paper"
 RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising from zero, then slope (Appendix C.4)"}
 CHANCE = 0.5  # accuracy of guessing between two sentences
 COLUMNS = ["place", "group", "onset", "earliest", "latest", "last", "n"]
-SLOPE = ["slope", "slope_low", "slope_high"]  # columns: slopes in shares of the last value per SLOPE_STEPS steps
+# slopes in shares of the last value per SLOPE_STEPS steps
+SLOPE_COLUMNS = ["slope", "slope_low", "slope_high"]
 SLOPE_STEPS = 1000  # steps over which slopes are given
 
 
@@ -32,29 +33,33 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     an onset is:
 
     half    `curves.onset`; categories with the same onset share a place, since no checkpoint shows which came first
-    paper   `rise.rise`, with the columns `SLOPE` in addition; places are `rise.ranks`
+    paper   `rise.rise`, with the columns `SLOPE_COLUMNS` in addition; places are `rise.ranks`
     chance  like half, for curves that rise from `CHANCE` instead of 0
 
     A category that ends at 0, or at chance, has no onset.
     """
     rows, rises = [], []
-    for group, part in data.groupby("group", sort=False):
-        steps, accuracy, n = part["step"].to_numpy(), part["accuracy"], part["n"]
+    for group, group_rows in data.groupby("group", sort=False):
+        steps, accuracy, n = group_rows["step"].to_numpy(), group_rows["accuracy"], group_rows["n"]
         floor = CHANCE if rule == "chance" else 0.0
-        acquired: Onset | Rise | None
-        acquired = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
-        ends = (acquired.step, acquired.earliest, acquired.latest) if acquired else (None,) * 3
-        slope = acquired.slope if isinstance(acquired, Rise) else None
-        steep = [SLOPE_STEPS * one for one in (slope.value, slope.low, slope.high)] if slope else [None] * len(SLOPE)
-        rows.append((group, *ends, accuracy.iloc[-1], n.iloc[-1], *steep))
-        rises += [acquired] if isinstance(acquired, Rise) else []
-    order = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE])
-    order = order.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64") | dict.fromkeys(SLOPE, float))
-    has_onset = order["onset"].notna()
-    order.insert(0, "place", order["onset"].rank(method="min").astype("Int64"))
+        found_onset: Onset | Rise | None
+        found_onset = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
+        ends = (found_onset.step, found_onset.earliest, found_onset.latest) if found_onset else (None,) * 3
+        slope = found_onset.slope if isinstance(found_onset, Rise) else None
+        slope_values = (
+            [SLOPE_STEPS * value for value in (slope.value, slope.low, slope.high)]
+            if slope
+            else [None] * len(SLOPE_COLUMNS)
+        )
+        rows.append((group, *ends, accuracy.iloc[-1], n.iloc[-1], *slope_values))
+        rises += [found_onset] if isinstance(found_onset, Rise) else []
+    table = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE_COLUMNS])
+    table = table.astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64") | dict.fromkeys(SLOPE_COLUMNS, float))
+    has_onset = table["onset"].notna()
+    table.insert(0, "place", table["onset"].rank(method="min").astype("Int64"))
     if rule == "paper":
-        order.loc[has_onset, "place"] = ranks(rises)
-    return order.sort_values(["place", "group"], ignore_index=True)[COLUMNS + SLOPE * (rule == "paper")]
+        table.loc[has_onset, "place"] = ranks(rises)
+    return table.sort_values(["place", "group"], ignore_index=True)[COLUMNS + SLOPE_COLUMNS * (rule == "paper")]
 
 
 def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
@@ -63,12 +68,12 @@ def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], ru
     A metric of word prediction is replaced by the equivalent for the run's models (see `measured_as`). Raises
     ResultsError.
     """
-    parts = []
+    tables = []
     for run in compared:
         scores = results.read_scores(run, measured_as(run, metric))
-        picked = scores[scores["group"].isin(groups)].sort_values("step").rename(columns={"value": "accuracy"})
-        parts.append(acquisition(picked, rule).assign(run=run.name))
-    table = pd.concat(parts, ignore_index=True)
+        group_scores = scores[scores["group"].isin(groups)].sort_values("step").rename(columns={"value": "accuracy"})
+        tables.append(acquisition(group_scores, rule).assign(run=run.name))
+    table = pd.concat(tables, ignore_index=True)
     return table[["run", *(column for column in table if column != "run")]]
 
 
@@ -79,9 +84,9 @@ def agreements(table: pd.DataFrame) -> pd.DataFrame:
     pair has no rho if it has too few categories (see `agreement.rank_agreement`), or if more than half of a run's
     categories share a place: that order reflects the evaluated steps, not training.
     """
-    acquired = _places(table)
-    pairs = [*combinations(acquired, 2), *((run, PAPER) for run in acquired)]
-    return _agreements(acquired | {PAPER: pd.Series(paper_ranks(table["group"].unique()))}, pairs)
+    orders = _ranks_by_run(table)
+    pairs = [*combinations(orders, 2), *((run, PAPER) for run in orders)]
+    return _compare_orders(orders | {PAPER: pd.Series(paper_ranks(table["group"].unique()))}, pairs)
 
 
 def seed_agreements(table: pd.DataFrame, designs: Iterable[Sequence[str]]) -> pd.DataFrame:
@@ -89,24 +94,24 @@ def seed_agreements(table: pd.DataFrame, designs: Iterable[Sequence[str]]) -> pd
 
     `table` has the `acquisitions` of single runs; each design is a sequence of their names.
     """
-    orders = _places(table)
-    ordered = [[run for run in seeds if run in orders] for seeds in designs]
-    return _agreements(orders, [pair for seeds in ordered for pair in combinations(seeds, 2)])
+    orders = _ranks_by_run(table)
+    seed_names = [[run for run in seeds if run in orders] for seeds in designs]
+    return _compare_orders(orders, [pair for seeds in seed_names for pair in combinations(seeds, 2)])
 
 
-def _places(table: pd.DataFrame) -> dict[str, pd.Series]:
+def _ranks_by_run(table: pd.DataFrame) -> dict[str, pd.Series]:
     return {run: rows.set_index("group")["place"].dropna() for run, rows in table.groupby("run", sort=False)}
 
 
-def _agreements(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
+def _compare_orders(orders: Mapping[str, pd.Series], pairs: Iterable[tuple[str, str]]) -> pd.DataFrame:
     """Return the table of `agreements` for these pairs; `orders` has the place of each category by run."""
     rows = []
     for first, second in pairs:
-        both = [group for group in orders[first].index if group in orders[second].index]
-        ranked = {one: [float(orders[one][group]) for group in both] for one in (first, second)}
-        of_runs = [places for one, places in ranked.items() if one != PAPER]
-        tied = (max(Counter(places).values(), default=0) > len(places) / 2 for places in of_runs)
-        agreement = None if any(tied) else rank_agreement(*ranked.values())
+        common_groups = [group for group in orders[first].index if group in orders[second].index]
+        common_ranks = {run: [float(orders[run][group]) for group in common_groups] for run in (first, second)}
+        run_ranks = [ranking for run, ranking in common_ranks.items() if run != PAPER]
+        has_ties = (max(Counter(ranking).values(), default=0) > len(ranking) / 2 for ranking in run_ranks)
+        agreement = None if any(has_ties) else rank_agreement(*common_ranks.values())
         ends = (agreement.rho, agreement.low, agreement.high) if agreement else (None,) * 3
-        rows.append((first, second, *ends, len(both)))
+        rows.append((first, second, *ends, len(common_groups)))
     return pd.DataFrame(rows, columns=["first", "second", "rho", "low", "high", "n"])

@@ -16,7 +16,7 @@ from embryo_core.types import Run
 KNOWLEDGE = "world knowledge"
 PAIRS = "minimal pairs: "  # followed by the name of a set
 MASKED = "masked accuracy"
-LOGGED = {  # measure -> columns of the log: the accuracy and its n
+LOG_COLUMNS = {  # measure -> columns of the log: the accuracy and its n
     MASKED: ("masked_lm_accuracy", "n_masked"),
     "next-piece accuracy": ("next_token_accuracy", "n_predicted"),
 }
@@ -26,9 +26,11 @@ MEASURES = {  # measure -> metric, of which the score over all cases is compared
     "token reconstruction": "token_reconstruction",
     KNOWLEDGE: "world_knowledge",
 }
-PROBES = "edge_probing_f1"
-MINIMAL_PAIRS = "minimal_pairs"
-SHARED = "step_first step_second first second difference low high n_first n_second seeds_first seeds_second".split()
+PROBE_METRIC = "edge_probing_f1"
+PAIRS_METRIC = "minimal_pairs"
+DIFFERENCE_COLUMNS = (
+    "step_first step_second first second difference low high n_first n_second seeds_first seeds_second".split()
+)
 
 
 def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
@@ -44,33 +46,36 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
     steps and n, the smallest), seeds_first and seeds_second (numbers of seeds). All but the measure are missing if the
     runs have no common step or case. Raises ResultsError and BrokenRun.
     """
-    measured = {run: measures(run) for run in (*first, *second)}
+    measures_by_run = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
-    for measure in dict.fromkeys(name for by_measure in measured.values() for name in by_measure):
-        tables = {run: by_measure[measure] for run, by_measure in measured.items() if measure in by_measure}
-        one, other = ([run for run in seeds if run in tables] for seeds in (first, second))
-        steps = _steps(one, other, tables) if one and other else {}
-        row = _subtract(measure, one, other, tables, steps) if steps else None
-        rows.append((measure, *(row or [None] * len(SHARED))))
-    return pd.DataFrame(rows, columns=["measure", *SHARED])
+    for measure in dict.fromkeys(name for by_measure in measures_by_run.values() for name in by_measure):
+        tables = {run: by_measure[measure] for run, by_measure in measures_by_run.items() if measure in by_measure}
+        first_runs, second_runs = ([run for run in seeds if run in tables] for seeds in (first, second))
+        steps = _common_steps(first_runs, second_runs, tables) if first_runs and second_runs else {}
+        row = _subtract(measure, first_runs, second_runs, tables, steps) if steps else None
+        rows.append((measure, *(row or [None] * len(DIFFERENCE_COLUMNS))))
+    return pd.DataFrame(rows, columns=["measure", *DIFFERENCE_COLUMNS])
 
 
-def _steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
+def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
     """Return the step at which each run is compared; empty if the runs have no comparable step.
 
     If some runs continue each other, the result has only these.
     """
-    both = [*((one, other) for one in first for other in second), *((other, one) for one in first for other in second)]
-    continued = [(old, new) for old, new in both if continues(new, old)]
-    if not continued:
+    run_pairs = [
+        *((first_run, second_run) for first_run in first for second_run in second),
+        *((second_run, first_run) for first_run in first for second_run in second),
+    ]
+    continuations = [(old, new) for old, new in run_pairs if continues(new, old)]
+    if not continuations:
         common = sorted(set.intersection(*(set(table.index) for table in tables.values())))
         return dict.fromkeys(tables, int(common[-1])) if common else {}
     steps: dict[Run, int] = {}
-    for old, new in continued:
-        before = [step for step in tables[old].index if new.origin and step <= new.origin.step]
-        if not before:
+    for old, new in continuations:
+        parent_steps = [step for step in tables[old].index if new.origin and step <= new.origin.step]
+        if not parent_steps:
             return {}
-        steps |= {old: int(max(before)), new: int(tables[new].index.max())}
+        steps |= {old: int(max(parent_steps)), new: int(tables[new].index.max())}
     return steps
 
 
@@ -78,50 +83,50 @@ def _subtract(
     measure: str, first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame], steps: dict[Run, int]
 ) -> tuple[Any, ...] | None:
     """Return the numbers of a row of `differences`; None if the runs share no case."""
-    compared = [[run for run in seeds if run in steps] for seeds in (first, second)]
-    order = [*compared[0], *compared[1]]
-    right = _right_answers(measure, [(run, steps[run]) for run in order])
-    if right is None:
-        shares, n = np.array([tables[run].loc[steps[run]].tolist() for run in order], float).T
-    elif right.shape[1]:
-        shares, n = right.mean(axis=1), np.full(len(order), right.shape[1])
+    groups = [[run for run in seeds if run in steps] for seeds in (first, second)]
+    ordered_runs = [*groups[0], *groups[1]]
+    answers = _right_answers(measure, [(run, steps[run]) for run in ordered_runs])
+    if answers is None:
+        shares, n = np.array([tables[run].loc[steps[run]].tolist() for run in ordered_runs], float).T
+    elif answers.shape[1]:
+        shares, n = answers.mean(axis=1), np.full(len(ordered_runs), answers.shape[1])
     else:
         return None
-    k = len(compared[0])
+    k = len(groups[0])
     a, b = shares[:k].mean(), shares[k:].mean()
-    if len(order) == 2:
+    if len(ordered_runs) == 2:
         low, high = map(float, difference_interval(b, a, n[1], n_second=n[0]))
     else:
-        draws = draw_shares(shares, n) if right is None else draw_cases(right)
+        draws = draw_shares(shares, n) if answers is None else draw_cases(answers)
         low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
-    last = [min(steps[run] for run in seeds) for seeds in compared]
-    return (*last, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, compared))
+    last = [min(steps[run] for run in seeds) for seeds in groups]
+    return (*last, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, groups))
 
 
-def _right_answers(measure: str, asked: Sequence[tuple[Run, int]]) -> np.ndarray | None:
+def _right_answers(measure: str, run_steps: Sequence[tuple[Run, int]]) -> np.ndarray | None:
     """Return which of the N common cases each of S runs answers right, [S, N]; None if single cases are not stored."""
     if measure == KNOWLEDGE:
-        answers = [_facts_at(run, step) for run, step in asked]
+        answers = [_read_facts(run, step) for run, step in run_steps]
     elif measure.startswith(PAIRS):
-        answers = [_pairs_at(run, step, measure.removeprefix(PAIRS)) for run, step in asked]
+        answers = [_read_pairs(run, step, measure.removeprefix(PAIRS)) for run, step in run_steps]
     else:
         return None
     table = pd.concat(answers, axis=1, join="inner")
     return table.to_numpy(float).T
 
 
-def _facts_at(run: Run, step: int) -> pd.Series:
+def _read_facts(run: Run, step: int) -> pd.Series:
     """Return whether each fact, by relation and id, was answered right at a step; empty without stored answers."""
-    facts, right = results.read_histories(run), results.read_right_answers(run)
-    asked = facts.index if step in right.steps else facts.index[:0]
-    answers = right.correct[asked][:, right.steps == step].any(axis=1)
-    return pd.Series(answers, pd.MultiIndex.from_frame(facts.loc[asked, ["relation", "fact"]]), dtype=bool)
+    facts, right_answers = results.read_histories(run), results.read_right_answers(run)
+    fact_indices = facts.index if step in right_answers.steps else facts.index[:0]
+    answers = right_answers.correct[fact_indices][:, right_answers.steps == step].any(axis=1)
+    return pd.Series(answers, pd.MultiIndex.from_frame(facts.loc[fact_indices, ["relation", "fact"]]), dtype=bool)
 
 
-def _pairs_at(run: Run, step: int, pairs: str) -> pd.Series:
+def _read_pairs(run: Run, step: int, set_name: str) -> pd.Series:
     """Return 1 or 0 for each pair of a set, by paradigm and number, judged right or wrong at a step; 0.5 for ties."""
     table = results.read_pairs(run, None, step)
-    table = table[table["paradigm"].str.startswith(f"{pairs}/")].set_index(["paradigm", "pair"])
+    table = table[table["paradigm"].str.startswith(f"{set_name}/")].set_index(["paradigm", "pair"])
     return 0.5 + 0.5 * np.sign(table["good"] - table["bad"])
 
 
@@ -133,13 +138,13 @@ def continues(run: Run, other: Run) -> bool:
 @runs.read_once
 def measures(run: Run) -> dict[str, pd.DataFrame]:
     """Return each measure of a run as a table of value and n by step; probing tasks in the best layer of each step."""
-    return dict(_measures(run))
+    return dict(_read_measures(run))
 
 
-def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
+def _read_measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield each measure's name and table: logged accuracies, scores over all cases, minimal pairs, probing tasks."""
     log = pd.DataFrame(runs.read_log(run))
-    for measure, (accuracy, n) in LOGGED.items():
+    for measure, (accuracy, n) in LOG_COLUMNS.items():
         if {accuracy, n} <= set(log):
             heldout = log[(log["split"] == "heldout") & (log[n] > 0)]
             yield measure, heldout.set_index("step")[[accuracy, n]]
@@ -148,10 +153,10 @@ def _measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
         rows = scores[(scores["metric"] == metric) & (scores["group"] == ALL)]
         if len(rows):
             yield measure, rows.set_index("step")[["value", "n"]]
-    pairs = scores[(scores["metric"] == MINIMAL_PAIRS) & ~scores["group"].astype(str).str.contains("/")]
+    pairs = scores[(scores["metric"] == PAIRS_METRIC) & ~scores["group"].astype(str).str.contains("/")]
     for name, rows in pairs.groupby("group", observed=True):
         yield f"{PAIRS}{name}", rows.set_index("step")[["value", "n"]]
-    probes = scores[scores["metric"] == PROBES]
+    probes = scores[scores["metric"] == PROBE_METRIC]
     for task, rows in probes.groupby("group"):
         best = rows.loc[rows.groupby("step")["value"].idxmax()]
         yield f"probing: {PROBED.get(task, task)}", best.set_index("step")[["value", "n"]]

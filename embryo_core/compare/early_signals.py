@@ -27,17 +27,17 @@ def early_signals(runs: Mapping[str, Values], measure: str) -> pd.DataFrame:
     """
     rows = []
     for task in dict.fromkeys(name for values in runs.values() for name in values):
-        values_of_runs = [values for values in runs.values() if measure in values and task in values]
-        if len(values_of_runs) < MIN_RUNS:
+        run_values = [values for values in runs.values() if measure in values and task in values]
+        if len(run_values) < MIN_RUNS:
             continue
-        last = [float(values[task].iloc[-1]) for values in values_of_runs]
-        for step in sorted(set.intersection(*(set(values[measure].index) for values in values_of_runs))):
-            now = [float(values[measure][step]) for values in values_of_runs]
-            agreement = rank_agreement(now, last) if len(values_of_runs) >= MIN_ITEMS else None
-            rho = agreement.rho if agreement else spearman(now, last)
+        last = [float(values[task].iloc[-1]) for values in run_values]
+        for step in sorted(set.intersection(*(set(values[measure].index) for values in run_values))):
+            current = [float(values[measure][step]) for values in run_values]
+            agreement = rank_agreement(current, last) if len(run_values) >= MIN_ITEMS else None
+            rho = agreement.rho if agreement else spearman(current, last)
             if rho is not None:
                 ends = (agreement.low, agreement.high) if agreement else (-1.0, 1.0)
                 pairs = [(i, j) for i, j in combinations(range(len(last)), 2) if last[i] != last[j]]
-                agree = [(np.sign(now[i] - now[j]) * np.sign(last[i] - last[j]) + 1) / 2 for i, j in pairs]
-                rows.append((task, step, rho, *ends, len(values_of_runs), float(np.mean(agree)), len(pairs)))
+                agree = [(np.sign(current[i] - current[j]) * np.sign(last[i] - last[j]) + 1) / 2 for i, j in pairs]
+                rows.append((task, step, rho, *ends, len(run_values), float(np.mean(agree)), len(pairs)))
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -53,19 +53,21 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
     if unit == run.step_unit:
         return _step_counts({step: float(step) for step in steps})
     if unit == "share":
-        last = max([*run.planned_steps, *steps], default=0)
-        return _step_counts({step: step / last for step in (0, *steps)}) if last else None
+        last_step = max([*run.planned_steps, *steps], default=0)
+        return _step_counts({step: step / last_step for step in (0, *steps)}) if last_step else None
     if unit == "flops":
         return _step_counts({step: training_flops(run, step) for step in sorted({*steps, *cost_changes(run)})})
     if unit == "sequences":
         return _step_counts({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
-    rate = 1.0
+    words_per_token = 1.0
     if unit == "words":
         words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
         if not words or not tokens:
             return None
-        rate = words / tokens
-    return _step_counts({one.step: one.tokens if one.tokens is None else rate * one.tokens for one in checkpoints})
+        words_per_token = words / tokens
+    return _step_counts(
+        {state.step: state.tokens if state.tokens is None else words_per_token * state.tokens for state in checkpoints}
+    )
 
 
 def _step_counts(counts: dict[int, float | None]) -> StepCounts | None:

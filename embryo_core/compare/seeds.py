@@ -13,9 +13,9 @@ from msgspec import convert
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
-NO_DESIGN = ("name", "path", "note", "code_version")  # fields of a run that are not part of its design
-STEPS = ("onset", "earliest", "latest")
-SLOPES = ("slope", "slope_low", "slope_high")
+NON_DESIGN_FIELDS = ("name", "path", "note", "code_version")  # fields of a run that are not part of its design
+STEP_COLUMNS = ("onset", "earliest", "latest")
+SLOPE_COLUMNS = ("slope", "slope_low", "slope_high")
 
 
 def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:
@@ -38,11 +38,11 @@ def group_by_size(runs: Sequence[Run]) -> list[list[tuple[Run, ...]]]:
     Single runs come first, then groups of several designs, then several seeds of one design. Within a group, the design
     with the most seeds comes first.
     """
-    sizes: dict[tuple[object, ...], list[Run]] = {}
+    runs_by_size: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         size = size_of(run)
-        sizes.setdefault((run.family, *size) if all(size) else (run.path,), []).append(run)
-    groups = [sorted(group_by_design(of_size), key=len, reverse=True) for of_size in sizes.values()]
+        runs_by_size.setdefault((run.family, *size) if all(size) else (run.path,), []).append(run)
+    groups = [sorted(group_by_design(size_runs), key=len, reverse=True) for size_runs in runs_by_size.values()]
     return sorted(groups, key=lambda designs: 1 if len(designs) > 1 else 2 * (len(designs[0]) > 1))
 
 
@@ -54,9 +54,9 @@ def size_of(run: Run) -> tuple[int, int]:
 
 @lru_cache(maxsize=512)
 def _design_key(run: Run) -> str:
-    card = {name: value for name, value in asdict(run).items() if name not in NO_DESIGN}
-    card["config"] = {name: value for name, value in run.config.items() if name != "seed"}
-    return json.dumps(card, sort_keys=True, default=str)
+    fields = {name: value for name, value in asdict(run).items() if name not in NON_DESIGN_FIELDS}
+    fields["config"] = {name: value for name, value in run.config.items() if name != "seed"}
+    return json.dumps(fields, sort_keys=True, default=str)
 
 
 def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -82,25 +82,25 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
     are means over seeds, but at least one standard error from the mean onset; slopes likewise. n is the sum,
     and places are ranks of the mean place. A category that has no onset in one of the seeds has none in the design.
     """
-    parts = []
+    tables = []
     for name, runs in designs.items():
         rows = table[table["run"].isin(runs)]
-        several = rows["run"].nunique() > 1
-        parts.append(_average_onsets(rows).assign(run=name) if several else rows.assign(run=name))
-    return pd.concat(parts, ignore_index=True)[[*table.columns]]
+        has_seeds = rows["run"].nunique() > 1
+        tables.append(_average_onsets(rows).assign(run=name) if has_seeds else rows.assign(run=name))
+    return pd.concat(tables, ignore_index=True)[[*table.columns]]
 
 
 def _average_onsets(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row per category, averaged over several seeds."""
-    kinds = [names for names in (STEPS, SLOPES) if names[0] in rows]
-    numbers = [name for names in kinds for name in names]
-    by_group = rows.astype(dict.fromkeys(["place", *numbers], float)).groupby("group", sort=False)
-    means = by_group[["place", *numbers, "last"]].mean().assign(n=by_group["n"].sum())
-    for middle, low, high in kinds:
+    column_sets = [names for names in (STEP_COLUMNS, SLOPE_COLUMNS) if names[0] in rows]
+    number_columns = [name for names in column_sets for name in names]
+    by_group = rows.astype(dict.fromkeys(["place", *number_columns], float)).groupby("group", sort=False)
+    means = by_group[["place", *number_columns, "last"]].mean().assign(n=by_group["n"].sum())
+    for middle, low, high in column_sets:
         error = by_group[middle].sem()
         means[low] = np.fmin(means[low], means[middle] - error)
         means[high] = np.fmax(means[high], means[middle] + error)
-    means.loc[by_group["onset"].count() < rows["run"].nunique(), ["place", *numbers]] = float("nan")
+    means.loc[by_group["onset"].count() < rows["run"].nunique(), ["place", *number_columns]] = float("nan")
     means["place"] = means["place"].rank(method="min").astype("Int64")
-    means = means.assign(**{name: means[name].round().astype("Int64") for name in STEPS})
+    means = means.assign(**{name: means[name].round().astype("Int64") for name in STEP_COLUMNS})
     return means.reset_index().sort_values(["place", "group"])

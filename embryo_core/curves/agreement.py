@@ -30,20 +30,24 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
     n, rho = len(first), spearman(first, second)
     if n < MIN_ITEMS or rho is None:
         return None
-    reach = Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
+    half_width = Z * np.sqrt((1 + rho**2 / 2) / (n - 3))
     z = np.arctanh(np.clip(rho, -1 + 1e-12, 1 - 1e-12))
-    low, high = np.tanh([z - reach, z + reach])
+    low, high = np.tanh([z - half_width, z + half_width])
     return Agreement(rho, float(low), float(high), n)
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Compute Spearman's rho of two rankings of the same items; None for no items, or if all of a ranking are tied."""
-    one, two = (_mean_ranks(tuple(values)) for values in (first, second))
-    return float(np.corrcoef(one, two)[0, 1]) if len({*one}) > 1 and len({*two}) > 1 else None
+    first_ranks, second_ranks = (_mean_ranks(tuple(values)) for values in (first, second))
+    return (
+        float(np.corrcoef(first_ranks, second_ranks)[0, 1])
+        if len({*first_ranks}) > 1 and len({*second_ranks}) > 1
+        else None
+    )
 
 
 @lru_cache(maxsize=1024)  # each ranking is compared many times
 def _mean_ranks(values: tuple[float, ...]) -> np.ndarray:
     """Return the rank of each value, from 1; equal values share their mean rank. Ten times as fast as pandas."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[place]
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (counts.cumsum() - (counts - 1) / 2)[inverse]

@@ -28,25 +28,25 @@ RANKS = slice(10, 100)  # the eigenvalues that alpha-ReQ fits, by rank from 0
 MIN_RANKS = 10  # least number of positive eigenvalues in RANKS for a fit
 FITTED_SHARE = 0.9  # share of the ratios that TwoNN fits
 MIN_POINTS = 20  # least number of distinct states for TwoNN
-HALF = np.dtype("<f2")  # type of packed products
+PACKED_DTYPE = np.dtype("<f2")  # type of packed products
 RESOLUTION = 1e-6  # share of the largest norm: closer states are equal in float32
 
 
 def rank_me(states: Floats) -> float | None:
     """Return the effective rank of states [n, D], from 1 to min(n, D); None if all are zero."""
-    singular = np.linalg.svd(states, compute_uv=False)
-    if not singular.any():
+    singular_values = np.linalg.svd(states, compute_uv=False)
+    if not singular_values.any():
         return None
-    p = singular / singular.sum() + EPSILON
+    p = singular_values / singular_values.sum() + EPSILON
     return float(np.exp(-(p * np.log(p)).sum()))
 
 
 def eigenvalues(states: Floats) -> Floats:
     """Return the eigenvalues of the covariance of states [n, D] that exceed float32 rounding, largest first."""
     centred = states - states.mean(axis=0)
-    singular = np.linalg.svd(centred, compute_uv=False)
-    noise = max(states.shape) * np.finfo(np.float32).eps * max(singular[0], np.abs(states).max(initial=0.0))
-    significant = singular[singular > noise]
+    singular_values = np.linalg.svd(centred, compute_uv=False)
+    noise = max(states.shape) * np.finfo(np.float32).eps * max(singular_values[0], np.abs(states).max(initial=0.0))
+    significant = singular_values[singular_values > noise]
     return significant**2 / max(1, len(states) - 1)
 
 
@@ -69,20 +69,20 @@ def two_nn(states: Floats) -> tuple[float, int] | None:
     """Return the intrinsic dimension of states [n, D] and the number of distinct states; None if these are too few."""
     centred = states - states.mean(axis=0)
     norms = (centred**2).sum(axis=1)
-    squares = np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)  # squared distances
-    same = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
-    distinct = ~np.tril(squares <= same, -1).any(axis=1)  # the first of each group of equal states
-    count = int(distinct.sum())
-    if count < MIN_POINTS:
+    squared_distances = np.maximum(norms[:, None] + norms - 2 * centred @ centred.T, 0)
+    tolerance = RESOLUTION**2 * max(1e-300, (states**2).sum(axis=1).max(initial=0.0))
+    is_distinct = ~np.tril(squared_distances <= tolerance, -1).any(axis=1)  # the first of each group of equal states
+    distinct_count = int(is_distinct.sum())
+    if distinct_count < MIN_POINTS:
         return None
-    squares = squares[np.ix_(distinct, distinct)]
-    np.fill_diagonal(squares, np.inf)
-    first, second = np.partition(squares, 1, axis=1)[:, :2].T
+    squared_distances = squared_distances[np.ix_(is_distinct, is_distinct)]
+    np.fill_diagonal(squared_distances, np.inf)
+    first, second = np.partition(squared_distances, 1, axis=1)[:, :2].T
     x = np.sort(np.log(second / first) / 2)
-    fitted = int(FITTED_SHARE * count)
-    y = -np.log1p(-np.arange(1, 1 + fitted) / count)
-    x = x[:fitted]
-    return (float(x @ y / (x @ x)), count) if x.any() else None
+    fit_count = int(FITTED_SHARE * distinct_count)
+    y = -np.log1p(-np.arange(1, 1 + fit_count) / distinct_count)
+    x = x[:fit_count]
+    return (float(x @ y / (x @ x)), distinct_count) if x.any() else None
 
 
 # === Similarity of two sets of states of the same words ===
@@ -103,9 +103,9 @@ def gram(states: Floats) -> Floats | None:
 def u_centre(products: Floats) -> Floats:
     """Return the U-centred form of a Gram matrix [n, n], whose diagonal is ignored."""
     n = len(products)
-    without = products - np.diag(np.diag(products))
-    means = without.sum(axis=0) / (n - 2)
-    centred = without - means - means[:, None] + means.sum() / (n - 1)
+    off_diagonal = products - np.diag(np.diag(products))
+    means = off_diagonal.sum(axis=0) / (n - 2)
+    centred = off_diagonal - means - means[:, None] + means.sum() / (n - 1)
     np.fill_diagonal(centred, 0)
     return centred
 
@@ -131,24 +131,27 @@ def cka_interval(first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]
     n = first.shape[-1]
     m = n - 1
     pairs = ((first, second), (first, first), (second, second))
-    shares = [np.einsum("sij,sij->si", one, other) for one, other in pairs]  # [S, n], of each word
-    product, own, other = ((each.sum(axis=1) / (n * (n - 3))) for each in shares)
-    value = product / np.sqrt(own * other)
-    without = [(each.sum(axis=1)[:, None] - 2 * each * (m - 1) / (m - 2)) / (m * (m - 3)) for each in shares]
-    left = without[0] / np.sqrt(np.maximum(without[1] * without[2], np.finfo(float).tiny))  # [S, n]
-    error = np.sqrt(m / n * ((left - left.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+    shares = [np.einsum("sij,sij->si", gram_matrix, other) for gram_matrix, other in pairs]  # [S, n], of each word
+    hsic, first_hsic, other = ((word_shares.sum(axis=1) / (n * (n - 3))) for word_shares in shares)
+    value = hsic / np.sqrt(first_hsic * other)
+    held_out = [
+        (word_shares.sum(axis=1)[:, None] - 2 * word_shares * (m - 1) / (m - 2)) / (m * (m - 3))
+        for word_shares in shares
+    ]
+    jackknife = held_out[0] / np.sqrt(np.maximum(held_out[1] * held_out[2], np.finfo(float).tiny))  # [S, n]
+    error = np.sqrt(m / n * ((jackknife - jackknife.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
     return value, value - Z * error, np.minimum(1.0, value + Z * error)
 
 
 def pack(products: Floats) -> bytes:
     """Return the lower triangle of a `gram` matrix [n, n] without its diagonal, row by row in float16."""
-    return products[np.tril_indices(len(products), -1)].astype(HALF).tobytes()
+    return products[np.tril_indices(len(products), -1)].astype(PACKED_DTYPE).tobytes()
 
 
 def unpack(packed: Sequence[bytes], n: int) -> Floats:
     """Return the `gram` matrices [S, n, n] that `pack` packed."""
     products = np.zeros((len(packed), n, n))
     rows, columns = np.tril_indices(n, -1)
-    for gram_of_one, each in zip(products, packed, strict=True):
-        gram_of_one[rows, columns] = gram_of_one[columns, rows] = np.frombuffer(each, HALF)
+    for matrix, triangle in zip(products, packed, strict=True):
+        matrix[rows, columns] = matrix[columns, rows] = np.frombuffer(triangle, PACKED_DTYPE)
     return products

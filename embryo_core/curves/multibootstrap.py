@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from embryo_core.curves.scores import Floats
 
 DRAWS = 1000  # bootstrap samples
-CHUNK = 2**18  # numbers drawn at once
-CONFIDENCE = (2.5, 97.5)  # percentiles of a 95 % interval
+CHUNK_SIZE = 2**18  # numbers drawn at once
+PERCENTILES = (2.5, 97.5)  # percentiles of a 95 % interval
 
 
 def draw_cases(right: ArrayLike) -> Floats:
@@ -23,7 +23,7 @@ def draw_cases(right: ArrayLike) -> Floats:
     """
     right = np.asarray(right, float)
     n = right.shape[1]
-    return np.concatenate([counts @ right.T / n for counts in resampled_counts(n, DRAWS, CHUNK, seed=0)])
+    return np.concatenate([counts @ right.T / n for counts in resampled_counts(n, DRAWS, CHUNK_SIZE, seed=0)])
 
 
 def resampled_counts(n: int, draws: int, at_once: int, seed: int) -> Iterator[Floats]:
@@ -31,11 +31,11 @@ def resampled_counts(n: int, draws: int, at_once: int, seed: int) -> Iterator[Fl
 
     A draw has n cases, with replacement; B is the number of draws in a batch.
     """
-    random, size = np.random.default_rng(seed), max(1, at_once // n)
-    for begin in range(0, draws, size):
-        rows = min(size, draws - begin)
-        drawn = random.integers(n, size=(rows, n)) + n * np.arange(rows)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(float)
+    rng, batch_size = np.random.default_rng(seed), max(1, at_once // n)
+    for start in range(0, draws, batch_size):
+        row_count = min(batch_size, draws - start)
+        indices = rng.integers(n, size=(row_count, n)) + n * np.arange(row_count)[:, None]
+        yield np.bincount(indices.ravel(), minlength=row_count * n).reshape(row_count, n).astype(float)
 
 
 def draw_shares(shares: ArrayLike, n: ArrayLike) -> Floats:
@@ -50,12 +50,12 @@ def difference_of_seeds(first: Floats, second: Floats) -> tuple[float, float]:
     `first` [DRAWS, S] and `second` [DRAWS, T] are the shares of each seed on drawn cases. A single seed is always
     drawn, so the interval then does not cover the variation between seeds.
     """
-    random = np.random.default_rng(1)
-    low, high = np.percentile(_draw_seeds(second, random) - _draw_seeds(first, random), CONFIDENCE)
+    rng = np.random.default_rng(1)
+    low, high = np.percentile(_draw_seeds(second, rng) - _draw_seeds(first, rng), PERCENTILES)
     return float(low), float(high)
 
 
-def _draw_seeds(shares: Floats, random: np.random.Generator) -> Floats:
+def _draw_seeds(shares: Floats, rng: np.random.Generator) -> Floats:
     """Return the mean [DRAWS] over seeds that are resampled for each draw of cases."""
-    drawn = random.integers(shares.shape[1], size=shares.shape)
-    return np.take_along_axis(shares, drawn, axis=1).mean(axis=1)
+    seed_indices = rng.integers(shares.shape[1], size=shares.shape)
+    return np.take_along_axis(shares, seed_indices, axis=1).mean(axis=1)

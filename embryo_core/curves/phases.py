@@ -14,16 +14,16 @@ from embryo_core.curves.scores import Floats
 Name = Literal["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
 
 # columns of the loss on words, in logs of masked language models and of decoders
-LOSSES = ("masked_lm_loss", "next_token_loss")
+LOSS_COLUMNS = ("masked_lm_loss", "next_token_loss")
 MIN_POINTS, MAX_POINTS = 10, 96  # points of the fit
 MAX_BREAKS = 8  # a run with all six phases turns five times, and some turns are bends that need several lines
 MIN_DISTANCE = 2  # least number of points between two breakpoints, or between a breakpoint and an end
 RESAMPLES = 200  # bootstrap samples for the intervals of breakpoints
 FASTER = 1.15  # a fast stretch falls by more than this times the mean; a long plateau falls by about the mean
 MAX_SWEEPS = 10  # passes over all breakpoints, each of which may move
-TINY = 1e-9  # a smaller residual of a column, relative to its sum of squares, is rounding
-SLOW: tuple[Name, ...] = ("plateau", "later plateau")
-FAST: tuple[Name, ...] = ("first fall", "take-off", "later fall")
+TINY_RESIDUAL = 1e-9  # a smaller residual of a column, relative to its sum of squares, is rounding
+SLOW_NAMES: tuple[Name, ...] = ("plateau", "later plateau")
+FAST_NAMES: tuple[Name, ...] = ("first fall", "take-off", "later fall")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Phase:
 
 def loss_of_words(log: pd.DataFrame) -> str:
     """Return the name of a log's column with the loss on words; the column of masked words if the log has neither."""
-    return next((name for name in LOSSES if name in log), LOSSES[0])
+    return next((name for name in LOSS_COLUMNS if name in log), LOSS_COLUMNS[0])
 
 
 def phases_of_log(log: pd.DataFrame) -> list[Phase]:
@@ -61,63 +61,65 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     A stretch is fast if the fitted loss falls more than FASTER times as much per doubling of the step as over the whole
     run, else slow. Without a fast stretch there are no phases.
     """
-    places, values = _thinned(np.asarray(steps, float), np.asarray(losses, float))
-    if len(places) < MIN_POINTS:
+    points, values = _bin_points(np.asarray(steps, float), np.asarray(losses, float))
+    if len(points) < MIN_POINTS:
         return []
-    doublings = np.log2(places)
+    doublings = np.log2(points)
     lines = _Lines(doublings)
     turns, line = min(lines.fits(values), key=lambda fit: _criterion(values, fit[1], len(fit[0])))
-    knots = [0, *turns, len(places) - 1]
-    mean = (line[0] - line[-1]) / (doublings[-1] - doublings[0])
-    fast = (-np.diff(line[knots]) > FASTER * mean * np.diff(doublings[knots])).tolist()
-    if not turns or mean <= 0 or not any(fast):
+    knots = [0, *turns, len(points) - 1]
+    mean_slope = (line[0] - line[-1]) / (doublings[-1] - doublings[0])
+    is_fast = (-np.diff(line[knots]) > FASTER * mean_slope * np.diff(doublings[knots])).tolist()
+    if not turns or mean_slope <= 0 or not any(is_fast):
         return []
-    moved = doublings[lines.resampled(values, line, turns)]
-    stretches = [[*group] for _, group in groupby(range(len(fast)), key=lambda i: fast[i])]
-    names = _names([fast[group[0]] for group in stretches])
-    fitted = []
+    resampled_turns = doublings[lines.resampled(values, line, turns)]
+    stretches = [[*group] for _, group in groupby(range(len(is_fast)), key=lambda i: is_fast[i])]
+    names = _name_stretches([is_fast[group[0]] for group in stretches])
+    phase_list = []
     for name, group in zip(names, stretches, strict=True):
         first, last = knots[group[0]], knots[group[-1] + 1]
-        low, high = _widened(_interval(moved, doublings[first]), doublings) if group[0] else (doublings[first],) * 2
+        low, high = (
+            _widen(_interval(resampled_turns, doublings[first]), doublings) if group[0] else (doublings[first],) * 2
+        )
         fall = (line[first] - line[last]) / (doublings[last] - doublings[first])
         start, earliest, latest, end = (round(2.0**x) for x in (doublings[first], low, high, doublings[last]))
-        fitted.append(Phase(name, start, earliest, latest, end, float(fall)))
-    return fitted
+        phase_list.append(Phase(name, start, earliest, latest, end, float(fall)))
+    return phase_list
 
 
-def _interval(moved: Floats, turn: float) -> Floats:
-    """Return the 2.5th and 97.5th percentile of the breakpoint nearest to a turn in each resample, `moved` [R, K]."""
-    nearest = np.abs(moved - turn).argmin(axis=1)
-    return np.quantile(moved[np.arange(len(moved)), nearest], (0.025, 0.975), method="nearest")
+def _interval(resampled_turns: Floats, turn: float) -> Floats:
+    """Return the 2.5th and 97.5th percentile of the breakpoint nearest to a turn in `resampled_turns` [R, K]."""
+    nearest = np.abs(resampled_turns - turn).argmin(axis=1)
+    return np.quantile(resampled_turns[np.arange(len(resampled_turns)), nearest], (0.025, 0.975), method="nearest")
 
 
-def _widened(ends: Floats, points: Floats) -> Floats:
+def _widen(ends: Floats, points: Floats) -> Floats:
     """Return the points just outside the ends, since a turn may be anywhere between a breakpoint and its neighbours."""
     first, last = np.searchsorted(points, ends)
     return points[[max(0, first - 1), min(len(points) - 1, last + 1)]]
 
 
-def _names(fast: Sequence[bool]) -> list[Name]:
+def _name_stretches(is_fast: Sequence[bool]) -> list[Name]:
     """Return the names of stretches that are alternately fast and slow."""
-    names: list[Name] = [] if fast[0] else ["start"]
+    names: list[Name] = [] if is_fast[0] else ["start"]
     falls = plateaus = 0
-    for falling in fast[len(names) :]:
-        kinds, number = (FAST, falls) if falling else (SLOW, plateaus)
-        names.append(kinds[min(number, len(kinds) - 1)])
-        falls, plateaus = falls + falling, plateaus + (not falling)
+    for is_falling in is_fast[len(names) :]:
+        choices, rank = (FAST_NAMES, falls) if is_falling else (SLOW_NAMES, plateaus)
+        names.append(choices[min(rank, len(choices) - 1)])
+        falls, plateaus = falls + is_falling, plateaus + (not is_falling)
     return names
 
 
-def _thinned(steps: Floats, values: Floats) -> tuple[Floats, Floats]:
+def _bin_points(steps: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Average steps and values in MAX_POINTS bins of equal width in doublings; fewer points stay as they are."""
     if len(steps) <= MAX_POINTS:
         return steps, values
     edges = np.linspace(np.log2(steps[0]), np.log2(steps[-1]), MAX_POINTS + 1)
-    which = np.clip(np.searchsorted(edges, np.log2(steps), side="right") - 1, 0, MAX_POINTS - 1)
-    bins = [which == number for number in np.unique(which)]
-    middles = np.array([2 ** np.log2(steps[one]).mean() for one in bins])
+    bin_indices = np.clip(np.searchsorted(edges, np.log2(steps), side="right") - 1, 0, MAX_POINTS - 1)
+    masks = [bin_indices == bin_index for bin_index in np.unique(bin_indices)]
+    middles = np.array([2 ** np.log2(steps[mask]).mean() for mask in masks])
     middles[0], middles[-1] = steps[0], steps[-1]  # so that the phases cover the whole run
-    return middles, np.array([values[one].mean() for one in bins])
+    return middles, np.array([values[mask].mean() for mask in masks])
 
 
 class _Lines:
@@ -129,9 +131,9 @@ class _Lines:
 
     def __init__(self, points: Floats):
         self.size = len(points)
-        at = (points - points[0]) / (points[-1] - points[0])
-        bent = np.maximum(0, at[:, None] - at)
-        self.columns = np.column_stack([np.ones_like(at), at, bent])
+        positions = (points - points[0]) / (points[-1] - points[0])
+        hinges = np.maximum(0, positions[:, None] - positions)
+        self.columns = np.column_stack([np.ones_like(positions), positions, hinges])
         self.products = self.columns.T @ self.columns
 
     def line(self, values: Floats, turns: Sequence[int]) -> Floats:
@@ -146,34 +148,38 @@ class _Lines:
         each change, every two neighbours are moved together to where the sum of squares is smallest, until no move
         helps. Of the two lines with the same number of breakpoints the better one is returned.
         """
-        along, rounding = (values - values.mean())[None] @ self.columns, _rounding(values)
-        up: list[list[int]] = [[]]
-        while len(up) <= MAX_BREAKS:
-            gains = self._one_more(along, np.array([up[-1]], int))[0]
+        products, rounding = (values - values.mean())[None] @ self.columns, _rounding(values)
+        forward: list[list[int]] = [[]]
+        while len(forward) <= MAX_BREAKS:
+            gains = self._one_more(products, np.array([forward[-1]], int))[0]
             if gains.max() < 0:
                 break
-            up.append(self._sweep(along, sorted([*up[-1], int(gains.argmax())]), rounding))
-        down = up[-1:]
-        while len(down) < len(up):
-            fewer = [[*combination] for combination in combinations(down[0], len(down[0]) - 1)]
-            down.insert(0, self._sweep(along, min(fewer, key=lambda turns: self._squares(values, turns)), rounding))
-        best = [min(pair, key=lambda turns: self._squares(values, turns)) for pair in zip(up, down, strict=True)]
-        return [(turns, self.line(values, turns)) for turns in best]
+            forward.append(self._sweep(products, sorted([*forward[-1], int(gains.argmax())]), rounding))
+        backward = forward[-1:]
+        while len(backward) < len(forward):
+            candidates = [[*combination] for combination in combinations(backward[0], len(backward[0]) - 1)]
+            backward.insert(
+                0, self._sweep(products, min(candidates, key=lambda turns: self._squares(values, turns)), rounding)
+            )
+        best_turns = [
+            min(pair, key=lambda turns: self._squares(values, turns)) for pair in zip(forward, backward, strict=True)
+        ]
+        return [(turns, self.line(values, turns)) for turns in best_turns]
 
     def _squares(self, values: Floats, turns: Sequence[int]) -> float:
         return float(((values - self.line(values, turns)) ** 2).sum())
 
-    def _sweep(self, along: Floats, turns: list[int], rounding: float) -> list[int]:
+    def _sweep(self, products: Floats, turns: list[int], rounding: float) -> list[int]:
         """Move breakpoints until no two neighbours can be improved by more than `rounding`."""
         for _ in range(MAX_SWEEPS):
-            before = turns
-            for first in range(len(turns) - 1):
-                others = turns[:first] + turns[first + 2 :]
-                gains = self._two_more(along, np.array([others], int))
+            previous = turns
+            for i in range(len(turns) - 1):
+                other_turns = turns[:i] + turns[i + 2 :]
+                gains = self._two_more(products, np.array([other_turns], int))
                 best = np.unravel_index(gains.argmax(), gains.shape)
-                if gains[best] > gains[turns[first], turns[first + 1]] + rounding:
-                    turns = sorted([*others, *map(int, best)])
-            if turns == before:
+                if gains[best] > gains[turns[i], turns[i + 1]] + rounding:
+                    turns = sorted([*other_turns, *map(int, best)])
+            if turns == previous:
                 break
         return turns
 
@@ -186,40 +192,47 @@ class _Lines:
         """
         residuals = (values - line) * np.sqrt(self.size / max(1, self.size - 2 - 2 * len(turns)))
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, RESAMPLES))
-        along = (line + residuals * signs.T) @ self.columns
-        moved = np.tile(np.array(turns, int), (RESAMPLES, 1))
+        products = (line + residuals * signs.T) @ self.columns
+        resampled_turns = np.tile(np.array(turns, int), (RESAMPLES, 1))
         for _ in range(MAX_SWEEPS):
-            before = moved.copy()
-            for place in range(len(turns)):
-                gains = self._one_more(along, np.delete(moved, place, axis=1))
-                moved[:, place] = np.where(gains.max(axis=1) < 0, moved[:, place], gains.argmax(axis=1))
-            if (moved == before).all():
+            previous = resampled_turns.copy()
+            for i in range(len(turns)):
+                gains = self._one_more(products, np.delete(resampled_turns, i, axis=1))
+                resampled_turns[:, i] = np.where(gains.max(axis=1) < 0, resampled_turns[:, i], gains.argmax(axis=1))
+            if (resampled_turns == previous).all():
                 break
-        return moved
+        return resampled_turns
 
-    def _one_more(self, along: Floats, others: np.ndarray) -> Floats:
+    def _one_more(self, products: Floats, others: np.ndarray) -> Floats:
         """Return the squares [B, S] that an additional breakpoint at each point explains; -1 where none is allowed.
 
-        `others` [B, k] are the breakpoints so far, `along` [B, 2 + S] the products of values with the columns.
+        `others` [B, k] are the breakpoints so far, `products` [B, 2 + S] the products of values with the columns.
         """
-        cross, shares, rest = self._residuals(along, others)
-        left = self.products.diagonal()[2:] - (cross * shares).sum(axis=1)
-        return np.where(self._free(others) & (left > TINY), rest**2 / np.maximum(left, TINY), -1)
+        cross_products, coefficients, residuals = self._residuals(products, others)
+        remaining = self.products.diagonal()[2:] - (cross_products * coefficients).sum(axis=1)
+        return np.where(
+            self._free(others) & (remaining > TINY_RESIDUAL), residuals**2 / np.maximum(remaining, TINY_RESIDUAL), -1
+        )
 
-    def _two_more(self, along: Floats, others: np.ndarray) -> Floats:
+    def _two_more(self, value_products: Floats, others: np.ndarray) -> Floats:
         """Return the squares [S, S] that two additional breakpoints explain, given others [1, k]; -1 if not allowed."""
-        (cross,), (shares,), (rest,) = self._residuals(along, others)
-        (free,), index = self._free(others), np.arange(self.size)
-        products = self.products[2:, 2:] - cross.T @ shares
+        (cross_products,), (coefficients,), (residuals,) = self._residuals(value_products, others)
+        (is_allowed,), index = self._free(others), np.arange(self.size)
+        products = self.products[2:, 2:] - cross_products.T @ coefficients
         squares = products.diagonal()
-        both, free = np.outer(squares, squares), free & (squares > TINY)
-        determinant = both - products**2
-        explained = np.outer(rest**2, squares)
-        explained = explained + explained.T - 2 * products * np.outer(rest, rest)
-        may = free[:, None] & free & (index - index[:, None] >= MIN_DISTANCE) & (determinant > TINY * both)
-        return np.where(may, explained / np.where(may, determinant, 1), -1)
+        norm_products, is_allowed = np.outer(squares, squares), is_allowed & (squares > TINY_RESIDUAL)
+        determinant = norm_products - products**2
+        explained = np.outer(residuals**2, squares)
+        explained = explained + explained.T - 2 * products * np.outer(residuals, residuals)
+        is_valid = (
+            is_allowed[:, None]
+            & is_allowed
+            & (index - index[:, None] >= MIN_DISTANCE)
+            & (determinant > TINY_RESIDUAL * norm_products)
+        )
+        return np.where(is_valid, explained / np.where(is_valid, determinant, 1), -1)
 
-    def _residuals(self, along: Floats, others: np.ndarray) -> tuple[Floats, Floats, Floats]:
+    def _residuals(self, products: Floats, others: np.ndarray) -> tuple[Floats, Floats, Floats]:
         """Regress the bending columns on the other columns.
 
         Returns the products [B, k + 2, S] of the others with the bending columns, the coefficients [B, k + 2, S], and
@@ -227,24 +240,24 @@ class _Lines:
         """
         columns = np.column_stack([np.tile([0, 1], (len(others), 1)), others + 2])
         rows = self.products[columns]
-        inner = np.take_along_axis(rows, columns[:, None], axis=2)
-        cross = rows[:, :, 2:]
-        shares = np.linalg.solve(inner, cross)
-        explained = (shares * np.take_along_axis(along, columns, axis=1)[:, :, None]).sum(axis=1)
-        return cross, shares, along[:, 2:] - explained
+        gram = np.take_along_axis(rows, columns[:, None], axis=2)
+        cross_products = rows[:, :, 2:]
+        coefficients = np.linalg.solve(gram, cross_products)
+        explained = (coefficients * np.take_along_axis(products, columns, axis=1)[:, :, None]).sum(axis=1)
+        return cross_products, coefficients, products[:, 2:] - explained
 
     def _free(self, others: np.ndarray) -> np.ndarray:
         """Return where an additional breakpoint is allowed, given others [B, k]: bool [B, S]."""
         index = np.arange(self.size)
-        inner = (index >= MIN_DISTANCE) & (index < self.size - MIN_DISTANCE)
-        return inner & (np.abs(index - others[:, :, None]) >= MIN_DISTANCE).all(axis=1)
+        is_inside = (index >= MIN_DISTANCE) & (index < self.size - MIN_DISTANCE)
+        return is_inside & (np.abs(index - others[:, :, None]) >= MIN_DISTANCE).all(axis=1)
 
 
-def _criterion(values: Floats, line: Floats, count: int) -> float:
+def _criterion(values: Floats, line: Floats, turn_count: int) -> float:
     """Compute Schwarz's criterion (BIC) of a line; each breakpoint has two parameters, its place and its slope."""
     size = len(values)
     squares = float(((values - line) ** 2).sum()) + _rounding(values)
-    return size * np.log(squares / size) + (2 + 2 * count) * np.log(size)
+    return size * np.log(squares / size) + (2 + 2 * turn_count) * np.log(size)
 
 
 def _rounding(values: Floats) -> float:

@@ -16,7 +16,7 @@ AT_ONCE = 2**20  # examples times draws in memory at once: tens of MB with the a
 MAX_ANSWERS = 2**23  # answers to a task at all steps: enough for QQP at 40 steps with five seeds
 MAX_LABELS = 256  # labels of a task; every draw counts how often each was answered
 SHARES = (0.95, 0.99)  # shares of the last score
-SURE = 0.975  # the last score is significantly above 0 if it is above 0 in this share of the draws
+MIN_SURE_SHARE = 0.975  # the last score is significantly above 0 if it is above 0 in this share of the draws
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
 LABELLED = ("matthews", "accuracy", "f1")  # metrics of answers that are labels
 # a step's answers [n] and the samples' weights [B, n] -> scores [B]
@@ -38,16 +38,20 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
     `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
     the column `metric` (exact or f1), it has step, seed, question and that column. Every (step, seed) answered the same
     examples. The interval comes from resampling the development examples, the same for all steps. Draws whose last
-    score is not above 0 reach no step; only a few may do so (SURE). Raises ResultsError for too many answers, if some
-    step lacks an example, or if an answer is not one of the labels.
+    score is not above 0 reach no step; only a few may do so (MIN_SURE_SHARE). Raises ResultsError for too many answers,
+    if some step lacks an example, or if an answer is not one of the labels.
     """
     if answers.empty:
         return [None] * len(shares)
-    of_spans = "question" in answers
-    item, value = ("question", metric) if of_spans else ("example", "answer")
-    _check(answers, item, labelled=metric in LABELLED and not of_spans)
-    table = answers.pivot(index=["step", "seed"], columns=item, values=value)
-    gold = None if of_spans else answers.drop_duplicates(item).set_index(item)["gold"].loc[table.columns].to_numpy()
+    is_span_task = "question" in answers
+    example_column, value_column = ("question", metric) if is_span_task else ("example", "answer")
+    _check_answers(answers, example_column, has_labels=metric in LABELLED and not is_span_task)
+    table = answers.pivot(index=["step", "seed"], columns=example_column, values=value_column)
+    gold = (
+        None
+        if is_span_task
+        else answers.drop_duplicates(example_column).set_index(example_column)["gold"].loc[table.columns].to_numpy()
+    )
 
     def score(row: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return weights @ row / len(row) if gold is None else resampled(metric, gold, row, weights)
@@ -55,16 +59,19 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
     by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
     n = len(table.columns)
     samples = chain([np.ones((1, n))], resampled_counts(n, DRAWS, AT_ONCE, SEED))  # all examples once, then the draws
-    parts = [_first_steps(by_step, score, shares, weights) for weights in samples]
-    whole, *firsts = np.concatenate(parts)
-    return [_with_interval(whole[i], [first[i] for first in firsts if first[i] >= 0]) for i in range(len(shares))]
+    first_steps = [_first_steps(by_step, score, shares, weights) for weights in samples]
+    observed_steps, *sampled_steps = np.concatenate(first_steps)
+    return [
+        _with_interval(observed_steps[i], [sample[i] for sample in sampled_steps if sample[i] >= 0])
+        for i in range(len(shares))
+    ]
 
 
-def _with_interval(step: int, drawn: list[int]) -> Reached | None:
-    """Return a step with the interval of the drawn steps; None if it is -1 or too few draws reached a step (SURE)."""
-    if step < 0 or len(drawn) < SURE * DRAWS:
+def _with_interval(step: int, sampled_steps: list[int]) -> Reached | None:
+    """Return a step with the interval of the drawn steps; None if it is -1 or too few draws reached one."""
+    if step < 0 or len(sampled_steps) < MIN_SURE_SHARE * DRAWS:
         return None
-    low, high = np.quantile(drawn, [0.025, 0.975], method="inverted_cdf")
+    low, high = np.quantile(sampled_steps, [0.025, 0.975], method="inverted_cdf")
     return Reached(int(step), int(low), int(high))
 
 
@@ -76,29 +83,29 @@ def _first_steps(
     `answers` has an array [seeds, n] for each step. Samples that have reached all shares are not scored again.
     """
 
-    def mean(step: int, samples: np.ndarray) -> np.ndarray:
+    def mean_score(step: int, samples: np.ndarray) -> np.ndarray:
         return np.mean([score(row, samples) for row in answers[step]], axis=0)
 
-    last = mean(max(answers), weights)
-    first = np.full((len(weights), len(shares)), -1)
-    waiting = np.flatnonzero(last > 0)
+    last_scores = mean_score(max(answers), weights)
+    first_steps = np.full((len(weights), len(shares)), -1)
+    unreached = np.flatnonzero(last_scores > 0)
     for step in sorted(answers):
-        scores = mean(step, weights[waiting])
-        up = scores[:, None] >= np.asarray(shares) * last[waiting, None]
-        first[waiting] = np.where(up & (first[waiting] < 0), step, first[waiting])
-        waiting = waiting[(first[waiting] < 0).any(axis=1)]
-        if not len(waiting):
+        scores = mean_score(step, weights[unreached])
+        is_reached = scores[:, None] >= np.asarray(shares) * last_scores[unreached, None]
+        first_steps[unreached] = np.where(is_reached & (first_steps[unreached] < 0), step, first_steps[unreached])
+        unreached = unreached[(first_steps[unreached] < 0).any(axis=1)]
+        if not len(unreached):
             break
-    return first
+    return first_steps
 
 
-def _check(answers: pd.DataFrame, example_column: str, labelled: bool) -> None:
+def _check_answers(answers: pd.DataFrame, example_column: str, has_labels: bool) -> None:
     """Raise ResultsError for answers that are too many, are missing at some steps, or are not the index of a label."""
     if len(answers) > MAX_ANSWERS:
         raise ResultsError(f"The task has {len(answers):,} answers; the maximum is {MAX_ANSWERS:,}.")
     if len(answers) != answers.groupby(["step", "seed"]).ngroups * answers[example_column].nunique():
         raise ResultsError("Some steps lack answers to examples of the task; fine-tune on it with --overwrite.")
-    values = answers[["gold", "answer"]].to_numpy() if labelled else np.zeros(0)
+    values = answers[["gold", "answer"]].to_numpy() if has_labels else np.zeros(0)
     if not ((values >= 0) & (values < MAX_LABELS) & (values == np.floor(values))).all():
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
@@ -127,19 +134,19 @@ def _ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _correlation(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute Pearson's correlation in each sample; a and b are [n], or [B, n] if they differ between samples."""
     n = weights.sum(1, keepdims=True)
-    of_both, of_a, of_b = _products(a, b, weights)
-    rounding = ROUNDING * np.sqrt(of_a * of_b)
+    covariance, variance_a, variance_b = _products(a, b, weights)
+    rounding = ROUNDING * np.sqrt(variance_a * variance_b)
     a, b = (x - (weights * x).sum(1, keepdims=True) / n for x in (a, b))
-    of_both, of_a, of_b = _products(a, b, weights)
-    size = np.sqrt(of_a * of_b)
-    return np.divide(of_both, size, out=np.zeros(len(weights)), where=size > rounding)
+    covariance, variance_a, variance_b = _products(a, b, weights)
+    norm = np.sqrt(variance_a * variance_b)
+    return np.divide(covariance, norm, out=np.zeros(len(weights)), where=norm > rounding)
 
 
 def _products(a: np.ndarray, b: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the sums over each sample of a times b, of a squared and of b squared, [B] each."""
     a, b = (np.broadcast_to(x, weights.shape) for x in (a, b))
-    both, of_a, of_b = (np.einsum("ij,ij,ij->i", weights, x, y) for x, y in ((a, b), (a, a), (b, b)))
-    return both, of_a, of_b
+    product, square_a, square_b = (np.einsum("ij,ij,ij->i", weights, x, y) for x, y in ((a, b), (a, a), (b, b)))
+    return product, square_a, square_b
 
 
 def _label_scores(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -148,10 +155,14 @@ def _label_scores(metric: str, gold: np.ndarray, answers: np.ndarray, weights: n
     if metric == "accuracy":
         return weights @ (gold == answers) / n
     if metric == "f1":  # the F1 of label 1
-        size, shared = weights @ ((gold == 1) * 0.5 + (answers == 1) * 0.5), weights @ ((gold == 1) & (answers == 1))
+        denominator, numerator = (
+            weights @ ((gold == 1) * 0.5 + (answers == 1) * 0.5),
+            weights @ ((gold == 1) & (answers == 1)),
+        )
     else:  # Matthews in Gorodkin's form for any number of labels
-        each = np.arange(max(gold.max(), answers.max()) + 1)
-        given, answered = weights @ (gold[:, None] == each), weights @ (answers[:, None] == each)  # [B, labels]
-        shared = weights @ (gold == answers) * n - (given * answered).sum(1)
-        size = np.sqrt((n**2 - (given**2).sum(1)) * (n**2 - (answered**2).sum(1)))
-    return np.divide(shared, size, out=np.zeros(len(n)), where=size > 0)
+        labels = np.arange(max(gold.max(), answers.max()) + 1)
+        # [B, labels]
+        gold_counts, answer_counts = weights @ (gold[:, None] == labels), weights @ (answers[:, None] == labels)
+        numerator = weights @ (gold == answers) * n - (gold_counts * answer_counts).sum(1)
+        denominator = np.sqrt((n**2 - (gold_counts**2).sum(1)) * (n**2 - (answer_counts**2).sum(1)))
+    return np.divide(numerator, denominator, out=np.zeros(len(n)), where=denominator > 0)

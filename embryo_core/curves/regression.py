@@ -37,28 +37,34 @@ def regress(
     Constant numbers are left out. Intervals are Student's. None for too few cases, no predictor, or collinear ones.
     """
     columns, names = [np.ones(len(values))], [""]
-    for name, values_of in numbers.items():
-        if (spread := values_of.std()) > 0:
-            columns.append((values_of - values_of.mean()) / spread)
+    for name, predictor in numbers.items():
+        if (deviation := predictor.std()) > 0:
+            columns.append((predictor - predictor.mean()) / deviation)
             names.append(name)
-    levels = sorted({*classes}, key=lambda one: (-list(classes).count(one), str(one)))
-    for one in levels[1:]:
-        columns.append(np.array([level == one for level in classes], float))
-        names.append(f"{one}, not {levels[0]}")
+    levels = sorted({*classes}, key=lambda level: (-list(classes).count(level), str(level)))
+    for level in levels[1:]:
+        columns.append(np.array([label == level for label in classes], float))
+        names.append(f"{level}, not {levels[0]}")
     design = np.stack(columns, axis=1)
-    free = len(values) - design.shape[1]
-    if free < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:
+    freedom = len(values) - design.shape[1]
+    if freedom < 1 or len(names) == 1 or np.linalg.matrix_rank(design) < design.shape[1]:
         return None
     from scipy.special import stdtrit  # imported only here: the import takes as long as the rest of a page
 
-    inverse = np.linalg.inv(design.T @ design)
-    fitted = inverse @ design.T @ values
-    rest = values - design @ fitted
-    reach = stdtrit(free, TAIL) * np.sqrt(np.diag(inverse) * (rest @ rest) / free)
+    inverse_gram = np.linalg.inv(design.T @ design)
+    coefficients = inverse_gram @ design.T @ values
+    residuals = values - design @ coefficients
+    half_widths = stdtrit(freedom, TAIL) * np.sqrt(np.diag(inverse_gram) * (residuals @ residuals) / freedom)
     total = float(((values - values.mean()) ** 2).sum())
-    rows = zip(names, fitted.tolist(), (fitted - reach).tolist(), (fitted + reach).tolist(), strict=True)
+    rows = zip(
+        names,
+        coefficients.tolist(),
+        (coefficients - half_widths).tolist(),
+        (coefficients + half_widths).tolist(),
+        strict=True,
+    )
     return Regression(
         tuple(Coefficient(*row) for row in rows if row[0]),
-        1 - float(rest @ rest) / total if total else 0.0,
+        1 - float(residuals @ residuals) / total if total else 0.0,
         len(values),
     )

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from embryo_core.curves.scores import difference_interval, onset
 
-FOOT, TOP = 0.1, 0.9  # shares of the last value between which a curve rises
+FOOT_SHARE, TOP = 0.1, 0.9  # shares of the last value between which a curve rises
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     As in docs/metrics.md, it is the onset at a tenth of the last value, and the slope from the checkpoint before this
     onset to the onset at nine tenths.
     """
-    foot, top = onset(steps, values, n, FOOT), onset(steps, values, n, TOP)
+    foot, top = onset(steps, values, n, FOOT_SHARE), onset(steps, values, n, TOP)
     if foot is None or top is None:
         return None
     steps, values, n = np.asarray(steps), np.asarray(values, float), np.asarray(n)
@@ -45,26 +45,26 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     slope = None
     if last > first:  # slope of the values divided by the last one
         low, high = difference_interval(values[last], values[first], n[last], n_second=n[first])
-        run = float(values[-1] * (steps[last] - steps[first]))
-        slope = Slope(float(values[last] - values[first]) / run, float(low) / run, float(high) / run)
+        scale = float(values[-1] * (steps[last] - steps[first]))
+        slope = Slope(float(values[last] - values[first]) / scale, float(low) / scale, float(high) / scale)
     return Rise(foot.step, foot.earliest, foot.latest, slope)
 
 
 def ranks(rises: Sequence[Rise]) -> list[int]:
     """Return the rank of each curve, 1 for the fastest, by the rule of docs/metrics.md; ties share a rank."""
-    ranks_of = [0] * len(rises)
+    curve_ranks = [0] * len(rises)
     leader: int | None = None
-    slopes = [-np.inf if one.slope is None else -one.slope.value for one in rises]
-    ranked = sorted(range(len(rises)), key=lambda one: (rises[one].step, slopes[one]))
-    for rank, one in enumerate(ranked, 1):
-        if leader is not None and _tied(rises[leader], rises[one]):
-            ranks_of[one] = ranks_of[leader]
+    slopes = [-np.inf if curve.slope is None else -curve.slope.value for curve in rises]
+    order = sorted(range(len(rises)), key=lambda curve: (rises[curve].step, slopes[curve]))
+    for rank, curve in enumerate(order, 1):
+        if leader is not None and _is_tied(rises[leader], rises[curve]):
+            curve_ranks[curve] = curve_ranks[leader]
         else:
-            leader, ranks_of[one] = one, rank
-    return ranks_of
+            leader, curve_ranks[curve] = curve, rank
+    return curve_ranks
 
 
-def _tied(leader: Rise, other: Rise) -> bool:
+def _is_tied(leader: Rise, other: Rise) -> bool:
     """Return whether a curve rises at the leader's checkpoint and may be equally steep."""
     if leader.step != other.step or leader.slope is None or other.slope is None:
         return leader.step == other.step and leader.slope is other.slope

@@ -43,8 +43,8 @@ def smooth(values: ArrayLike, window: int = 3) -> Floats:
     if not len(values):
         return values
     weights = np.ones(window)
-    reach = slice(window // 2, window // 2 + len(values))
-    return np.convolve(values, weights)[reach] / np.convolve(np.ones_like(values), weights)[reach]
+    inner = slice(window // 2, window // 2 + len(values))
+    return np.convolve(values, weights)[inner] / np.convolve(np.ones_like(values), weights)[inner]
 
 
 def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floats]:
@@ -55,9 +55,9 @@ def interval(value: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[Floats, Floa
     """
     value, n = np.asarray(value, float), np.asarray(n, float)
     middle = value + z**2 / (2 * n)
-    reach = z * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
-    whole = 1 + z**2 / n
-    return np.clip((middle - reach) / whole, 0, value), np.clip((middle + reach) / whole, value, 1)
+    half_width = z * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
+    scale = 1 + z**2 / n
+    return np.clip((middle - half_width) / scale, 0, value), np.clip((middle + half_width) / scale, value, 1)
 
 
 def difference_interval(
@@ -106,8 +106,8 @@ def onset(
     level, (low, high) = floor + share * (values[-1] - floor), interval(values, n)
     earliest = held_from(steps, high, level)
     assert earliest is not None  # the last interval contains the last value, which is at or above the level
-    reached = (np.asarray(steps) >= earliest) & (values >= level)
-    return Onset(int(steps[int(np.argmax(reached))]), earliest, held_from(steps, low, level))
+    is_reached = (np.asarray(steps) >= earliest) & (values >= level)
+    return Onset(int(steps[int(np.argmax(is_reached))]), earliest, held_from(steps, low, level))
 
 
 def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, threshold: float) -> int | None:
@@ -173,9 +173,9 @@ def expected_layer_interval(values: ArrayLike, baseline: float, n: ArrayLike) ->
         return None
     low, high = (np.maximum(0, ends - baseline) for ends in interval(values, n))
     gains = np.maximum(0, values - baseline)
-    pull = (np.arange(len(gains)) - middle) / gains.sum()
-    less, more = pull * (low - gains), pull * (high - gains)
-    below, above = np.minimum(less, more), np.maximum(less, more)
+    weights = (np.arange(len(gains)) - middle) / gains.sum()
+    low_moves, high_moves = weights * (low - gains), weights * (high - gains)
+    below, above = np.minimum(low_moves, high_moves), np.maximum(low_moves, high_moves)
     last = len(gains) - 1
     return max(0.0, float(middle - np.linalg.norm(below))), min(float(last), float(middle + np.linalg.norm(above)))
 
@@ -218,11 +218,13 @@ def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
     Every history is of exactly one kind. A stretch may be a single step.
     """
     correct = np.asarray(correct, bool)
-    begins = correct.copy()
-    begins[:, 1:] &= ~correct[:, :-1]
-    stretches = begins.sum(axis=1)
-    holds = correct[:, -1:].any(axis=1)  # whether the answer at the last step is right
-    kinds = np.select([stretches == 0, stretches > 1, holds], ["never learned", "oscillating", "learned"], "forgotten")
+    is_start = correct.copy()
+    is_start[:, 1:] &= ~correct[:, :-1]
+    stretches = is_start.sum(axis=1)
+    is_last_right = correct[:, -1:].any(axis=1)  # whether the answer at the last step is right
+    kinds = np.select(
+        [stretches == 0, stretches > 1, is_last_right], ["never learned", "oscillating", "learned"], "forgotten"
+    )
     return kinds.astype(object)
 
 

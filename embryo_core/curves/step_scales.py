@@ -29,11 +29,11 @@ def axis_shares(steps: Sequence[int] | NDArray[np.integer], scale: Scale) -> Flo
 
 def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[int]:
     """Select up to `count` >= 2 of ascending steps: the first, the last, and steps evenly between on a log axis."""
-    ascending = np.asarray(steps)
-    if len(ascending) <= count:
-        return ascending.tolist()
-    ahead = ascending - ascending[0]
-    wanted = np.array([0, *np.geomspace(ahead[-1], ahead[1], count - 1)[::-1]])
-    after = np.searchsorted(ahead, wanted).clip(1, len(ascending) - 1)
-    nearest = after - (wanted - ahead[after - 1] < ahead[after] - wanted)
-    return ascending[np.unique(np.maximum(nearest, np.arange(count)))].tolist()
+    step_array = np.asarray(steps)
+    if len(step_array) <= count:
+        return step_array.tolist()
+    offsets = step_array - step_array[0]
+    targets = np.array([0, *np.geomspace(offsets[-1], offsets[1], count - 1)[::-1]])
+    indices = np.searchsorted(offsets, targets).clip(1, len(step_array) - 1)
+    nearest = indices - (targets - offsets[indices - 1] < offsets[indices] - targets)
+    return step_array[np.unique(np.maximum(nearest, np.arange(count)))].tolist()

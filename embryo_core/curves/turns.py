@@ -42,15 +42,15 @@ def find_turns(right: ArrayLike) -> Turns:
     that a flat curve of many steps seldom turns.
     """
     right = np.asarray(right, float)
-    steps = right.shape[1]
-    bound = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / max(2, steps * (steps - 1)))
+    step_count = right.shape[1]
+    bound = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / max(2, step_count * (step_count - 1)))
 
     def exceeds(first: int, second: int) -> bool:
         differences = right[:, first] - right[:, second]
-        spread = float(np.sqrt((differences**2).sum()))
-        return spread > 0 and float(differences.sum()) / spread > bound
+        norm = float(np.sqrt((differences**2).sum()))
+        return norm > 0 and float(differences.sum()) / norm > bound
 
-    return _turns(right.sum(axis=0), exceeds)
+    return _locate_turns(right.sum(axis=0), exceeds)
 
 
 @dataclass(frozen=True)
@@ -65,28 +65,28 @@ class Stretch:
 def stretches(steps: Sequence[int], values: ArrayLike) -> list[Stretch]:
     """Return the stretches in which positive `values` [S] grow or are compressed by a ratio above MIN_CHANGE."""
     logarithms = np.log(np.asarray(values, float))
-    turns = _turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
+    turns = _locate_turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
     names = ["grows" if move == "rises" else "compresses" for move in turns.moves]
     return [Stretch(name, steps[i], steps[j]) for name, (i, j) in zip(names, pairwise(turns.points), strict=True)]
 
 
-def _turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> Turns:
+def _locate_turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], bool]) -> Turns:
     """Return where `totals` [S] turn; `exceeds(i, j)` is whether the total at i counts as above the total at j."""
     points: list[int] = []
-    up: bool | None = None
+    is_rising: bool | None = None
     low = high = 0
     for i in range(1, len(totals)):
-        if up is not False and totals[i] > totals[high]:
+        if is_rising is not False and totals[i] > totals[high]:
             high = i
-        if up is not True and totals[i] < totals[low]:
+        if is_rising is not True and totals[i] < totals[low]:
             low = i
-        if up is not True and exceeds(i, low):
-            points, up, high = [*points, low], True, i
-        elif up is not False and exceeds(high, i):
-            points, up, low = [*points, high], False, i
-    if up is None:
+        if is_rising is not True and exceeds(i, low):
+            points, is_rising, high = [*points, low], True, i
+        elif is_rising is not False and exceeds(high, i):
+            points, is_rising, low = [*points, high], False, i
+    if is_rising is None:
         return Turns(())
-    points.append(high if up else low)
+    points.append(high if is_rising else low)
     return Turns(tuple(points), bool(totals[points[1]] > totals[points[0]]))
 
 

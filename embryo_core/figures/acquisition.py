@@ -30,13 +30,13 @@ RULES: dict[Rule, str] = {
     "chance": "First step from which the accuracy stays at or above halfway from chance, one half, to its last value. "
     "Dips within its 95 % interval do not count. Line: interval of the step, from the 95 % intervals of the accuracy.",
 }
-TIES = "were acquired between the same two checkpoints"
-TIES_IN_PAPER = "rise at the same checkpoint with slopes that cannot be distinguished"
-SEEDS = (
+TIES_NOTE = "were acquired between the same two checkpoints"
+PAPER_TIES_NOTE = "rise at the same checkpoint with slopes that cannot be distinguished"
+SEEDS_NOTE = (
     "Several seeds of one design: the mark is their mean onset, the line the mean of their intervals, at least one "
     "standard error long on each side."
 )
-ONE_SEED = "A design with a single seed does not show how much the order varies between seeds."
+ONE_SEED_NOTE = "A design with a single seed does not show how much the order varies between seeds."
 
 
 def acquisition(
@@ -55,26 +55,31 @@ def acquisition(
     name of a category, and `unit` says what n counts. Raises FigureError if no category is above 0, or above chance, at
     the last step.
     """
-    shown = [run for run in runs if axis.supports(run)]
-    seeds, single = designs(shown), compare.acquisitions(shown, metric, groups, rule)
-    names = {line: [run.name for run in runs_of_line] for line, runs_of_line in seeds.items()}
-    table = compare.average_acquisitions(single, names)
+    supported_runs = [run for run in runs if axis.supports(run)]
+    runs_by_line, run_onsets = designs(supported_runs), compare.acquisitions(supported_runs, metric, groups, rule)
+    names_by_line = {line: [run.name for run in line_runs] for line, line_runs in runs_by_line.items()}
+    table = compare.average_acquisitions(run_onsets, names_by_line)
     table["group"] = table["group"].map(label)
     if table["onset"].isna().all():
         floor = "chance" if rule == "chance" else "0"
         raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
-    table["before"] = _evaluated_before(table, {line: runs_of_line[0] for line, runs_of_line in seeds.items()}, metric)
-    lines = {line: axis.for_run(seeds[line][0], runs) for line in table["run"].unique()}
-    drawn = [run for line in lines for run in seeds[line]]
+    table["before"] = _evaluated_before(table, {line: line_runs[0] for line, line_runs in runs_by_line.items()}, metric)
+    axes = {line: axis.for_run(runs_by_line[line][0], runs) for line in table["run"].unique()}
+    plotted_runs = [run for line in axes for run in runs_by_line[line]]
     return make_figure(
-        drawn,
+        plotted_runs,
         f"{name or f'{runs[0].name}-{metric}'}-acquisition",
-        f"Order of acquisition: {name_measures(drawn, metric)}",
-        plot_acquisition(table, lines, _ends(runs[0], metric, table)),
-        table.assign(metric=[measured_as(seeds[line][0], metric) for line in table["run"]]),
-        _caption(table, rule, describe_seeds({line: len(seeds[line]) for line in lines}, single, names), unit),
+        f"Order of acquisition: {name_measures(plotted_runs, metric)}",
+        plot_acquisition(table, axes, _evaluated_range(runs[0], metric, table)),
+        table.assign(metric=[measured_as(runs_by_line[line][0], metric) for line in table["run"]]),
+        _caption(
+            table,
+            rule,
+            describe_seeds({line: len(runs_by_line[line]) for line in axes}, run_onsets, names_by_line),
+            unit,
+        ),
         metric,
-        missing=tuple(run.name for line, runs_of_line in seeds.items() if line not in lines for run in runs_of_line),
+        missing=tuple(run.name for line, line_runs in runs_by_line.items() if line not in axes for run in line_runs),
     )
 
 
@@ -94,51 +99,57 @@ def agreement(
 
     Columns are those of `compare.agreements`.
     """
-    shown = [run for run in runs if axis.supports(run)]
-    names = {line: [run.name for run in runs_of_line] for line, runs_of_line in designs(shown).items()}
-    single = compare.acquisitions(shown, metric, groups, rule)
-    agreements = compare.agreements(compare.average_acquisitions(single, names))
-    within = compare.seed_agreements(single, names.values())
-    return pd.concat([agreements, within], ignore_index=True) if len(within) else agreements
+    supported_runs = [run for run in runs if axis.supports(run)]
+    names_by_line = {line: [run.name for run in line_runs] for line, line_runs in designs(supported_runs).items()}
+    run_onsets = compare.acquisitions(supported_runs, metric, groups, rule)
+    agreements = compare.agreements(compare.average_acquisitions(run_onsets, names_by_line))
+    seed_agreements = compare.seed_agreements(run_onsets, names_by_line.values())
+    return pd.concat([agreements, seed_agreements], ignore_index=True) if len(seed_agreements) else agreements
 
 
-def describe_seeds(seeds: Mapping[str, int], single: pd.DataFrame, names: Mapping[str, Sequence[str]]) -> str:
+def describe_seeds(
+    seeds: Mapping[str, int], run_onsets: pd.DataFrame, names_by_line: Mapping[str, Sequence[str]]
+) -> str:
     """Return the part of the caption on seeds; "" for a single run.
 
-    `seeds` has the number of seeds of each design and `names` the names of its runs; `single` has the
+    `seeds` has the number of seeds of each design and `names_by_line` the names of its runs; `run_onsets` has the
     `compare.acquisitions` of each run.
     """
     if [*seeds.values()] == [1]:
         return ""
-    parts = [SEEDS] if max(seeds.values()) > 1 else []
+    parts = [SEEDS_NOTE] if max(seeds.values()) > 1 else []
     for line, count in seeds.items():
-        rho = compare.seed_agreements(single, [names[line]])["rho"].dropna()
+        rho = compare.seed_agreements(run_onsets, [names_by_line[line]])["rho"].dropna()
         if count > 1 and len(rho):
             spread = f"; {rho.min():.2f} to {rho.max():.2f}" if len(rho) > 1 else ""
             parts.append(
                 f"The orders of the {count} seeds of {line} agree at a rank correlation of {rho.mean():.2f}{spread}."
             )
     if min(seeds.values()) == 1:
-        parts.append(ONE_SEED)
+        parts.append(ONE_SEED_NOTE)
     return sentences(*parts)
 
 
 def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
-    several = table["run"].nunique() > 1
+    is_compared = table["run"].nunique() > 1
     counts = {run: count_range(rows["n"]) for run, rows in table.groupby("run", sort=False)}
-    named = "; ".join(f"{run} (n = {n})" for run, n in counts.items())
-    never = [f"{row.group} in {row.run}" if several else row.group for row in table[table["onset"].isna()].itertuples()]
+    runs_note = "; ".join(f"{run} (n = {n})" for run, n in counts.items())
+    without_onset = [
+        f"{row.group} in {row.run}" if is_compared else row.group for row in table[table["onset"].isna()].itertuples()
+    ]
     first, *rest = RULES[rule].split(". ")
     return Caption(
         f"{first}.",
         sentences(
             ". ".join(rest),
-            "" if several else f"Categories that share a place (=) {TIES_IN_PAPER if rule == 'paper' else TIES}.",
+            ""
+            if is_compared
+            else f"Categories that share a place (=) {PAPER_TIES_NOTE if rule == 'paper' else TIES_NOTE}.",
             seeds,
-            f"Without an onset: {', '.join(never)}." if never else "",
+            f"Without an onset: {', '.join(without_onset)}." if without_onset else "",
         ),
-        f"{unit.capitalize()} per category: {named}."
-        if several
+        f"{unit.capitalize()} per category: {runs_note}."
+        if is_compared
         else f"n = {next(iter(counts.values()))} {unit} per category.",
     )
 
@@ -146,94 +157,96 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
 # === Plot ===
 
 
-def _ends(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
+def _evaluated_range(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
     """Return the first and last step at which a run was evaluated by a metric, or else those of the table's onsets."""
-    evaluated = results.read_scores(run, measured_as(run, metric))["step"]
-    if len(evaluated):
-        return int(evaluated.min()), int(evaluated.max())
+    evaluated_steps = results.read_scores(run, measured_as(run, metric))["step"]
+    if len(evaluated_steps):
+        return int(evaluated_steps.min()), int(evaluated_steps.max())
     with_onset = table.dropna(subset="onset")
     return int(with_onset["earliest"].min()), int(with_onset["latest"].fillna(with_onset["onset"]).max())
 
 
-def plot_acquisition(table: pd.DataFrame, lines: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
-    """Return the plot of onsets by design; `lines` has the axis of each design, in the order of the legend.
+def plot_acquisition(table: pd.DataFrame, axes: Mapping[str, StepAxis], steps: Sequence[int]) -> go.Figure:
+    """Return the plot of onsets by design; `axes` has the axis of each design, in the order of the legend.
 
     Rows are in the order of the first design. If there is only one, labels of rows begin with their places, and rows
     that share a place have a grey background. The axis covers `steps`.
     """
     with_onset, figure = table.dropna(subset="onset"), go.Figure()
-    of_runs = {line: with_onset[with_onset["run"] == line] for line in lines}
-    order = list(dict.fromkeys(group for rows in of_runs.values() for group in rows["group"]))
+    rows_by_line = {line: with_onset[with_onset["run"] == line] for line in axes}
+    order = list(dict.fromkeys(group for rows in rows_by_line.values() for group in rows["group"]))
     labels = [*map(tags.with_tag_name, order)]
-    for i, (line, rows) in enumerate(of_runs.items()):
-        heights = [len(order) - 1 - order.index(group) - shift(i, len(lines)) for group in rows["group"]]
-        _add_intervals(figure, rows, heights, lines[line], i, len(lines))
-    first = next(iter(lines.values()))
-    _set_ends(figure, of_runs, lines, steps)
-    first.mark_step(figure, max(steps))
-    style.finish(figure, "", height=100 + (16 + 14 * len(lines)) * max(1, len(order)))
-    if len(lines) > 1:
+    for i, (line, rows) in enumerate(rows_by_line.items()):
+        heights = [len(order) - 1 - order.index(group) - shift(i, len(axes)) for group in rows["group"]]
+        _add_intervals(figure, rows, heights, axes[line], i, len(axes))
+    first_axis = next(iter(axes.values()))
+    _set_axis_range(figure, rows_by_line, axes, steps)
+    first_axis.mark_step(figure, max(steps))
+    style.finish(figure, "", height=100 + (16 + 14 * len(axes)) * max(1, len(order)))
+    if len(axes) > 1:
         return set_rows(figure, labels)
-    first.mark_changes(figure, steps)
+    first_axis.mark_changes(figure, steps)
     for _, rows in with_onset.reset_index(drop=True).groupby("place"):
         if len(rows) > 1:  # rows that share a place
             top, bottom = len(with_onset) - 1 - rows.index.min(), len(with_onset) - 1 - rows.index.max()
-            ends = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
-            ground = {"fillcolor": style.with_opacity(style.GREY, 0.14), "line_width": 0, "layer": "below"}
-            figure.add_shape(type="rect", xref="paper", yref="y", **ends, **ground)
+            rectangle = {"x0": 0, "x1": 1, "y0": bottom - 0.45, "y1": top + 0.45}
+            fill = {"fillcolor": style.with_opacity(style.GREY, 0.14), "line_width": 0, "layer": "below"}
+            figure.add_shape(type="rect", xref="paper", yref="y", **rectangle, **fill)
     marks = with_onset["place"].duplicated(keep=False).map({True: "=", False: "."})
-    return set_rows(figure, [f"{place}{mark} {name}" for place, mark, name in zip(with_onset["place"], marks, labels)])
+    return set_rows(figure, [f"{rank}{mark} {name}" for rank, mark, name in zip(with_onset["place"], marks, labels)])
 
 
-def _set_ends(
-    figure: go.Figure, of_runs: Mapping[str, pd.DataFrame], lines: Mapping[str, StepAxis], steps: Sequence[int]
+def _set_axis_range(
+    figure: go.Figure, rows_by_line: Mapping[str, pd.DataFrame], axes: Mapping[str, StepAxis], steps: Sequence[int]
 ) -> None:
     """Set the axis to run from the first of `steps` to the last, or to a later end of an interval."""
-    first = next(iter(lines.values()))
-    counts = first.counts([min(steps), max(steps)])
-    for line, rows in of_runs.items():
+    first_axis = next(iter(axes.values()))
+    counts = first_axis.counts([min(steps), max(steps)])
+    for line, rows in rows_by_line.items():
         if len(rows):
-            counts += lines[line].counts([int(rows["latest"].fillna(rows["onset"]).max())])
-    first.set_ends(figure, min(counts), max(counts), margin=0.02)
+            counts += axes[line].counts([int(rows["latest"].fillna(rows["onset"]).max())])
+    first_axis.set_ends(figure, min(counts), max(counts), margin=0.02)
 
 
 def _add_intervals(
-    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, runs: int
+    figure: go.Figure, rows: pd.DataFrame, heights: Sequence[float], axis: StepAxis, i: int, run_count: int
 ) -> None:
-    """Add an interval and a mark for each category of the i-th of several `runs`.
+    """Add an interval and a mark for each category of the i-th of several `run_count`.
 
     Their colour is the category's, or the run's if the category has none.
     """
     if rows.empty:
         return
     name = style.escape_text(rows["run"].iloc[0])
-    colour_of_run = style.PALETTE[i % len(style.PALETTE)] if runs > 1 else style.GREY
-    colours = [style.GROUPS.get(group, colour_of_run) for group in rows["group"]]
+    run_colour = style.PALETTE[i % len(style.PALETTE)] if run_count > 1 else style.GREY
+    colours = [style.GROUPS.get(group, run_colour) for group in rows["group"]]
     for row, height, colour in zip(rows.itertuples(), heights, colours, strict=True):
         ends = [getattr(row, "before", row.earliest), row.onset if pd.isna(row.latest) else row.latest]
         line = {"color": style.with_opacity(colour, 0.45), "width": 3}
-        quiet = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
-        figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **quiet)
-    symbols = [style.SYMBOL_OF.get(group, "circle") for group in rows["group"]] if runs == 1 else style.run_look(i)[0]
+        trace_settings = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
+        figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **trace_settings)
+    symbols = (
+        [style.SYMBOL_OF.get(group, "circle") for group in rows["group"]] if run_count == 1 else style.run_look(i)[0]
+    )
     figure.add_scatter(
         x=axis.values(rows["onset"]),
         y=list(heights),
         mode="markers",
         name=name,
         legendgroup=name,
-        showlegend=runs > 1,
+        showlegend=run_count > 1,
         marker={"symbol": symbols, "size": 10, "color": colours},
-        text=[_hover_text(row, name if runs > 1 else "", axis) for row in rows.itertuples()],
+        text=[_hover_text(row, name if run_count > 1 else "", axis) for row in rows.itertuples()],
         hovertemplate="%{text}<extra></extra>",
     )
 
 
 def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
-    named = f"<b>{style.escape_text(tags.with_tag_name(row.group))}</b>" + (f", {run}" if run else "")
+    label = f"<b>{style.escape_text(tags.with_tag_name(row.group))}</b>" + (f", {run}" if run else "")
     end = "or later" if pd.isna(row.latest) else f"to {axis.step_in_unit(int(row.latest))}"
     start = axis.step_in_unit(int(getattr(row, "before", row.earliest)))
     onset = axis.step_in_unit(int(row.onset))
-    text = f"{named}: {onset} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
+    text = f"{label}: {onset} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
     if pd.isna(getattr(row, "slope", None)):  # the rule has no slope
         return text
     per = "steps" if axis.step_unit == StepUnit.UPDATES else axis.step_unit

@@ -47,7 +47,7 @@ def positions(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, norm
     return curves_figure(
         runs,
         axis,
-        lambda one: position_table(one, layer, head, normalised),
+        lambda run: position_table(run, layer, head, normalised),
         Curves(by="position", value="weight", y_title="weight in the averaged map", decimals=".4f", height=320),
         f"attention-positions-layer{layer}-head{head}",
         f"Layer {layer}, head {head}: weight on fixed positions{normalised_suffix(normalised)}",
@@ -98,15 +98,19 @@ def head_maps(run: Run, history: HeadHistory) -> Figure:
     steps = history.steps.tolist()
     caption = describe_head(run, history, (), normalised=False, evaluated=len(steps))
     name = f"{run.name}-attention-layer{history.layer}-head{history.head}"
-    last = head_map(history, steps[-1], caption, name)
-    moves = [
+    last_figure = head_map(history, steps[-1], caption, name)
+    slider_steps = [
         {"method": "restyle", "label": f"{step:,}", "args": [{"z": [weights.tolist()]}]}
         for step, weights in zip(steps, history.weights.round(4), strict=True)
     ]
-    slider = {"active": len(steps) - 1, "currentvalue": {"prefix": f"{step_unit_name(run.step_unit)} "}, "steps": moves}
-    last.plot.update_layout(sliders=[slider | {"pad": {"t": 40}}], height=620)
+    slider = {
+        "active": len(steps) - 1,
+        "currentvalue": {"prefix": f"{step_unit_name(run.step_unit)} "},
+        "steps": slider_steps,
+    }
+    last_figure.plot.update_layout(sliders=[slider | {"pad": {"t": 40}}], height=620)
     table = pd.concat([map_table(history, step) for step in steps], ignore_index=True)
-    return replace(last, table=table, suffix="")
+    return replace(last_figure, table=table, suffix="")
 
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
@@ -125,8 +129,8 @@ def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
     Columns: step, layer and head (from 1), from and to (positions, from 0), weight.
     """
     layer, head, row, column = (axis.ravel() for axis in np.indices(weights.shape))
-    where = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
-    return pd.DataFrame(where | {"weight": weights.ravel()})
+    columns = {"step": step, "layer": layer + 1, "head": head + 1, "from": row, "to": column}
+    return pd.DataFrame(columns | {"weight": weights.ravel()})
 
 
 def describe_head(
@@ -137,13 +141,13 @@ def describe_head(
     `sentences_at` [L] is the number of sentences that reach each position, if known; `evaluated` is the number of steps
     with maps.
     """
-    reach = f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
+    reach_note = f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
     return Caption(
         f"{history.note}.",
         sentences(
             f"From each position (row) to each position (column), 0 to {history.size - 1} from the token that opens a "
             "text ([CLS]), or the first piece if there is none. Each entry "
-            f"is averaged over the sentences that have both positions{reach}.",
+            f"is averaged over the sentences that have both positions{reach_note}.",
             "" if normalised else "So rows do not sum to 1; the switch above divides each by its sum.",
             map_style.clipping(history),
             describe_steps(len(history.steps), evaluated),
@@ -172,13 +176,13 @@ def all_heads(
 
     `weights` has the shape [layers, heads, L, L]; `note` names the data.
     """
-    layers, heads, size, _ = weights.shape
+    layer_count, head_count, size, _ = weights.shape
     largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
-    tiles = np.full((layers, size + 1, heads, size + 1), np.nan, np.float32)
+    tiles = np.full((layer_count, size + 1, head_count, size + 1), np.nan, np.float32)
     tiles[:, :size, :, :size] = (weights / largest).transpose(0, 2, 1, 3)
-    plot = go.Figure(go.Heatmap(z=tiles.reshape(layers * (size + 1), -1), zmin=0, zmax=1, colorscale="Viridis"))
-    style.finish(plot, "layer", height=80 + 90 * layers, legend=False)
-    for letter, title, count in (("x", "head", heads), ("y", "layer", layers)):
+    plot = go.Figure(go.Heatmap(z=tiles.reshape(layer_count * (size + 1), -1), zmin=0, zmax=1, colorscale="Viridis"))
+    style.finish(plot, "layer", height=80 + 90 * layer_count, legend=False)
+    for letter, title, count in (("x", "head", head_count), ("y", "layer", layer_count)):
         middles = [(i + 0.5) * (size + 1) - 1 for i in range(count)]
         names = [str(i + 1) for i in range(count)]
         style.set_axes(plot, letter, title={"text": title}, tickvals=middles, ticktext=names, constrain="domain")
@@ -217,18 +221,18 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
 
 def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
     """Return the small print of a file with the small maps of all heads; `note` names the data."""
-    of = "all weights" if shared else "each head's weights"
-    colours = f"{scale} colours up to the {map_style.CLIP_PERCENTILE}th percentile of {of}"
+    scope = "all weights" if shared else "each head's weights"
+    colours = f"{scale} colours up to the {map_style.CLIP_PERCENTILE}th percentile of {scope}"
     return f"{note}; rows are layers, columns are heads; {colours}"
 
 
 def describe_sharing(run: Run) -> str:
     """Return a sentence on the layers that share the weights of their heads; "" if none do."""
-    groups = head_groups(run)
-    if groups is None:
+    group_count = head_groups(run)
+    if group_count is None:
         return ""
-    which = "All layers" if groups == 1 else f"Layers of each of the {groups} groups"
-    return f"{which} share their weights: heads of the same number differ only in their input."
+    layers = "All layers" if group_count == 1 else f"Layers of each of the {group_count} groups"
+    return f"{layers} share their weights: heads of the same number differ only in their input."
 
 
 # === A sentence ===

@@ -22,17 +22,17 @@ from embryo_core.words import name_step, quantity, step_unit_name
 
 MAX_COLUMNS = 7  # largest number of steps
 MAX_CELLS = 32  # largest number of cells along a small map's side; longer maps are averaged over blocks
-GAP = 0.06  # gap between two maps, as a share of a map's side with its gap
-SIDE = 130  # pixels: side of a map with its gap
+GAP_SHARE = 0.06  # gap between two maps, as a share of a map's side with its gap
+MAP_SIDE = 130  # pixels: side of a map with its gap
 
 
 def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: int, normalised: bool = False) -> Figure:
     """Return the figure of a head's averaged maps in every layer of the first run, at evaluated steps around `step`."""
     run = runs[0]
     steps = steps_around(sorted(results.steps_done(run, METRIC)), step)
-    heads = results.read_attention_step(run, step)[0].shape[1]
-    if not 1 <= head <= heads:
-        raise FigureError(f"Run '{run.name}' has no head {head}; its heads are 1 to {heads}.")
+    head_count = results.read_attention_step(run, step)[0].shape[1]
+    if not 1 <= head <= head_count:
+        raise FigureError(f"Run '{run.name}' has no head {head}; its heads are 1 to {head_count}.")
     _, weights, sentence_count = results.read_attention_steps(run, steps, head)
     maps = np.moveaxis(weights[:, :, 0], 0, 1)  # [layers, S, L, L]
     maps = normalise_rows(maps) if normalised else maps
@@ -41,7 +41,7 @@ def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: in
     table = layers_table(small, head, steps, block)
     if normalised:
         table = table.assign(data=normalised_note(run))
-    blocks = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
+    block_note = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
     return make_figure(
         [run],
         f"{run.name}-attention-layers-head{head}",
@@ -50,7 +50,7 @@ def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: in
         table,
         Caption(
             f"Averaged maps of head {head} of '{run.name}', n = {quantity(sentence_count, 'sentence')}"
-            f"{normalised_suffix(normalised)}{blocks}.",
+            f"{normalised_suffix(normalised)}{block_note}.",
             sentences(
                 f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each about "
                 "twice the one before or later. From each position (downwards) to each position (rightwards). Colours "
@@ -64,70 +64,73 @@ def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: in
     )
 
 
-def steps_around(steps: Sequence[int], chosen: int) -> tuple[int, ...]:
-    """Return at most MAX_COLUMNS of the sorted `steps`, about doublings apart, among them the `chosen` one.
+def steps_around(steps: Sequence[int], selected_step: int) -> tuple[int, ...]:
+    """Return at most MAX_COLUMNS of the sorted `steps`, about doublings apart, among them `selected_step`.
 
     Half of them are before the chosen one and half after it, if there are enough.
     """
     before: list[int] = []
     after: list[int] = []
-    last = chosen
+    last = selected_step
     while below := [step for step in steps if step <= last / 2 and step < last]:
         before.append(last := below[-1])
-    last = chosen
+    last = selected_step
     while above := [step for step in steps if step > last]:
         after.append(last := next((step for step in above if step >= 2 * last), above[-1]))
     half = MAX_COLUMNS // 2
-    later = min(len(after), max(half, MAX_COLUMNS - 1 - len(before)))
-    return *before[: MAX_COLUMNS - 1 - later][::-1], chosen, *after[:later]
+    after_count = min(len(after), max(half, MAX_COLUMNS - 1 - len(before)))
+    return *before[: MAX_COLUMNS - 1 - after_count][::-1], selected_step, *after[:after_count]
 
 
-def plot_layers(maps: np.ndarray, steps: Sequence[int], chosen: int, unit: StepUnit) -> go.Figure:
+def plot_layers(maps: np.ndarray, steps: Sequence[int], selected_step: int, unit: StepUnit) -> go.Figure:
     """Plot maps [layers, S, M, M], layer 1 at the top, with a frame around the column of the chosen step.
 
     Only files show its colour bar; the page shows `colour_scale` instead, which stays visible when the plot is
     scrolled.
     """
-    layers, columns, size = maps.shape[:3]
-    end, figure = colour_end(maps), go.Figure()
-    inside = (np.arange(size) + 0.5) / size * (1 - GAP) - (1 - GAP) / 2  # relative to the middle of a map
-    positions = np.append(inside, 0.5)  # the last one is the gap after the map
-    rows = np.full((layers, size + 1, columns, size + 1), np.nan, np.float32)
+    layer_count, column_count, size = maps.shape[:3]
+    zmax, figure = colour_end(maps), go.Figure()
+    offsets = (np.arange(size) + 0.5) / size * (1 - GAP_SHARE) - (1 - GAP_SHARE) / 2  # relative to the middle of a map
+    positions = np.append(offsets, 0.5)  # the last one is the gap after the map
+    rows = np.full((layer_count, size + 1, column_count, size + 1), np.nan, np.float32)
     rows[:, :size, :, :size] = maps[::-1, :, ::-1].transpose(0, 2, 1, 3)
     figure.add_heatmap(
-        z=rows.reshape(layers * (size + 1), columns * (size + 1)),
-        x=(np.arange(columns)[:, None] + positions).ravel(),
-        y=(np.arange(layers)[:, None] + positions).ravel(),
+        z=rows.reshape(layer_count * (size + 1), column_count * (size + 1)),
+        x=(np.arange(column_count)[:, None] + positions).ravel(),
+        y=(np.arange(layer_count)[:, None] + positions).ravel(),
         zmin=0,
-        zmax=end,
+        zmax=zmax,
         colorscale="Viridis",
         showscale=False,
         colorbar=style.colour_bar("weight"),
         hoverinfo="skip",
     )
-    where = [(layer, column) for layer in range(layers) for column in range(columns)]
+    map_cells = [(layer, column) for layer in range(layer_count) for column in range(column_count)]
     add_points(
         figure,
-        [column for _, column in where],
-        [layers - 1 - layer for layer, _ in where],
-        [[layer + 1, int(steps[column])] for layer, column in where],
+        [column for _, column in map_cells],
+        [layer_count - 1 - layer for layer, _ in map_cells],
+        [[layer + 1, int(steps[column])] for layer, column in map_cells],
         f"layer %{{customdata[0]}}, {name_step('%{customdata[1]:,}', unit)}; click to see it large",
     )
-    column = list(steps).index(chosen)
-    outline(figure, (column, column), (0, layers - 1), STEP_COLUMN, color=style.ORANGE, width=2)
-    style.finish(figure, "layer", height=70 + SIDE * layers, legend=False)
-    ticks = {"tickvals": [*range(columns)], "ticktext": style.abbreviate_all(steps)}
-    style.set_axes(figure, "x", title={"text": step_unit_name(unit)}, range=[-0.53, columns - 0.47], **ticks)
-    numbers = {"tickvals": [*range(layers)], "ticktext": [str(layers - layer) for layer in range(layers)]}
-    figure.update_layout(width=70 + SIDE * columns)
+    column = list(steps).index(selected_step)
+    outline(figure, (column, column), (0, layer_count - 1), STEP_COLUMN, color=style.ORANGE, width=2)
+    style.finish(figure, "layer", height=70 + MAP_SIDE * layer_count, legend=False)
+    ticks = {"tickvals": [*range(column_count)], "ticktext": style.abbreviate_all(steps)}
+    style.set_axes(figure, "x", title={"text": step_unit_name(unit)}, range=[-0.53, column_count - 0.47], **ticks)
+    numbers = {
+        "tickvals": [*range(layer_count)],
+        "ticktext": [str(layer_count - layer) for layer in range(layer_count)],
+    }
+    figure.update_layout(width=70 + MAP_SIDE * column_count)
     square = {"scaleanchor": "x", "constrain": "domain"}
-    return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layers - 0.47], **square, **numbers)
+    return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layer_count - 0.47], **square, **numbers)
 
 
 def colour_scale(figure: Figure) -> str:
     """Return the colour scale of `layers_over_steps` with its weights, as HTML."""
-    end = figure.plot.data[0].zmax
-    return style.colour_scale("weight", sequential.Viridis, {0: "0", 0.5: f"{end / 2:.2g}", 1: f"≥ {end:.2g}"})
+    zmax = figure.plot.data[0].zmax
+    return style.colour_scale("weight", sequential.Viridis, {0: "0", 0.5: f"{zmax / 2:.2g}", 1: f"≥ {zmax:.2g}"})
 
 
 def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int = 1) -> pd.DataFrame:
@@ -136,6 +139,6 @@ def layers_table(maps: np.ndarray, head: int, steps: Sequence[int], block: int =
     Columns: layer, head, step, from and to (first positions of the block), positions (its side), weight.
     """
     layer, column, row, to = (axis.ravel() for axis in np.indices(maps.shape))
-    where = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}
-    where |= {"from": block * row, "to": block * to, "positions": block}
-    return pd.DataFrame(where | {"weight": maps.ravel()})
+    columns = {"layer": layer + 1, "head": head, "step": np.asarray(steps)[column]}
+    columns |= {"from": block * row, "to": block * to, "positions": block}
+    return pd.DataFrame(columns | {"weight": maps.ravel()})

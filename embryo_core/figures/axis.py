@@ -25,7 +25,7 @@ from embryo_core.words import name_step, step_heading, two_digits
 STEP_LINE = "step"  # name of the line at the chosen step
 STEP_COLUMN = "column of the step"  # name of the shape around the step's column in a grid that is redrawn at each step
 STEP_MARK = "mark of the step"  # name of other shapes that mark the step (see `follow_step`)
-TITLES: dict[Unit, str] = {
+UNIT_TITLES: dict[Unit, str] = {
     "sequences": "sequences seen",
     "tokens": "tokens seen",
     "words": "words seen",
@@ -33,8 +33,8 @@ TITLES: dict[Unit, str] = {
     "share": "share of the run",
 }
 MIN_TICKS, MAX_TICKS = 3, 10  # bounds on the number of ticks of a log axis
-MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # multiples of powers of ten that may be ticks of a log axis
-LAST = 2000  # rank of training changes in a legend, after curves (Plotly's default is 1000)
+TICK_MULTIPLES = ((1,), (1, 2, 5), range(1, 10))  # multiples of powers of ten that may be ticks of a log axis
+LEGEND_RANK = 2000  # rank of training changes in a legend, after curves (Plotly's default is 1000)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class AxisChoice:
         axis = StepAxis(self.scale, run_files.changes(run), _gaps(run), step_unit=run.step_unit)
         if self.unit == "step":
             return axis
-        all_counts = [counts for one in runs or (run,) if (counts := progress_of(one, self.unit))]
+        all_counts = [counts for other in runs or (run,) if (counts := progress_of(other, self.unit))]
         zero = min((counts.least for counts in all_counts), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
 
@@ -91,7 +91,7 @@ class StepAxis:
     @property
     def title(self) -> str:
         """Return the title of the axis."""
-        return TITLES[self.unit] if self.progress else self.title_of_steps
+        return UNIT_TITLES[self.unit] if self.progress else self.title_of_steps
 
     @property
     def title_of_steps(self) -> str:
@@ -102,9 +102,9 @@ class StepAxis:
         """Return a step in words: "step 1,000", or "1,000 words"; `step` may be a placeholder of Plotly."""
         return name_step(step, self.step_unit)
 
-    def hover_step(self, place: str) -> str:
-        """Return a step in words for a hover template; Plotly fills in `place`, such as "customdata[0]"."""
-        return self.name_step(f"%{{{place}:,}}")
+    def hover_step(self, variable: str) -> str:
+        """Return a step in words for a hover template; Plotly fills in `variable`, such as "customdata[0]"."""
+        return self.name_step(f"%{{{variable}:,}}")
 
     def describe(self, change: Change) -> str:
         """Return a change in training for a legend or a caption, in the unit of the axis."""
@@ -193,7 +193,7 @@ class StepAxis:
         """
         (x,) = self.values([step])
         line = {"color": style.GREY, "width": 1.5, "dash": "dot"}
-        marks = [{"name": STEP_LINE, **_upright(x, panel), "line": line, "layer": "below"} for panel in panels]
+        marks = [{"name": STEP_LINE, **_vertical_line(x, panel), "line": line, "layer": "below"} for panel in panels]
         return _add_shapes(figure, marks)
 
     def mark_changes(
@@ -209,7 +209,7 @@ class StepAxis:
         With several runs, `run_name` is the name of this run, `opacity` distinguishes its lines, and the legend has one
         entry for all its changes.
         """
-        named, marks = set(), []
+        labels, marks = set(), []
         for change in self.changes:
             if not min(steps) <= change.step <= max(steps):
                 continue
@@ -217,9 +217,9 @@ class StepAxis:
             label = f"{run_name}: training changes" if run_name else self.describe(change)
             for panel in panels:
                 line = {"color": style.with_opacity(style.GREY, opacity), "width": 1}
-                shown = {"name": style.escape_text(label), "legendgroup": label, "showlegend": label not in named}
-                named.add(label)
-                marks.append({**_upright(x, panel), **shown, "legendrank": LAST, "line": line})
+                entry = {"name": style.escape_text(label), "legendgroup": label, "showlegend": label not in labels}
+                labels.add(label)
+                marks.append({**_vertical_line(x, panel), **entry, "legendrank": LEGEND_RANK, "line": line})
         return _add_shapes(figure, marks)
 
     def set_range(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
@@ -236,13 +236,13 @@ class StepAxis:
         `margin` is the room on both sides, as a share of the range; by default Plotly chooses that of a log axis.
         """
         settings: dict[str, Any] = {"title": {"text": self.title}, "type": self.scale}
-        share, log = self.unit == "share", self.scale == "log"
+        is_share, log = self.unit == "share", self.scale == "log"
         if log or low == high:
             ticks = [low] if low == high else ([0] if low <= 0 else []) + self._ticks(low, high)
-            settings["ticktext"] = [f"{100 * tick:g} %" for tick in ticks] if share else style.abbreviate_all(ticks)
+            settings["ticktext"] = [f"{100 * tick:g} %" for tick in ticks] if is_share else style.abbreviate_all(ticks)
             settings["tickvals"] = [self.zero if tick == 0 and log else tick for tick in ticks]
         else:
-            settings["tickformat"] = "~%" if share else "~s"
+            settings["tickformat"] = "~%" if is_share else "~s"
             margin = 0.02 if margin is None else margin
         if margin is not None:
             left, right = (log10(end if end > 0 else self.zero) if log else end for end in (low, high))
@@ -257,14 +257,14 @@ class StepAxis:
         """
         lowest = max(low, 2 * self.zero)
         powers = [10.0**power for power in range(floor(log10(lowest)), floor(log10(high)) + 1)]
-        for multiples in MULTIPLES:
-            ticks = [tick for power in powers for times in multiples if lowest <= (tick := times * power) <= high]
+        for multiples in TICK_MULTIPLES:
+            ticks = [tick for power in powers for multiple in multiples if lowest <= (tick := multiple * power) <= high]
             if len(ticks) >= MIN_TICKS:
                 break
         return ticks[:: -(-len(ticks) // MAX_TICKS)] if ticks else [lowest, high]
 
 
-def _upright(x: float, panel: str) -> dict[str, Any]:
+def _vertical_line(x: float, panel: str) -> dict[str, Any]:
     """Return Plotly's shape of a vertical line across a panel."""
     return {"type": "line", "xref": f"x{panel}", "yref": f"y{panel} domain", "x0": x, "x1": x, "y0": 0, "y1": 1}
 
@@ -281,5 +281,5 @@ def follow_step(figure: go.Figure, steps: Sequence[int], points: Sequence[Sequen
 
     `points` are their places, [x] or [x, y], at each of the sorted `steps`.
     """
-    meta = {"steps": [*map(int, steps)], "points": [[*map(float, name_step)] for name_step in points]}
+    meta = {"steps": [*map(int, steps)], "points": [[*map(float, point)] for point in points]}
     return figure.update_layout(meta=meta)

@@ -16,10 +16,10 @@ from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
-CHOSEN = style.VERMILION  # colour of outlines, which no heat map uses
+OUTLINE_COLOUR = style.VERMILION  # colour of outlines, which no heat map uses
 BLACK, WHITE = "#000000", "#ffffff"
 MID_LUMINANCE = 0.179  # luminance at which black and white have the same contrast, 4.6 : 1
-SHADES = 256  # number of samples of a colour scale
+SHADE_COUNT = 256  # number of samples of a colour scale
 MAX_TICKS = 26  # largest number of step labels side by side
 
 
@@ -27,15 +27,15 @@ def add_points(
     figure: go.Figure, x: Sequence, y: Sequence, customdata: list[list], hover: str, text: Sequence[str] | None = None
 ) -> None:
     """Add invisible points to cells, since Plotly reports clicks only on points; each has a list as customdata."""
-    unseen = {"marker_opacity": 0}
+    invisible = {"marker_opacity": 0}
     figure.add_scatter(
         x=x,
         y=y,
         text=text,
         mode="markers",
         marker={"size": 26, "symbol": "square", "opacity": 0},
-        selected=unseen,
-        unselected=unseen,
+        selected=invisible,
+        unselected=invisible,
         customdata=customdata,
         hovertemplate=f"{hover}<extra></extra>",
     )
@@ -52,24 +52,24 @@ def with_readable_colours(
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
     shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
     scale = colorscale if isinstance(colorscale, str) else tuple(map(tuple, colorscale))
-    dark = _dark(scale)[np.nan_to_num(shares * (SHADES - 1)).round().astype(int)]
+    is_dark = _is_dark(scale)[np.nan_to_num(shares * (SHADE_COUNT - 1)).round().astype(int)]
     return [
-        [f'<span style="color: {WHITE}">{text}</span>' if white and text else text for text, white in zip(*row)]
-        for row in zip(texts, dark, strict=True)
+        [f'<span style="color: {WHITE}">{text}</span>' if is_white and text else text for text, is_white in zip(*row)]
+        for row in zip(texts, is_dark, strict=True)
     ]
 
 
 @cache
-def _dark(colorscale: str | tuple) -> np.ndarray:
+def _is_dark(colorscale: str | tuple) -> np.ndarray:
     """Return whether white has more contrast than black on each of the SHADES of a scale."""
     scale = colorscale if isinstance(colorscale, str) else [*map(list, colorscale)]
-    colours = sample_colorscale(scale, np.linspace(0, 1, SHADES), colortype="tuple")
+    colours = sample_colorscale(scale, np.linspace(0, 1, SHADE_COUNT), colortype="tuple")
     return np.array([luminance(colour) < MID_LUMINANCE for colour in colours])
 
 
 def luminance(colour: Sequence[float]) -> float:
     """Return the relative luminance (WCAG 2) of a colour, with red, green and blue from 0 to 1."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    linear = [channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in colour]
     return float(np.dot((0.2126, 0.7152, 0.0722), linear))
 
 
@@ -138,9 +138,10 @@ def layer_map(
     metric: str,
 ) -> Figure:
     """Return the figure of a heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
-    checkpoints = rows["step"].nunique()
+    checkpoint_count = rows["step"].nunique()
     caption = Caption(
-        f"The same values{how.scale}: a column for each evaluated checkpoint ({checkpoints}), a row for each layer.",
+        f"The same values{how.scale}: a column for each evaluated checkpoint ({checkpoint_count}), a row for each "
+        "layer.",
         f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
         hint="Click a cell for its layer and step.",
     )
@@ -169,9 +170,9 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellForm
         data["layer"].map(layer_name),
     )
     columns = {step: column for column, step in enumerate(steps)}
-    outline_step(figure, columns, (0, len(layers) - 1), color=CHOSEN, width=1.5, dash="dot")
+    outline_step(figure, columns, (0, len(layers) - 1), color=OUTLINE_COLOUR, width=1.5, dash="dot")
     if layer in layers:
-        outline_step(figure, columns, (layers.index(layer),) * 2, color=CHOSEN, width=3)
+        outline_step(figure, columns, (layers.index(layer),) * 2, color=OUTLINE_COLOUR, width=3)
     height = min(100 + 42 * len(layers), 560)
     return finish_by_step(figure, axis, [*map(style.abbreviate, steps)], [*map(layer_name, layers)], "", height=height)
 
@@ -183,14 +184,14 @@ def finish_by_step(
 
     At most MAX_TICKS of the columns show their label.
     """
-    shown = range(0, len(steps), -(-len(steps) // MAX_TICKS))
+    labelled_columns = range(0, len(steps), -(-len(steps) // MAX_TICKS))
     style.finish(figure, y_title, height=height, legend=False)
     style.set_axes(
         figure,
         "x",
         title={"text": axis.title_of_steps, "standoff": 18},
-        tickvals=list(shown),
-        ticktext=[steps[i] for i in shown],
+        tickvals=list(labelled_columns),
+        ticktext=[steps[i] for i in labelled_columns],
         tickangle=0,
         tickfont={"size": style.FONT - 3},
         range=[-0.55, len(steps) - 0.45],

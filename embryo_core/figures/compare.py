@@ -17,7 +17,7 @@ from embryo_core.figures.rows import plot_rows
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, name_step, percent
 
-POINTS = 100  # percentage points per unit of difference
+POINTS_PER_UNIT = 100  # percentage points per unit of difference
 UNKNOWN = "–"
 MIN_REACH = 1  # percentage points: smallest reach of the axis of differences on both sides of 0
 AGREEMENT = Caption(
@@ -35,9 +35,9 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
     It is about other runs if the order of `run` is unknown, and "" if no orders can be compared. `agreements` come from
     `compare.agreements`.
     """
-    ranked = agreements.dropna(subset="rho")
-    with_run = ranked[ranked["first"] == run]
-    rows = ranked if with_run.empty else with_run
+    comparable = agreements.dropna(subset="rho")
+    with_run = comparable[comparable["first"] == run]
+    rows = comparable if with_run.empty else with_run
     with_runs = rows[rows["second"] != PAPER]
     rows = rows if with_runs.empty else with_runs
     if rows.empty:
@@ -64,8 +64,8 @@ def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.D
         for name, runs in seeds.items()
     }
     table = rows[["row"]].assign(**columns)
-    differs = ["≠" if len(set(row)) > 1 else "" for row in table[list(seeds)].to_numpy().tolist()]
-    table.insert(0, "differs", differs)
+    marks = ["≠" if len(set(row)) > 1 else "" for row in table[list(seeds)].to_numpy().tolist()]
+    table.insert(0, "differs", marks)
     return table.sort_values("differs", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -91,8 +91,8 @@ def _describe_seeds(row: str, values: Sequence[str | float | None]) -> str:
     numbers = [value for value in distinct if isinstance(value, int | float)]
     if row == "seed" or len(distinct) == 1 or len(numbers) < len(distinct):
         return ", ".join(map(_format, distinct))
-    every = [value for value in values if isinstance(value, int | float)]
-    return f"{_format(sum(every) / len(every))} ({_format(min(every))} to {_format(max(every))})"
+    per_seed = [value for value in values if isinstance(value, int | float)]
+    return f"{_format(sum(per_seed) / len(per_seed))} ({_format(min(per_seed))} to {_format(max(per_seed))})"
 
 
 def _format(value: str | float | None) -> str:
@@ -100,8 +100,8 @@ def _format(value: str | float | None) -> str:
         return UNKNOWN
     if isinstance(value, str):
         return value
-    whole = float(value).is_integer()
-    return f"{round(value):,}" if 1e12 > value >= 1000 or (whole and value < 1e12) else f"{value:.3g}"
+    is_whole = float(value).is_integer()
+    return f"{round(value):,}" if 1e12 > value >= 1000 or (is_whole and value < 1e12) else f"{value:.3g}"
 
 
 # === What a choice changed ===
@@ -131,75 +131,75 @@ def differences(runs: Sequence[Run], axis: AxisChoice, choices: Sequence[str]) -
     Accuracies of a design are means over its seeds. Raises FigureError if no measure has a common step.
     """
     seeds = designs(runs)
-    first_name, first = next(iter(seeds.items()))
+    first_name, first_seeds = next(iter(seeds.items()))
     names = changed_choices(runs)[tuple(choices)]
-    drawn = [*first, *(run for name in names for run in seeds[name])]
-    runs_of = {name: [run.name for run in seeds[name]] for name in (first_name, *names)}
-    rows = design_table(compare.designs(drawn), runs_of).set_index("row")
+    compared_runs = [*first_seeds, *(run for name in names for run in seeds[name])]
+    run_names = {name: [run.name for run in seeds[name]] for name in (first_name, *names)}
+    rows = design_table(compare.designs(compared_runs), run_names).set_index("row")
     changes = {
         name: "; ".join(f"{row}: {rows[first_name][row]} → {rows[name][row]}" for row in choices) for name in names
     }
-    parts = [compare.differences(first, seeds[name]).assign(run=name, change=changes[name]) for name in names]
-    table = pd.concat(parts, ignore_index=True).assign(minus=first_name)
+    tables = [compare.differences(first_seeds, seeds[name]).assign(run=name, change=changes[name]) for name in names]
+    table = pd.concat(tables, ignore_index=True).assign(minus=first_name)
     if table["difference"].isna().all():
         raise FigureError("These runs share no measure at any step.")
-    masked = {name: kinds for name in runs_of if (kinds := rows[name][MASKED_PIECES]) != UNKNOWN}
+    replacements = {name: replacement for name in run_names if (replacement := rows[name][MASKED_PIECES]) != UNKNOWN}
     return make_figure(
-        drawn,
+        compared_runs,
         "-".join([runs[0].name, *choices]).replace(" ", "-"),
         f"{title_of(choices)} (accuracy minus that of {first_name})",
         plot_differences(table, {name: seeds[name][0].step_unit for name in names}),
         table,
-        describe_differences(choices, first_name, table, {name: len(seeds[name]) for name in runs_of}, masked),
+        describe_differences(choices, first_name, table, {name: len(seeds[name]) for name in run_names}, replacements),
     )
 
 
 def describe_differences(
-    choices: Sequence[str], first: str, table: pd.DataFrame, seeds: Mapping[str, int], masked: Mapping[str, str]
+    choices: Sequence[str], first: str, table: pd.DataFrame, seeds: Mapping[str, int], replacements: Mapping[str, str]
 ) -> Caption:
     """Return the caption of a comparison with the design `first`: steps, n, changes, and caveats of the measures.
 
-    `seeds` has the number of seeds of each design. `masked` has the replacements of masked pieces in each design.
+    `seeds` has the number of seeds of each design. `replacements` has the replacements of masked pieces in each design.
     """
     changes = " ".join(f"{run}, {change}." for run, change in dict(table[["run", "change"]].values).items())
-    missing = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
+    missing_measures = [f"{row.measure} ({row.run})" for row in table[table["difference"].isna()].itertuples()]
     rows = table.dropna(subset="difference")
     rows = rows[(rows["seeds_first"] < seeds[first]) | (rows["seeds_second"] < rows["run"].map(seeds))]
-    fewer = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in rows.itertuples()]
+    fewer_seeds = [f"{row.measure} ({row.seeds_first:.0f} and {row.seeds_second:.0f})" for row in rows.itertuples()]
     steps = table["step_second"].dropna().astype(int)
-    when = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
-    measures, kinds = set(table["measure"]), "; ".join(f"{run} {kind}" for run, kind in masked.items())
-    differs = len(set(masked.values())) > 1 and MASKED in measures
+    step_text = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
+    measures, masking = set(table["measure"]), "; ".join(f"{run} {text}" for run, text in replacements.items())
+    differs = len(set(replacements.values())) > 1 and MASKED in measures
     counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
     several = max(seeds.values()) > 1
-    stored = any(measure == KNOWLEDGE or measure.startswith(PAIRS) for measure in measures)
-    parts = {
+    has_fixed_cases = any(measure == KNOWLEDGE or measure.startswith(PAIRS) for measure in measures)
+    remarks = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
         "A run that continues the other: its last step minus the step where it began.": not table["step_first"].equals(
             table["step_second"]
         ),
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
         f"Several seeds ({counts}): means, with the multi-bootstrap of seeds and cases (Sellam et al., 2022).": several,
-        f"Measured with fewer seeds (numbers in brackets): {', '.join(fewer)}.": bool(fewer),
+        f"Measured with fewer seeds (numbers in brackets): {', '.join(fewer_seeds)}.": bool(fewer_seeds),
         "For a design with a single seed, the interval does not cover other seeds.": min(seeds.values()) == 1,
-        "World knowledge and minimal pairs: items that all runs answered, resampled jointly.": stored,
+        "World knowledge and minimal pairs: items that all runs answered, resampled jointly.": has_fixed_cases,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
-        f"Masked accuracy is that of each run's own masking: {kinds}. Unchanged pieces are visible.": differs,
+        f"Masked accuracy is that of each run's own masking: {masking}. Unchanged pieces are visible.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,
-        f"Not measured at a step that all have: {', '.join(missing)}.": bool(missing),
+        f"Not measured at a step that all have: {', '.join(missing_measures)}.": bool(missing_measures),
     }
     cases = pd.concat([table["n_first"], table["n_second"]])
     return Caption(
-        f"Accuracy of each run minus that of {first}, at the last step that all have ({when}).",
-        sentences(*(part for part, said in parts.items() if said)),
+        f"Accuracy of each run minus that of {first}, at the last step that all have ({step_text}).",
+        sentences(*(part for part, applies in remarks.items() if applies)),
         f"n = {count_range(cases)} cases.",
     )
 
 
 def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
     """Plot an interval for each row and run of `compare.differences`; `units` has the unit of each run's steps."""
-    compared = table.dropna(subset="difference")
-    rows = compared.assign(**POINTS * compared[["difference", "low", "high"]].astype(float))
+    measured_rows = table.dropna(subset="difference")
+    rows = measured_rows.assign(**POINTS_PER_UNIT * measured_rows[["difference", "low", "high"]].astype(float))
     texts = [_describe_difference(row, name_step(int(row.step_second), units[row.run])) for row in rows.itertuples()]
     rows = rows.assign(text=texts).rename(columns={"measure": "row", "difference": "value"})
     figure = plot_rows(rows, "difference, percentage points")

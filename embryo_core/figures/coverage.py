@@ -15,7 +15,7 @@ from embryo_core.metrics import METRICS, get_metrics
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-ROW_HEIGHT, MARGINS = 24, 110  # pixels: of a metric's row, and around the rows
+ROW_HEIGHT, MARGIN_HEIGHT = 24, 110  # pixels: of a metric's row, and around the rows
 
 
 def coverage(runs: Sequence[Run], axis: AxisChoice, capabilities: frozenset[str]) -> Figure:
@@ -25,16 +25,16 @@ def coverage(runs: Sequence[Run], axis: AxisChoice, capabilities: frozenset[str]
     """
     run = runs[0]
     steps = [checkpoint.step for checkpoint in run_files.checkpoints(run)]
-    written = results.steps_by_metric(run)
-    done = {metric.name: written[metric.name] for metric in METRICS if metric.needs <= capabilities}
+    all_steps = results.steps_by_metric(run)
+    computed = {metric.name: all_steps[metric.name] for metric in METRICS if metric.needs <= capabilities}
     rows = [("checkpoint", step, step in steps) for step in sorted({*run.planned_steps, *steps})]
-    rows += [(metric.replace("_", " "), step, step in done_at) for metric, done_at in done.items() for step in steps]
+    rows += [(metric.replace("_", " "), step, step in done) for metric, done in computed.items() for step in steps]
     table = pd.DataFrame(rows, columns=["metric", "step", "done"])
     if table["done"].all():
         raise FigureError(f"All metrics have been computed for '{run.name}'.")
     without_weights = run_files.steps_without_weights(run)
-    with_results = len(without_weights & set().union(*written.values()))
-    caption = describe_coverage(run, len(steps), len(without_weights), with_results, missing_metrics(run, capabilities))
+    result_count = len(without_weights & set().union(*all_steps.values()))
+    caption = describe_coverage(run, len(steps), len(without_weights), result_count, missing_metrics(run, capabilities))
     plot = plot_coverage(table, axis.for_run(run, runs))
     return make_figure([run], f"{run.name}-coverage", "What has been computed", plot, table, caption)
 
@@ -42,8 +42,12 @@ def coverage(runs: Sequence[Run], axis: AxisChoice, capabilities: frozenset[str]
 def missing_metrics(run: Run, capabilities: frozenset[str]) -> list[str]:
     """Return the names of the metrics that these capabilities allow but that some checkpoint with weights lacks."""
     loadable = {checkpoint.step for checkpoint in run_files.checkpoints(run) if checkpoint.has_weights}
-    written = results.steps_by_metric(run)
-    return [one.name for one in METRICS if one.needs <= capabilities and not loadable <= written[one.name]]
+    computed_steps = results.steps_by_metric(run)
+    return [
+        metric.name
+        for metric in METRICS
+        if metric.needs <= capabilities and not loadable <= computed_steps[metric.name]
+    ]
 
 
 def evaluate_command(run: Run, missing: Sequence[str]) -> str:
@@ -53,11 +57,11 @@ def evaluate_command(run: Run, missing: Sequence[str]) -> str:
     return f"python -m embryo_core evaluate {run.name} --metrics {' '.join(missing)} {data}"
 
 
-def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
+def plot_coverage(table: pd.DataFrame, axis: StepAxis) -> go.Figure:
     """Return the plot of a table of metric, step and done: a row for each metric, with a mark for each checkpoint."""
     figure = go.Figure()
     for is_computed, label in ((True, "computed"), (False, "not computed")):
-        rows = done[done["done"] == is_computed]
+        rows = table[table["done"] == is_computed]
         figure.add_scatter(
             x=axis.values(rows["step"]),
             y=rows["metric"],
@@ -71,21 +75,24 @@ def plot_coverage(done: pd.DataFrame, axis: StepAxis) -> go.Figure:
             customdata=rows["step"],
             hovertemplate=f"%{{y}}, {axis.hover_step('customdata')}: {label}<extra></extra>",
         )
-    axis.draw(figure, list(done["step"]))
-    metrics = list(dict.fromkeys(done["metric"]))
-    style.finish(figure, "", height=MARGINS + ROW_HEIGHT * len(metrics))
+    axis.draw(figure, list(table["step"]))
+    metrics = list(dict.fromkeys(table["metric"]))
+    style.finish(figure, "", height=MARGIN_HEIGHT + ROW_HEIGHT * len(metrics))
     figure.update_yaxes(categoryorder="array", categoryarray=metrics[::-1], showgrid=False)
     return figure
 
 
 def describe_coverage(
-    run: Run, steps: int, without_weights: int, with_results: int, missing: Collection[str]
+    run: Run, checkpoint_count: int, weightless_count: int, result_count: int, missing: Collection[str]
 ) -> Caption:
     """Return the caption: the number of checkpoints, how many have no weights, and whether metrics are missing."""
-    every, details = "every checkpoint", ""
-    if without_weights:
-        extent = "none" if not with_results else "all" if with_results == without_weights else f"{with_results}"
-        details = f"Without weights (hollow on the time bar): {without_weights}, {extent} of them with results."
-        every = "every checkpoint with weights"
-    done = "To compute what is missing, run the command below." if missing else f"All metrics are computed at {every}."
-    return Caption(f"{quantity(steps, 'checkpoint')} of {len(run.planned_steps):,} planned.", sentences(details, done))
+    scope, details = "every checkpoint", ""
+    if weightless_count:
+        extent = "none" if not result_count else "all" if result_count == weightless_count else f"{result_count}"
+        details = f"Without weights (hollow on the time bar): {weightless_count}, {extent} of them with results."
+        scope = "every checkpoint with weights"
+    note = "To compute what is missing, run the command below." if missing else f"All metrics are computed at {scope}."
+    return Caption(
+        f"{quantity(checkpoint_count, 'checkpoint')} of {len(run.planned_steps):,} planned.",
+        sentences(details, note),
+    )

@@ -15,7 +15,7 @@ from embryo_core.figures.lines import Curves, Line, any_baseline, categories, in
 from embryo_core.words import quantity
 
 MAX_BASELINES = 3  # baselines of one run drawn across the figure; more are strokes at the right end
-LARGE_MARKERS = 100  # largest number of points of a curve with large markers
+MAX_LARGE_MARKERS = 100  # largest number of points of a curve with large markers
 PANEL_HEIGHT = 190  # pixels
 
 
@@ -27,27 +27,28 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     steps = sorted(set(lines[0].rows["step"]))
     styles = curves.styles(categories(lines))
     panels = in_panels(lines, curves)
-    figure, titles_height, height = _grid(styles, curves, panels)
-    across = min(curves.panels_per_row, len(styles)) if panels else 1
-    shared = _shared_baseline(lines, curves)
+    figure, titles_height, height = _make_grid(styles, curves, panels)
+    column_count = min(curves.panels_per_row, len(styles)) if panels else 1
+    shared_baseline = _shared_baseline(lines, curves)
     for i, (category, look) in enumerate(styles.items()):
-        place = {"rows": i // across + 1 if panels else 1, "cols": i % across + 1 if panels else 1}
-        for line, drawn in _plot_category(lines, category, curves, look, bands, steps, panels):
+        grid_cell = {"rows": i // column_count + 1 if panels else 1, "cols": i % column_count + 1 if panels else 1}
+        for line, curve_figure in _plot_category(lines, category, curves, look, bands, steps, panels):
             if panels:
-                drawn.update_traces(legendgroup=line.name, showlegend=False)
-            figure.add_traces(drawn.data, **place)
-        if not shared:
+                curve_figure.update_traces(legendgroup=line.name, showlegend=False)
+            figure.add_traces(curve_figure.data, **grid_cell)
+        if not shared_baseline:
             baselines = _plot_baselines(lines, category, curves, look, 1 if panels else len(styles), panels)
-            figure.add_traces(baselines, **place)
-    if shared:
-        figure.add_trace(shared)
+            figure.add_traces(baselines, **grid_cell)
+    if shared_baseline:
+        figure.add_trace(shared_baseline)
     elif any_baseline(lines):
-        many = len(lines) == 1 and not panels and len(styles) > MAX_BASELINES
-        strokes = many or lines[0].rows["step"].nunique() == 1
+        has_many = len(lines) == 1 and not panels and len(styles) > MAX_BASELINES
+        are_strokes = has_many or lines[0].rows["step"].nunique() == 1
         marker = {"mode": "markers", "marker": _stroke(style.GREY)}
-        entry = marker if strokes else {"mode": "lines", "line": style.DASHED}
-        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **entry)  # the legend's entry of baselines
-    _finish(figure, lines, curves, height, steps, len(styles) if panels else 1)
+        legend_style = marker if are_strokes else {"mode": "lines", "line": style.DASHED}
+        # the legend's entry of baselines
+        figure.add_scatter(x=[None], y=[None], name=curves.baseline_name, **legend_style)
+    _finish_axes(figure, lines, curves, height, steps, len(styles) if panels else 1)
     if curves.width:
         top = 30 + titles_height
         size = {"width": curves.width, "autosize": True}
@@ -56,21 +57,21 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     return _add_run_legend(figure, lines) if panels and len(lines) > 1 else figure
 
 
-def _grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.Figure, int, int]:
+def _make_grid(styles: Mapping[str, Any], curves: Curves, panels: bool) -> tuple[go.Figure, int, int]:
     """Return an empty figure, the height of panel titles, and the height of the figure, both in pixels."""
     if not panels:
         return go.Figure(make_subplots(1, 1)), 0, curves.height
-    across = min(curves.panels_per_row, len(styles))
-    down = -(-len(styles) // across)
+    column_count = min(curves.panels_per_row, len(styles))
+    row_count = -(-len(styles) // column_count)
     titles = [style.escape_text(curves.label(name)).replace("\n", "<br>") for name in styles]
-    height = 90 + PANEL_HEIGHT * down
-    room = 34 + 24 * max(title.count("<br>") for title in titles)
-    gaps = {"vertical_spacing": room / height, "horizontal_spacing": 0.24 / across}
-    filled: list[list[dict | None]] = [
-        [{} if row * across + i < len(styles) else None for i in range(across)] for row in range(down)
+    height = 90 + PANEL_HEIGHT * row_count
+    title_height = 34 + 24 * max(title.count("<br>") for title in titles)
+    gaps = {"vertical_spacing": title_height / height, "horizontal_spacing": 0.24 / column_count}
+    specs: list[list[dict | None]] = [
+        [{} if row * column_count + i < len(styles) else None for i in range(column_count)] for row in range(row_count)
     ]
-    figure = make_subplots(down, across, specs=filled, shared_xaxes="all", subplot_titles=titles, **gaps)
-    return figure, room, height
+    figure = make_subplots(row_count, column_count, specs=specs, shared_xaxes="all", subplot_titles=titles, **gaps)
+    return figure, title_height, height
 
 
 def _plot_category(
@@ -83,21 +84,21 @@ def _plot_category(
     panels: bool,
 ) -> Iterator[tuple[Line, go.Figure]]:
     """Yield each line that has this category, with a figure of its curve and band, broken at its gaps."""
-    drawn = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
-    texts = _hover_texts(drawn, curves, category)
-    along = lines[0].axis.values(steps)
-    size, label = curves.emphasis.get(category, 1.0), style.escape_text(curves.label(category))
-    for line, rows in drawn.items():
+    rows_by_line = {line: rows for line in lines if len(rows := line.rows[line.rows["curve"] == category])}
+    texts = _hover_texts(rows_by_line, curves, category)
+    positions = lines[0].axis.values(steps)
+    emphasis, label = curves.emphasis.get(category, 1.0), style.escape_text(curves.label(category))
+    for line, rows in rows_by_line.items():
         figure, x = go.Figure(), line.axis.values(rows["step"])
         colour, symbol, opacity = look_of(lines.index(line), lines, look, panels)
         name = label if len(lines) == 1 else f"{label}, {style.escape_text(line.name)}"
-        marker = 3 if len(rows) > LARGE_MARKERS else 6 if len(lines) > 1 else 8
+        marker_size = 3 if len(rows) > MAX_LARGE_MARKERS else 6 if len(lines) > 1 else 8
         banded = rows[rows["low"].notna()]
         if bands and len(banded):
             band = "± standard error of seeds" if line.seeds > 1 else curves.band
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
-        before = np.searchsorted(np.asarray(along), np.asarray(x), side="right") - 1
-        previous = np.asarray(steps)[np.maximum(before, 0)].tolist()
+        indices = np.searchsorted(np.asarray(positions), np.asarray(x), side="right") - 1
+        previous = np.asarray(steps)[np.maximum(indices, 0)].tolist()
         smoothing.add_curve(
             figure,
             x,
@@ -105,8 +106,8 @@ def _plot_category(
             "value",
             name,
             colour,
-            line={"width": 2.2 * size},
-            marker={"symbol": symbol, "size": size * marker},
+            line={"width": 2.2 * emphasis},
+            marker={"symbol": symbol, "size": emphasis * marker_size},
             customdata=np.array([[category, *pair] for pair in zip(previous, texts[line], strict=True)], dtype=object),
             hovertemplate="%{customdata[2]}<extra></extra>",
         )
@@ -135,38 +136,38 @@ def _shared_baseline(lines: Sequence[Line], curves: Curves) -> go.Scatter | None
 
 
 def _plot_baselines(
-    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], categories: int, panels: bool
+    lines: Sequence[Line], category: str, curves: Curves, look: tuple[str, str], category_count: int, panels: bool
 ) -> list[go.Scatter]:
     """Return the dashed baselines of a category: one line if all runs share it, else a line in each run's style.
 
     Baselines of a single run with many categories, or of a single step, are strokes at the right end.
     """
-    drawn = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
-    drawn = {line: rows for line, rows in drawn.items() if len(rows)}
-    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in drawn.values())])
-    shared = len(drawn) > 1 and np.ptp(levels) == 0
+    rows_by_line = {line: line.rows[(line.rows["curve"] == category) & line.rows["baseline"].notna()] for line in lines}
+    rows_by_line = {line: rows for line, rows in rows_by_line.items() if len(rows)}
+    levels = np.concatenate([np.zeros(0), *(rows["baseline"] for rows in rows_by_line.values())])
+    shared = len(rows_by_line) > 1 and np.ptp(levels) == 0
     traces = []
-    for line, rows in drawn.items():
-        stroke = len(rows) == 1 or (len(lines) == 1 and categories > MAX_BASELINES)
-        shown = rows.iloc[-1:] if stroke else rows
+    for line, rows in rows_by_line.items():
+        is_stroke = len(rows) == 1 or (len(lines) == 1 and category_count > MAX_BASELINES)
+        plotted_rows = rows.iloc[-1:] if is_stroke else rows
         colour, _, opacity = (look[0], "", 1.0) if shared else look_of(lines.index(line), lines, look, panels)
-        label, of = style.escape_text(curves.label(category)), "all runs" if shared else style.escape_text(line.name)
-        group = label if len(lines) == 1 else f"{label}, {of}"
-        described = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
+        label, owner = style.escape_text(curves.label(category)), "all runs" if shared else style.escape_text(line.name)
+        group = label if len(lines) == 1 else f"{label}, {owner}"
+        hover = f"{curves.baseline_name} %{{y:{curves.decimals}}}"
         if "of_baseline" in rows:
-            described = rows["of_baseline"].iloc[-1]
+            hover = rows["of_baseline"].iloc[-1]
         traces.append(
             go.Scatter(
-                x=line.axis.values(shown["step"]),
-                y=shown["baseline"],
-                mode="markers" if stroke else "lines",
+                x=line.axis.values(plotted_rows["step"]),
+                y=plotted_rows["baseline"],
+                mode="markers" if is_stroke else "lines",
                 marker=_stroke(colour),
                 line={"color": colour, "width": 1.5 if len(lines) == 1 else 1, "dash": "dash"},
                 opacity=opacity,
                 name=f"{group}, baseline",
                 legendgroup=group,
                 showlegend=False,
-                hovertemplate=f"{group}: {described}<extra></extra>",
+                hovertemplate=f"{group}: {hover}<extra></extra>",
             )
         )
     return [max(traces, key=lambda trace: max(trace.x))] if shared else traces
@@ -180,28 +181,34 @@ def _stroke(colour: str) -> dict[str, Any]:
 # === Hover texts ===
 
 
-def _hover_texts(drawn: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
+def _hover_texts(rows_by_line: Mapping[Line, pd.DataFrame], curves: Curves, category: str) -> dict[Line, list[str]]:
     """Return the hover text of each point: every run's value nearest to it on the axis, the point's run in bold."""
     label = f"<b>{style.escape_text(curves.label(category))}</b>"
-    words = {line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()] for line, rows in drawn.items()}
-    if len(drawn) == 1:
-        return {line: [f"{label}<br>{text}" for text in texts_of_line] for line, texts_of_line in words.items()}
-    scaled = np.log if next(iter(drawn)).axis.scale == "log" else np.asarray
-    positions = {line: scaled(line.axis.values(rows["step"])) for line, rows in drawn.items()}
-    names = {line: style.escape_text(line.name) for line in drawn}
+    row_texts = {
+        line: [_describe_row(row, curves, line.axis) for row in rows.itertuples()]
+        for line, rows in rows_by_line.items()
+    }
+    if len(rows_by_line) == 1:
+        return {line: [f"{label}<br>{text}" for text in line_texts] for line, line_texts in row_texts.items()}
+    transform = np.log if next(iter(rows_by_line)).axis.scale == "log" else np.asarray
+    positions = {line: transform(line.axis.values(rows["step"])) for line, rows in rows_by_line.items()}
+    names = {line: style.escape_text(line.name) for line in rows_by_line}
     texts = {}
-    for line in drawn:
-        nearest = {one: [int(np.abs(positions[one] - place).argmin()) for place in positions[line]] for one in drawn}
-        shown = {one: f"<b>{name}</b>" if one is line else name for one, name in names.items()}
+    for line in rows_by_line:
+        nearest = {
+            other: [int(np.abs(positions[other] - x).argmin()) for x in positions[line]] for other in rows_by_line
+        }
+        labels = {other: f"<b>{name}</b>" if other is line else name for other, name in names.items()}
         texts[line] = [
-            f"{label}<br>" + "<br>".join(f"{shown[one]}, {words[one][nearest[one][point]]}" for one in drawn)
-            for point in range(len(positions[line]))
+            f"{label}<br>"
+            + "<br>".join(f"{labels[other]}, {row_texts[other][nearest[other][i]]}" for other in rows_by_line)
+            for i in range(len(positions[line]))
         ]
     return texts
 
 
 def _describe_row(row: Any, curves: Curves, axis: StepAxis) -> str:
-    value, low, high = (f"{one:{curves.decimals}}".replace("%", " %") for one in (row.value, row.low, row.high))
+    value, low, high = (f"{number:{curves.decimals}}".replace("%", " %") for number in (row.value, row.low, row.high))
     interval = "" if pd.isna(row.low) else f" ({low} to {high})"
     unit = f" {curves.unit}" if curves.unit else ""
     n = "" if pd.isna(row.n) else f", n = {int(row.n):,}{unit}"
@@ -230,29 +237,29 @@ def _add_run_legend(figure: go.Figure, lines: Sequence[Line]) -> go.Figure:
     return figure
 
 
-def _finish(
-    figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panels: int
+def _finish_axes(
+    figure: go.Figure, lines: Sequence[Line], curves: Curves, height: int, steps: Sequence[int], panel_count: int
 ) -> None:
-    """Set the axes, and mark the last step and changes in training; `panels` is 1 for a figure without panels."""
-    style.finish(figure, "" if panels > 1 else curves.y_title, height=height)
+    """Set the axes, and mark the last step and changes in training; `panel_count` is 1 for a figure without panels."""
+    style.finish(figure, "" if panel_count > 1 else curves.y_title, height=height)
     first = lines[0].axis
     counts = [count for line in lines for count in line.axis.counts([line.rows["step"].min(), line.rows["step"].max()])]
     first.set_ends(figure, min(counts), max(counts))
-    numbers = [str(panel + 1) if panel else "" for panel in range(panels)]
-    shared = same_changes(lines)
-    for i, line in enumerate(lines[:1] if shared else lines):  # each with the lightness of its run
+    axis_suffixes = [str(panel + 1) if panel else "" for panel in range(panel_count)]
+    is_shared = same_changes(lines)
+    for i, line in enumerate(lines[:1] if is_shared else lines):  # each with the lightness of its run
         _, opacity = style.run_look(i)
-        line.axis.mark_changes(figure, line.rows["step"], "" if shared else line.name, opacity, numbers)
-    first.mark_step(figure, max(steps), numbers)
-    default = ".0%" if curves.decimals.endswith("%") else ""
-    tickformat = default if curves.tickformat is None else curves.tickformat
-    tickformat = ".3~p" if panels > 1 and tickformat.endswith("%") else tickformat
-    mode = "tozero" if tickformat and curves.from_zero else "normal"
-    style.set_axes(figure, "y", tickformat=tickformat, rangemode=mode)
-    if panels > 1:
+        line.axis.mark_changes(figure, line.rows["step"], "" if is_shared else line.name, opacity, axis_suffixes)
+    first.mark_step(figure, max(steps), axis_suffixes)
+    default_format = ".0%" if curves.decimals.endswith("%") else ""
+    tickformat = default_format if curves.tickformat is None else curves.tickformat
+    tickformat = ".3~p" if panel_count > 1 and tickformat.endswith("%") else tickformat
+    range_mode = "tozero" if tickformat and curves.from_zero else "normal"
+    style.set_axes(figure, "y", tickformat=tickformat, rangemode=range_mode)
+    if panel_count > 1:
         style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
         figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
         figure.update_annotations(font={"size": style.FONT})
-        figure.update_xaxes(title_text=first.title, row=-(-panels // curves.panels_per_row), col=1)
-        for number in numbers[-curves.panels_per_row :]:
-            figure.layout[f"xaxis{number}"].showticklabels = True
+        figure.update_xaxes(title_text=first.title, row=-(-panel_count // curves.panels_per_row), col=1)
+        for suffix in axis_suffixes[-curves.panels_per_row :]:
+            figure.layout[f"xaxis{suffix}"].showticklabels = True

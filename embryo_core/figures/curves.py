@@ -45,17 +45,17 @@ def curves_figure(
     if not lines:
         raise FigureError(f"'{title}' has nothing to draw of {join_names([run.name for run in runs])}.")
     first = lines[0].table
-    drawn = [run for run in runs if run.name not in missing and axis.supports(run)]
-    words = caption(first)
-    if len(drawn) > 1:
-        words = _with_runs(words, lines, in_panels(lines, curves))
+    plotted_runs = [run for run in runs if run.name not in missing and axis.supports(run)]
+    full_caption = caption(first)
+    if len(plotted_runs) > 1:
+        full_caption = _with_runs(full_caption, lines, in_panels(lines, curves))
     return make_figure(
-        drawn,
+        plotted_runs,
         f"{runs[0].name}-{name}",
         title,
         plot_curves(lines, curves, bands),
-        _exported(lines, axis),
-        words,
+        _export_tables(lines, axis),
+        full_caption,
         metric,
         headline=headline(first),
         missing=tuple(missing),
@@ -77,7 +77,7 @@ def read_lines(
         if len(tables) == 1:
             table = with_smoothed(table, curves.value, axis.smoothing, [curves.by])
             rows = curves.rows(table)
-            rows = rows.assign(**{kept: table[kept] for kept in smoothing.COLUMNS if kept in table})
+            rows = rows.assign(**{column: table[column] for column in smoothing.COLUMNS if column in table})
         else:
             rows = compare.average_seeds([curves.rows(table) for table in tables.values()])
             rows = with_smoothed(rows, "value", axis.smoothing, ["curve"])
@@ -89,11 +89,11 @@ def read_lines(
 
 def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curves) -> pd.DataFrame:
     """Return the averaged `rows` under the column names of `tables`, with the means of their other numbers."""
-    key = [curves.by, "step"]
-    numbers = pd.concat(tables, ignore_index=True).groupby(key, sort=False).mean(numeric_only=True).reset_index()
+    key_columns = [curves.by, "step"]
+    means = pd.concat(tables, ignore_index=True).groupby(key_columns, sort=False).mean(numeric_only=True).reset_index()
     table = curves.columns(rows)
-    others = [column for column in numbers if column not in table]
-    return table.merge(numbers[[*key, *others]], on=key, how="left")
+    other_columns = [column for column in means if column not in table]
+    return table.merge(means[[*key_columns, *other_columns]], on=key_columns, how="left")
 
 
 def by_layer(bold: int | None = None, **options: Any) -> Curves:
@@ -104,9 +104,9 @@ def by_layer(bold: int | None = None, **options: Any) -> Curves:
 
 def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, before: str) -> pd.DataFrame:
     """Add a column `now`, each category's value at a step, to a table of categories, in front of column `before`."""
-    now = curves[curves["step"] == step].set_index(by)["value"]
+    step_values = curves[curves["step"] == step].set_index(by)["value"]
     table = table.copy()
-    table.insert(table.columns.get_loc(before), "now", table[by].map(now))
+    table.insert(table.columns.get_loc(before), "now", table[by].map(step_values))
     return table
 
 
@@ -126,38 +126,40 @@ def design_name(seeds: Sequence[Run]) -> str:
     return seeds[0].name if len(seeds) == 1 else f"{seeds[0].name} (mean of {len(seeds)} seeds)"
 
 
-def _exported(lines: Sequence[Line], axis: AxisChoice) -> pd.DataFrame:
+def _export_tables(lines: Sequence[Line], axis: AxisChoice) -> pd.DataFrame:
     """Return the tables of all lines with the column run and, for an axis in another unit, a column of that unit."""
-    parts = []
+    tables = []
     for line in lines:
-        part = line.table.drop(columns="run", errors="ignore")
-        part.insert(0, "run", line.name)
-        parts.append(part if axis.unit == "step" else part.assign(**{axis.unit: line.axis.counts(part["step"])}))
-    return pd.concat(parts, ignore_index=True)
+        table = line.table.drop(columns="run", errors="ignore")
+        table.insert(0, "run", line.name)
+        tables.append(table if axis.unit == "step" else table.assign(**{axis.unit: line.axis.counts(table["step"])}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption:
     """Add the runs of the figure, their n, and how they are drawn to the caption of one run."""
     first = lines[0].name
-    counts = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
-    named = "; ".join(name if n.empty else f"{name} (n = {count_range(n)})" for name, n in counts)
+    counts_by_line = ((line.name, line.rows["n"].dropna().astype(int)) for line in lines)
+    runs_note = "; ".join(name if n.empty else f"{name} (n = {count_range(n)})" for name, n in counts_by_line)
     look = "colour" if panels else "lightness"
     changes = [(line.name, ", ".join(map(line.axis.describe, line.axis.changes))) for line in lines]
-    changed = "; ".join(f"{name} {change}" for name, change in changes if change)
+    changes_note = "; ".join(f"{name} {change}" for name, change in changes if change)
     details = sentences(
         caption.details,
-        f"Numbers up to here are those of {first}. Each run has its symbol and {look}: {named}.",
+        f"Numbers up to here are those of {first}. Each run has its symbol and {look}: {runs_note}.",
         _describe_seeds(lines),
         "Dashed: the baseline, one line if all runs share it." if any_baseline(lines) else "",
-        "" if same_changes(lines) else f"Vertical lines: {changed}.",
+        "" if same_changes(lines) else f"Vertical lines: {changes_note}.",
     )
     return replace(caption, details=details, hint=sentences(caption.hint, "Point at a curve to read all runs."))
 
 
 def _describe_seeds(lines: Sequence[Line]) -> str:
     """Return the part of the caption on seeds: what lines of several seeds show, and lines of one seed do not."""
-    several = [line for line in lines if line.seeds > 1]
-    counts = "; ".join(f"{line.name}: {count_range(line.rows['seeds'])}" for line in several)
-    mean = f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
-    alone = "A line of a single seed does not show the variation between seeds."
-    return sentences(mean if several else "", alone if len(several) < len(lines) else "")
+    seed_lines = [line for line in lines if line.seeds > 1]
+    counts = "; ".join(f"{line.name}: {count_range(line.rows['seeds'])}" for line in seed_lines)
+    mean_note = (
+        f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
+    )
+    single_note = "A line of a single seed does not show the variation between seeds."
+    return sentences(mean_note if seed_lines else "", single_note if len(seed_lines) < len(lines) else "")

@@ -34,8 +34,8 @@ class Draft:
     """The methods of go.Figure that drawing functions need, without its validation (see `checked`)."""
 
     def __init__(self, traces: Iterable[Mapping[str, Any]] = ()):
-        self.data = [_part({"type": "scatter", **trace}) for trace in traces]
-        template = {"template": _template(pio.templates.default)} if pio.templates.default else {}
+        self.data = [_to_part({"type": "scatter", **trace}) for trace in traces]
+        template = {"template": _load_template(pio.templates.default)} if pio.templates.default else {}
         self.layout = Part(template, xaxis=Part(), yaxis=Part(), shapes=[], annotations=[])
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,20 +47,20 @@ class Draft:
         return go.Figure(self.to_dict())
 
     def add_scatter(self, **trace: Any) -> None:
-        self.data.append(_part({"type": "scatter", **trace}))
+        self.data.append(_to_part({"type": "scatter", **trace}))
 
     def add_heatmap(self, **trace: Any) -> None:
-        self.data.append(_part({"type": "heatmap", **trace}))
+        self.data.append(_to_part({"type": "heatmap", **trace}))
 
     def add_shape(self, **shape: Any) -> None:
-        self.layout.shapes.append(_part(_python(shape)))
+        self.layout.shapes.append(_to_part(_to_python(shape)))
 
     def add_annotation(self, **annotation: Any) -> None:
-        self.layout.annotations.append(_part(_python(annotation)))
+        self.layout.annotations.append(_to_part(_to_python(annotation)))
 
     def update_layout(self, changes: Mapping[str, Any] | None = None, overwrite: bool = True, **more: Any) -> "Draft":
         """Set parts of the layout; unlike in Plotly, they always replace the previous ones."""
-        self.layout |= _part(_python({**(changes or {}), **more}))
+        self.layout |= _to_part(_to_python({**(changes or {}), **more}))
         return self
 
     def select_xaxes(self) -> Iterable[Any]:
@@ -72,38 +72,38 @@ class Draft:
         return [SimpleNamespace(plotly_name="yaxis", to_plotly_json=self.layout.yaxis.to_plotly_json)]
 
 
-def _part(values: Mapping[str, Any]) -> Part:
+def _to_part(values: Mapping[str, Any]) -> Part:
     """Return values as a part: `{"line_width": 1}` means `{"line": {"width": 1}}`, and None means unset."""
     part = Part()
     for name, value in values.items():
         if value is None:
             continue
-        name, _, inner = name.partition("_")
-        value = {inner: value} if inner else value
+        name, _, inner_name = name.partition("_")
+        value = {inner_name: value} if inner_name else value
         if isinstance(value, Mapping):
-            value = _part(value)
+            value = _to_part(value)
             value = Part(part[name] | value) if name in part else value
         part[name] = value.to_numpy() if isinstance(value, pd.Series) else value
     return part
 
 
-def _python(value: Any) -> Any:
+def _to_python(value: Any) -> Any:
     """Return a setting of the layout without NumPy numbers, which Python's json cannot write to files."""
     if isinstance(value, Mapping):
-        return {name: _python(one) for name, one in value.items()}
+        return {name: _to_python(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(_python, value)]
+        return [*map(_to_python, value)]
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _copy(value: Any) -> Any:
     """Return nested settings as a copy, except for the template and lists of numbers or names."""
     if isinstance(value, dict):
-        return {name: one if name == "template" else _copy(one) for name, one in value.items()}
+        return {name: item if name == "template" else _copy(item) for name, item in value.items()}
     return [*map(_copy, value)] if isinstance(value, list) and value and isinstance(value[0], dict) else value
 
 
 @cache
-def _template(name: str) -> dict[str, Any]:
+def _load_template(name: str) -> dict[str, Any]:
     """Return a template of Plotly in plain values; it is shared by all drafts."""
     return pio.templates[name].to_plotly_json()

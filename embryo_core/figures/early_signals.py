@@ -17,8 +17,8 @@ from embryo_core.figures.lines import Curves, Line
 from embryo_core.types import Run
 from embryo_core.words import count_range, percent
 
-STRONG = 0.9  # least rank correlation of an early signal
-MAX_SHOWN = 5  # tasks that are visible at first; clicks in the legend show more
+MIN_RHO = 0.9  # least rank correlation of an early signal
+MAX_VISIBLE_TASKS = 5  # tasks that are visible at first; clicks in the legend show more
 CURVES = Curves(
     by="task",
     value="rho",
@@ -42,13 +42,13 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
     Seeds of a design are separate runs. Raises FigureError for fewer than three runs with common steps, and
     ResultsError.
     """
-    table = compare.early_signals({run.name: _values(run) for run in runs}, measure)
+    table = compare.early_signals({run.name: _read_values(run) for run in runs}, measure)
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     step_axis = axis.for_run(runs[0], runs)
     plot = plot_curves([Line(measure, step_axis, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
-    hidden = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_SHOWN:])]
-    plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden)
+    hidden_tasks = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_VISIBLE_TASKS:])]
+    plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden_tasks)
     caption = Caption(
         f"Spearman's rho between the runs ranked by {measure} at a step and ranked by each task's last value.",
         sentences(
@@ -59,13 +59,13 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
             else "",
         ),
         f"n = {count_range(table['n'])} runs.",
-        f"The figure shows the {MAX_SHOWN} tasks with the earliest signal; click others in the legend."
-        if hidden
+        f"The figure shows the {MAX_VISIBLE_TASKS} tasks with the earliest signal; click others in the legend."
+        if hidden_tasks
         else "",
     )
     name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
-    said = _headline(table[table["task"] == measure], measure, step_axis)
-    return make_figure(runs, name, f"Early signals: {measure}", plot, table, caption, headline=said)
+    headline = _headline(table[table["task"] == measure], measure, step_axis)
+    return make_figure(runs, name, f"Early signals: {measure}", plot, table, caption, headline=headline)
 
 
 def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
@@ -74,33 +74,33 @@ def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
     Tasks whose curve repeats the curve of a task before them come last.
     """
 
-    def unclear(task: str) -> tuple[bool, float, float]:
+    def sort_key(task: str) -> tuple[bool, float, float]:
         rows_of_task = table[table["task"] == task]
-        since = held_from(rows_of_task["step"].to_numpy(), rows_of_task["rho"], STRONG)
-        return task != measure, float("inf") if since is None else since, -rows_of_task["rho"].mean()
+        first_step = held_from(rows_of_task["step"].to_numpy(), rows_of_task["rho"], MIN_RHO)
+        return task != measure, float("inf") if first_step is None else first_step, -rows_of_task["rho"].mean()
 
-    ordered = sorted(table["task"].unique(), key=unclear)
-    again = table.pivot(index="task", columns="step", values="rho").loc[ordered].duplicated()
-    return [*again.index[~again], *again.index[again]]
+    ordered = sorted(table["task"].unique(), key=sort_key)
+    is_repeated = table.pivot(index="task", columns="step", values="rho").loc[ordered].duplicated()
+    return [*is_repeated.index[~is_repeated], *is_repeated.index[is_repeated]]
 
 
 def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
     """Return a sentence on when the order by a measure comes close to its final order; "" for a single step."""
-    step = held_from(rows["step"].to_numpy(), rows["rho"], STRONG)
+    step = held_from(rows["step"].to_numpy(), rows["rho"], MIN_RHO)
     if step is None or len(rows) < 2:
         return ""
     if step == rows["step"].iloc[-1]:
         before = axis.step_in_unit(int(rows["step"].iloc[-2]))
-        return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {STRONG}."
+        return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {MIN_RHO}."
     at_step = rows.set_index("step").loc[step]
     return (
         f"From {axis.step_in_unit(step)} on, {measure} ranks the {at_step['n']:.0f} runs almost as at the end: rank "
-        f"correlation at least {STRONG}, {percent(at_step['agree'], 0)} of {at_step['pairs']:.0f} pairs in their final "
-        "order."
+        f"correlation at least {MIN_RHO}, {percent(at_step['agree'], 0)} of {at_step['pairs']:.0f} pairs in their "
+        "final order."
     )
 
 
-def _values(run: Run) -> dict[str, pd.Series]:
+def _read_values(run: Run) -> dict[str, pd.Series]:
     """Return the values of each measure and fine-tuned task of a run by step."""
     series = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run).items()}
     for task, rows in read_scores(run).groupby("task"):

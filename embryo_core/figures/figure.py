@@ -33,8 +33,8 @@ BIBTEX = """\
   doi = {10.18653/v1/2020.emnlp-main.553}
 }"""
 NEEDS = {metric.name: metric.needs for metric in METRICS} | {"finetuning": frozenset({"trainable"})}
-WHOLE_NUMBERS = ("n", "seeds", "layer")  # columns of integers, even with missing values; so are all columns n_...
-PICTURES = {".svg": "svg", ".png": "png"}
+INTEGER_COLUMNS = ("n", "seeds", "layer")  # columns of integers, even with missing values; so are all columns n_...
+IMAGE_SUFFIXES = {".svg": "svg", ".png": "png"}
 
 
 @dataclass(frozen=True)
@@ -96,15 +96,15 @@ class Figure:
     def to_csv(self) -> str:
         """Return the table as CSV; each row names its run and data, and counts are integers."""
         table = self.table if "run" in self.table else self.table.assign(run=", ".join(self.runs))
-        shared = {*self.data.values()}
-        notes = table["run"].map(dict(self.data)).fillna(shared.pop() if len(shared) == 1 else "")
+        distinct_notes = {*self.data.values()}
+        notes = table["run"].map(dict(self.data)).fillna(distinct_notes.pop() if len(distinct_notes) == 1 else "")
         notes = table["data"].fillna(notes) if "data" in table else notes
-        counts = [
+        count_columns = [
             name
-            for name, kind in table.dtypes.items()
-            if kind == float and (name in WHOLE_NUMBERS or str(name).startswith("n_"))
+            for name, dtype in table.dtypes.items()
+            if dtype == float and (name in INTEGER_COLUMNS or str(name).startswith("n_"))
         ]
-        table = table.astype(dict.fromkeys(counts, "Int64"))
+        table = table.astype(dict.fromkeys(count_columns, "Int64"))
         return (table.assign(data=notes) if notes.any() else table).to_csv(index=False)
 
     @cached_property
@@ -126,7 +126,7 @@ class Figure:
         elif path.suffix == ".html":
             plot = go.Figure(self.plot).update_layout(title=self.title, margin={"t": 100})
             path.write_text(plot.to_html(include_plotlyjs=True), encoding="utf-8")
-        elif path.suffix in PICTURES:
+        elif path.suffix in IMAGE_SUFFIXES:
             self._draw(path, columns)
         else:
             raise FigureError(f"'{path.name}' has no suffix of a figure; save it as .svg, .png, .html or .csv.")
@@ -134,10 +134,10 @@ class Figure:
 
     def _draw(self, path: Path, columns: str) -> None:
         size = SIZES[columns]
-        dots = 300 if path.suffix == ".png" else 96  # dots per inch
+        dpi = 300 if path.suffix == ".png" else 96  # dots per inch
         plot = for_paper(self.plot, columns, self.title, self.small_print).draw(self.plot)
         try:
-            plot.write_image(path, scale=size.inches * dots / size.pixels)
+            plot.write_image(path, scale=size.inches * dpi / size.pixels)
         except (ImportError, RuntimeError, ValueError) as error:
             raise FigureError(
                 f"'{path.name}' was not written: {type(error).__name__} from kaleido. SVG and PNG need kaleido "
@@ -175,32 +175,32 @@ def make_figure(
     table: pd.DataFrame,
     caption: Caption,
     metric: str = "",
-    **more: Any,
+    **fields: Any,
 ) -> Figure:
     """Return the Figure of some runs, whose caption also has notes on smoothing, thinning, measures and networks.
 
     `metric` names the metric whose results are drawn, if any. `more` are other fields of Figure.
     """
-    smoothed = thinned = ""
+    smoothing_note = thinning_note = ""
     if WINDOW in table:
-        points = table[WINDOW].iloc[0]
-        paper = " (as in the paper)" if points == 3 else ""
-        smoothed = f"Smoothed line: mean of {points} neighbouring points{paper}; markers: as measured."
-    if (most := longest(plot)) is not None:
-        thinned = (
-            f"A curve has up to {most:,} points; the first, last, lowest and highest of each hundredth of the axis are "
-            "drawn. The CSV has all."
+        window = table[WINDOW].iloc[0]
+        as_in_paper = " (as in the paper)" if window == 3 else ""
+        smoothing_note = f"Smoothed line: mean of {window} neighbouring points{as_in_paper}; markers: as measured."
+    if (point_count := longest(plot)) is not None:
+        thinning_note = (
+            f"A curve has up to {point_count:,} points; the first, last, lowest and highest of each hundredth of the "
+            "axis are drawn. The CSV has all."
         )
-    drawing = sentences(smoothed, thinned)
-    about = (
+    drawing = sentences(smoothing_note, thinning_note)
+    run_notes = (
         describe_measures(runs, metric),
         describe_networks(runs, NEEDS.get(metric.split(":")[0])),
         describe_readings(runs, metric),
     )
-    caption = replace(caption, details=sentences(caption.details, drawing, *about))
+    caption = replace(caption, details=sentences(caption.details, drawing, *run_notes))
     notes = {run.name: note for run in runs if (note := data_note(run, measured_as(run, metric)))}
     names = tuple(run.name for run in runs)
-    return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **more)
+    return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **fields)
 
 
 def data_note(run: Run, metric: str, default: str = "") -> str:
@@ -216,22 +216,22 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
     if len(runs) < 2:
         return ""
     try:
-        ways = {run.name: results.read_sources(run).get(metric, {}).get(AS_WRITTEN.name) for run in runs}
+        options = {run.name: results.read_sources(run).get(metric, {}).get(AS_WRITTEN.name) for run in runs}
     except EmbryoError:
         return ""
-    written = [name for name, way in ways.items() if way]
-    if len(written) in (0, len(ways)):
+    as_written = [name for name, is_as_written in options.items() if is_as_written]
+    if len(as_written) in (0, len(options)):
         return ""
     return (
-        f"{_name_runs(written)} read sentences as running text, the others each word on its own: accuracies of the two "
-        "are not comparable."
+        f"{_name_runs(as_written)} read sentences as running text, the others each word on its own: accuracies of the "
+        "two are not comparable."
     )
 
 
 def name_measures(runs: Sequence[Run], metric: str) -> str:
     """Return a metric's name for a heading; "prediction" if some runs predict masked words and some next words."""
-    several = len({measured_as(run, metric) for run in runs}) > 1
-    return "prediction" if several else measured_as(runs[0], metric).replace("_", " ")
+    is_mixed = len({measured_as(run, metric) for run in runs}) > 1
+    return "prediction" if is_mixed else measured_as(runs[0], metric).replace("_", " ")
 
 
 def describe_measures(runs: Sequence[Run], metric: str) -> str:
@@ -241,21 +241,21 @@ def describe_measures(runs: Sequence[Run], metric: str) -> str:
         by_measure.setdefault(measured_as(run, metric), []).append(run.name)
     if len(by_measure) < 2:
         return ""
-    named = "; ".join(f"{_name_runs(names)} by {one.replace('_', ' ')}" for one, names in by_measure.items())
+    listing = "; ".join(f"{_name_runs(names)} by {measure.replace('_', ' ')}" for measure, names in by_measure.items())
     return (
-        f"{named}: prediction of masked words reads the words on both sides, that of next words those before, so "
+        f"{listing}: prediction of masked words reads the words on both sides, that of next words those before, so "
         "their accuracies are not comparable."
     )
 
 
 def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
     """Return a note on the network of an ELECTRA model that a figure is about (see `Metric.needs`); else ""."""
-    two = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
-    if not two or not needs or "replaced_tokens" in needs:
+    electra_runs = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
+    if not electra_runs or not needs or "replaced_tokens" in needs:
         return ""
-    predicts = "the generator, which predicts masked words"
-    which = predicts if needs & {"masked_words", "words"} else "the discriminator, which detects replaced tokens"
-    return f"Of the two networks of {' and '.join(two)}: {which}."
+    generator = "the generator, which predicts masked words"
+    network = generator if needs & {"masked_words", "words"} else "the discriminator, which detects replaced tokens"
+    return f"Of the two networks of {' and '.join(electra_runs)}: {network}."
 
 
 def sentences(*parts: str) -> str:

@@ -16,20 +16,20 @@ from embryo_core.figures.file_words import WORDS, describe_left_out, draw_column
 # Every system has one of these fonts with Arial's widths, so that text has the width that was reserved for it.
 FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, GRID = "#222222", "#E3E3E3"
-SIDES = 28  # pixels left and right of the plot and its legend, in total
-ROW = 21  # pixels of a row of a legend
-NUMBERS = 56  # pixels for the numbers and the title of the vertical axis, which a legend leaves free
-KEY = 46  # pixels of a legend's line and marker, with the gap to the next entry
-SMALL = 10.5  # pixels of the small print
-LINE = 14  # pixels between lines of the small print
-MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the page, left out of files
-AXIS = re.compile(r"[xy]axis\d*")
+SIDE_MARGINS = 28  # pixels left and right of the plot and its legend, in total
+LEGEND_ROW = 21  # pixels of a row of a legend
+AXIS_NUMBERS = 56  # pixels for the numbers and the title of the vertical axis, which a legend leaves free
+LEGEND_KEY = 46  # pixels of a legend's line and marker, with the gap to the next entry
+PRINT_SIZE = 10.5  # pixels of the small print
+PRINT_LINE = 14  # pixels between lines of the small print
+STEP_MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the page, left out of files
+AXIS_PATTERN = re.compile(r"[xy]axis\d*")
 AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertical axis
 MAX_NAME_SHARE = 0.3  # share of a file's width that names of rows may take
 BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Anchored at the bottom: Plotly sets the lines of a title that is anchored at its top too close together.
-TITLE = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
-PRINT = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
+TITLE_POSITION = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
+PRINT_POSITION = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
 
 
 @dataclass(frozen=True)
@@ -76,24 +76,29 @@ def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> 
     file = figure.layout.to_plotly_json()  # a copy as a dictionary: Plotly's updates take many times as long
     file.pop("meta", None)  # only for the page
     beside, rows = _name_rows(figure, file, width)
-    lines = textwrap.wrap(small_print, int((width - beside) / (LETTER * SMALL / 14)), break_on_hyphens=False)
-    file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in MARKS]
+    lines = textwrap.wrap(small_print, int((width - beside) / (LETTER * PRINT_SIZE / 14)), break_on_hyphens=False)
+    file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in STEP_MARKS]
     if kept:
         draw_columns(file, kept)
-    for name in [name for name in file if AXIS.fullmatch(name)]:
+    for name in [name for name in file if AXIS_PATTERN.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
-    text: dict[str, Any] = {"text": _joined(lines), "font": {"size": SMALL}, "showarrow": False, "align": "left"}
-    text |= PRINT
+    text: dict[str, Any] = {
+        "text": _join_lines(lines),
+        "font": {"size": PRINT_SIZE},
+        "showarrow": False,
+        "align": "left",
+    }
+    text |= PRINT_POSITION
     axes = [name for name in file if name.startswith("yaxis")]
     named = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
-    width_of_legends = width - SIDES - (beside if named else NUMBERS)
-    names = _names(figure, file)
+    width_of_legends = width - SIDE_MARGINS - (beside if named else AXIS_NUMBERS)
+    names = _legend_names(figure, file)
     long = _long_names(names, width_of_legends)
-    legends, room = _legends(file, names, long, width_of_legends)
-    inner = fit_panels(file, width - SIDES, max(rows, _tall(figure, width)))
-    more = LINE * _break_title(file, width - SIDES - beside) if rows else 0
+    legends, room = _lay_out_legends(file, names, long, width_of_legends)
+    inner = fit_panels(file, width - SIDE_MARGINS, max(rows, _plot_height(figure, width)))
+    more = PRINT_LINE * _break_title(file, width - SIDE_MARGINS - beside) if rows else 0
     text["yshift"] -= more
-    top, below = 16 + 19 * len(heading) + room, 64 + more + LINE * len(lines)
+    top, below = 16 + 19 * len(heading) + room, 64 + more + PRINT_LINE * len(lines)
     height = top + inner + below
     file |= {
         "width": width,
@@ -102,7 +107,7 @@ def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> 
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "font": {"family": FAMILY, "size": style.FONT, "color": INK},
-        "title": {"text": _joined(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE},
+        "title": {"text": _join_lines(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE_POSITION},
         **{name: one | {"y": 1 - (top - room + one["y"]) / height} for name, one in legends.items()},
         "annotations": [*file.get("annotations", ()), text],
     }
@@ -114,80 +119,101 @@ def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[flo
 
     The height is 0 if no name was broken.
     """
-    room = max(AXIS_WIDTH, MAX_NAME_SHARE * width)
-    letter = LETTER * (style.FONT - 1) / 14
-    letters, rows, most = int((room - 8) / letter), 0, 0
+    names_width = max(AXIS_WIDTH, MAX_NAME_SHARE * width)
+    letter_width = LETTER * (style.FONT - 1) / 14
+    max_letters, row_count, max_lines = int((names_width - 8) / letter_width), 0, 0
     for name in [name for name in file if name.startswith("yaxis")]:
         axis = file[name]
-        places = axis.get("tickvals") if axis.get("ticktext") else _categories(figure, name)
-        names = [str(text) for text in axis.get("ticktext") or places or ()]
-        if max(map(len, names), default=0) <= letters or any("<" in text for text in names):
+        positions = axis.get("tickvals") if axis.get("ticktext") else _categories(figure, name)
+        names = [str(text) for text in axis.get("ticktext") or positions or ()]
+        if max(map(len, names), default=0) <= max_letters or any("<" in text for text in names):
             continue
-        broken = [textwrap.wrap(text, letters, break_long_words=False, break_on_hyphens=False) for text in names]
-        axis |= {"tickmode": "array", "tickvals": [*places], "ticktext": ["<br>".join(lines) for lines in broken]}
-        rows, most = rows + len(names) + 1, max(most, *map(len, broken))
-    return (room, rows * (LINE * most + 6)) if rows else (AXIS_WIDTH, 0)
+        wrapped_names = [
+            textwrap.wrap(text, max_letters, break_long_words=False, break_on_hyphens=False) for text in names
+        ]
+        axis |= {
+            "tickmode": "array",
+            "tickvals": [*positions],
+            "ticktext": ["<br>".join(lines) for lines in wrapped_names],
+        }
+        row_count, max_lines = row_count + len(names) + 1, max(max_lines, *map(len, wrapped_names))
+    return (names_width, row_count * (PRINT_LINE * max_lines + 6)) if row_count else (AXIS_WIDTH, 0)
 
 
 def _categories(figure: go.Figure, axis: str) -> list[str]:
     """Return the names along a vertical axis, in the order of the traces; empty for an axis of numbers."""
-    short = axis.replace("axis", "")
-    values = [trace.y for trace in figure.data if (trace.yaxis or "y") == short and trace.y is not None]
+    trace_axis = axis.replace("axis", "")
+    values = [trace.y for trace in figure.data if (trace.yaxis or "y") == trace_axis and trace.y is not None]
     return list(dict.fromkeys(name for names in values for name in names if isinstance(name, str)))
 
 
 def _break_title(file: dict[str, Any], width: float) -> int:
     """Break the titles of horizontal axes to a width in pixels; return how many lines the last title gained."""
-    more = 0
+    added_lines = 0
     for axis in (file[name] for name in file if name.startswith("xaxis") and file[name].get("title", {}).get("text")):
         lines = textwrap.wrap(axis["title"]["text"], max(8, int(width / LETTER)), break_on_hyphens=False)
         axis["title"] |= {"text": "<br>".join(lines)}
-        more = len(lines) - 1
-    return more
+        added_lines = len(lines) - 1
+    return added_lines
 
 
-def _tall(figure: go.Figure, width: int) -> float:
+def _plot_height(figure: go.Figure, width: int) -> float:
     """Return the height of the plot in pixels: as on the page, but less for square maps in a narrower file."""
-    narrower = min(1, width / figure.layout.width) if figure.layout.yaxis.scaleanchor else 1
-    return narrower * ((figure.layout.height or 400) - 60)
+    scale = min(1, width / figure.layout.width) if figure.layout.yaxis.scaleanchor else 1
+    return scale * ((figure.layout.height or 400) - 60)
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return "<br>".join(map(style.escape_text, lines))
 
 
-def _legends(
-    file: dict[str, Any], names: Sequence[str], long: Sequence[str], width: float
+def _lay_out_legends(
+    file: dict[str, Any], names: Sequence[str], long_names: Sequence[str], width: float
 ) -> tuple[dict[str, dict[str, Any]], int]:
-    """Return the legends above the plot, one or two, and their height in pixels; the second one has the `long` names.
+    """Return the legends above the plot, one or two, and their height in pixels; the second one has `long_names`.
 
     Entries are in columns as wide as the longest name. At this point the y of a legend is in pixels below the first
     one; `for_paper` converts it.
     """
     if not names:
         return {}, 0
-    file["shapes"] = [one | {"legend": "legend2"} if one.get("name") in long else one for one in file["shapes"]]
-    base = {"orientation": "h", "x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top"}
-    layouts, below = {}, 0
-    for name, own in (("legend", [name for name in names if name not in long]), ("legend2", long)):
-        if own:
-            entries = {"entrywidthmode": "pixels", "entrywidth": _entry(own) - KEY, "bgcolor": "rgba(0,0,0,0)"}
-            layouts[name] = file.get("legend", {}) | base | entries | {"y": below}
-            below += ROW * _rows(own, width)
-    return layouts, 8 + below
+    file["shapes"] = [
+        shape | {"legend": "legend2"} if shape.get("name") in long_names else shape for shape in file["shapes"]
+    ]
+    position = {
+        "orientation": "h",
+        "x": 0,
+        "xref": "container",
+        "xanchor": "left",
+        "yref": "container",
+        "yanchor": "top",
+    }
+    layouts, offset = {}, 0
+    for name, entry_names in (("legend", [name for name in names if name not in long_names]), ("legend2", long_names)):
+        if entry_names:
+            entries = {
+                "entrywidthmode": "pixels",
+                "entrywidth": _entry_width(entry_names) - LEGEND_KEY,
+                "bgcolor": "rgba(0,0,0,0)",
+            }
+            layouts[name] = file.get("legend", {}) | position | entries | {"y": offset}
+            offset += LEGEND_ROW * _count_rows(entry_names, width)
+    return layouts, 8 + offset
 
 
 def _long_names(names: Sequence[str], width: float) -> list[str]:
     """Return the names for a second legend below the first, if two legends take fewer rows."""
-    splits = [[name for name in names if len(name) > most] for most in sorted(map(len, names), reverse=True)]
+    splits = [
+        [name for name in names if len(name) > max_length] for max_length in sorted(map(len, names), reverse=True)
+    ]
 
     def rows(long: list[str]) -> int:
-        return _rows([name for name in names if name not in long], width) + _rows(long, width)
+        return _count_rows([name for name in names if name not in long], width) + _count_rows(long, width)
 
     return min(splits, key=rows, default=[])
 
 
-def _names(figure: go.Figure, file: dict[str, Any]) -> list[str]:
+def _legend_names(figure: go.Figure, file: dict[str, Any]) -> list[str]:
     """Return the names in the legend of a figure, of curves and of marks; none if it has no legend."""
     if figure.layout.showlegend is False:
         return []
@@ -195,11 +221,11 @@ def _names(figure: go.Figure, file: dict[str, Any]) -> list[str]:
     return [*(trace.name for trace in figure.data if trace.showlegend is not False and trace.name), *marks]
 
 
-def _rows(names: Sequence[str], width: float) -> int:
+def _count_rows(names: Sequence[str], width: float) -> int:
     """Return the number of rows of a legend with these names, `width` pixels wide."""
-    return -(-len(names) // max(1, int(width / _entry(names)))) if names else 0
+    return -(-len(names) // max(1, int(width / _entry_width(names)))) if names else 0
 
 
-def _entry(names: Sequence[str]) -> float:
+def _entry_width(names: Sequence[str]) -> float:
     """Return the width in pixels of the longest of these legend entries."""
-    return KEY + LETTER * max(map(len, names))
+    return LEGEND_KEY + LETTER * max(map(len, names))

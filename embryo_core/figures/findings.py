@@ -18,7 +18,7 @@ from embryo_core.findings import FINDINGS, Judgement, Verdict, judge
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, name_step, quantity
 
-SIDES = {  # side of a comparison -> colour and symbol
+SIDE_STYLES = {  # side of a comparison -> colour and symbol
     "holds": (style.BLUE, "circle"),
     "not decided": (style.GREY, "circle-open"),
     "opposed": (style.VERMILION, "x"),
@@ -32,9 +32,9 @@ RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the headline
     "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
     "undecided": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
 }
-PICTURE = (120, 32)  # pixels: width and height of a small picture
+PICTURE_SIZE = (120, 32)  # pixels: width and height of a small picture
 DOES_NOT_APPLY = "does not apply"  # verdict for a model without the outputs that a finding needs
-ROW, GAP = 24, 80  # pixels: height of a comparison, gap between panels
+ROW_HEIGHT, PANEL_GAP = 24, 80  # pixels: height of a comparison, gap between panels
 
 
 def verdict_name(verdict: Verdict) -> str:
@@ -51,10 +51,10 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
     `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts those that hold ("9 of 9"). Each
     `compared` run adds a column of verdicts (`verdict_column`), with the measure if it differs.
     """
-    rows, by_name = [], [{one.finding.name: one for one in other} for other in compared]
+    rows, by_name = [], [{item.finding.name: item for item in other} for other in compared]
     for judgement in judgements:
         name = judgement.finding.name
-        others = {verdict_column(i): _beside(judgement, other.get(name)) for i, other in enumerate(by_name)}
+        others = {verdict_column(i): _name_other_verdict(judgement, other.get(name)) for i, other in enumerate(by_name)}
         rows.append(
             {
                 "verdict": verdict_name(judgement.verdict),
@@ -63,7 +63,7 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
                 "hold": f"{judgement.holding} of {len(judgement.comparisons)}" if judgement.comparisons else None,
                 "picture": picture(judgement),
                 "comparisons": sorted(
-                    (int(one.holds) - int(one.opposed) for one in judgement.comparisons), reverse=True
+                    (int(item.holds) - int(item.opposed) for item in judgement.comparisons), reverse=True
                 ),
                 "paper": judgement.finding.place.replace("Section ", "§ "),
             }
@@ -76,7 +76,7 @@ def verdict_column(place: int) -> str:
     return f"verdict, run {place + 2}"
 
 
-def _beside(judgement: Judgement, other: Judgement | None) -> str:
+def _name_other_verdict(judgement: Judgement, other: Judgement | None) -> str:
     """Return the verdict of a compared run on the same finding."""
     if other is None:
         return DOES_NOT_APPLY
@@ -86,35 +86,37 @@ def _beside(judgement: Judgement, other: Judgement | None) -> str:
 
 def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: StepUnit) -> str:
     """Return a sentence with the numbers of verdicts up to the `last` evaluated step; "" if nothing can be tested."""
-    tested = [judgement for judgement in judgements if judgement.verdict != "undecided"]
-    if not tested:
+    decided = [judgement for judgement in judgements if judgement.verdict != "undecided"]
+    if not decided:
         return ""
-    counts: Counter[str] = Counter(judgement.verdict for judgement in tested)
+    counts: Counter[str] = Counter(judgement.verdict for judgement in decided)
     steps = f" up to {name_step(last, unit)} of {planned:,}" if last < planned else ""
     others = ", ".join(
         f"{counts[verdict]} {name}"
         for verdict, name in {"partly": "in part", "not": "not", "contradicted": "contradicted"}.items()
         if counts[verdict]
     )
-    shown = f"This run shows {counts['reproduced']} of {quantity(len(tested), 'finding')} of the paper{steps}"
-    left = len(judgements) - len(tested)
+    summary = f"This run shows {counts['reproduced']} of {quantity(len(decided), 'finding')} of the paper{steps}"
+    left = len(judgements) - len(decided)
     undecided = f"{left} more {'is' if left == 1 else 'are'} undecided" if left else ""
-    return "; ".join(filter(None, [shown, others, undecided])) + "."
+    return "; ".join(filter(None, [summary, others, undecided])) + "."
 
 
 def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
     """Return the caption of `finding_table`: the rules of the verdicts, and the names of `compared` runs."""
     rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
-    others = f" The columns {', '.join(compared)} have the verdicts of those runs; all else is about the first run."
-    others = others if compared else ""
+    columns_note = (
+        f" The columns {', '.join(compared)} have the verdicts of those runs; all else is about the first run."
+    )
+    columns_note = columns_note if compared else ""
     if left_out := len(FINDINGS) - len(judgements):
-        others += f" {left_out} others need models of another kind."
+        columns_note += f" {left_out} others need models of another kind."
     return Caption(
         f"{quantity(len(judgements), 'finding')} of the paper, and how many of their comparisons hold in this run.",
         "Each finding makes several comparisons. A comparison holds if its whole 95 % interval agrees with the paper, "
         f"and is opposed if the whole interval contradicts it. Verdicts: {rules}. Bars up hold, bars down are opposed. "
         "Small pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, "
-        f"or a bar for each comparison.{others}",
+        f"or a bar for each comparison.{columns_note}",
         hint="Click a row to see its comparisons, or a picture to open its page.",
     )
 
@@ -134,39 +136,39 @@ def picture(judgement: Judgement) -> str | None:
     A judgement without curves has a bar for each comparison instead; without comparisons the picture is None.
     """
     if judgement.curves:
-        shapes = _lines(judgement)
+        shapes = _draw_lines(judgement)
     elif judgement.comparisons:
-        shapes = _bars([one.value for one in judgement.comparisons])
+        shapes = _draw_bars([comparison.value for comparison in judgement.comparisons])
     else:
         return None
-    width, height = PICTURE
+    width, height = PICTURE_SIZE
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return "data:image/svg+xml," + quote(f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{"".join(shapes)}</svg>')
 
 
-def _lines(judgement: Judgement) -> Iterator[str]:
+def _draw_lines(judgement: Judgement) -> Iterator[str]:
     """Yield an SVG line for each curve, all on one scale."""
     last = max(curve.steps[-1] for curve in judgement.curves)
     low = min(curve.values.min() for curve in judgement.curves)
     high = max(curve.values.max() for curve in judgement.curves)
     for i, curve in enumerate(judgement.curves):
         x = np.log1p(curve.steps) / np.log1p(last)
-        points = " ".join(map(_pixel, x, (curve.values - low) / ((high - low) or 1)))
+        points = " ".join(map(_format_pixel, x, (curve.values - low) / ((high - low) or 1)))
         colour = style.PALETTE[i % len(style.PALETTE)]
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
 
 
-def _bars(values: Sequence[float]) -> Iterator[str]:
+def _draw_bars(values: Sequence[float]) -> Iterator[str]:
     """Yield an SVG bar for each value, from the zero line."""
     low, high = min(0.0, *values), max(0.0, *values)
     for i, value in enumerate(values):
-        ends = [_pixel((i + 0.5) / len(values), (end - low) / ((high - low) or 1)) for end in (0.0, value)]
+        ends = [_format_pixel((i + 0.5) / len(values), (end - low) / ((high - low) or 1)) for end in (0.0, value)]
         yield f'<polyline points="{" ".join(ends)}" stroke="{style.BLUE}" stroke-width="10"/>'
 
 
-def _pixel(x: float, y: float) -> str:
+def _format_pixel(x: float, y: float) -> str:
     """Return a point of the picture in pixels, from shares of its width and of its height (from below)."""
-    width, height = (side - 4 for side in PICTURE)
+    width, height = (side - 4 for side in PICTURE_SIZE)
     return f"{2 + x * width:.1f},{2 + (1 - y) * height:.1f}"
 
 
@@ -184,7 +186,7 @@ def comparisons(runs: Sequence[Run], axis: AxisChoice, name: str) -> Figure:
         raise FigureError(f"'{finding.claim}' is undecided for run '{run.name}': {judgement.statistic}")
     table = comparison_table(judgement)
     metric = (finding.metrics[0] if finding.metrics else "").removesuffix("_f1").removesuffix("_same")
-    note, n = data_note(run, metric), count_range(pd.Series([one.n for one in judgement.comparisons]))
+    note, n = data_note(run, metric), count_range(pd.Series([comparison.n for comparison in judgement.comparisons]))
     caption = Caption(
         f"The paper expects: {finding.predicts}",
         "Each point is one comparison, its line the 95 % interval. Points without a line have an interval of no width "
@@ -196,8 +198,11 @@ def comparisons(runs: Sequence[Run], axis: AxisChoice, name: str) -> Figure:
 
 def comparison_table(judgement: Judgement) -> pd.DataFrame:
     """Return the comparisons of a finding in the order of its test: comparison, value, low, high, unit, n, side."""
-    sides = ["holds" if one.holds else "opposed" if one.opposed else "not decided" for one in judgement.comparisons]
-    table = pd.DataFrame([vars(one) for one in judgement.comparisons]).assign(side=sides)
+    sides = [
+        "holds" if comparison.holds else "opposed" if comparison.opposed else "not decided"
+        for comparison in judgement.comparisons
+    ]
+    table = pd.DataFrame([vars(comparison) for comparison in judgement.comparisons]).assign(side=sides)
     return table.drop(columns="tied").rename(columns={"what": "comparison"})
 
 
@@ -205,8 +210,8 @@ def plot_comparisons(table: pd.DataFrame) -> go.Figure:
     """Plot the rows of a `comparison_table` (at least one) from top to bottom, with a panel for each unit."""
     panels = [(unit, rows) for unit, rows in table.groupby("unit", sort=False)]
     heights = [len(rows) + 1 for _, rows in panels]
-    height = ROW * sum(heights) + GAP * len(panels)
-    plot = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=GAP / height)
+    height = ROW_HEIGHT * sum(heights) + PANEL_GAP * len(panels)
+    plot = make_subplots(rows=len(panels), row_heights=heights, vertical_spacing=PANEL_GAP / height)
     for i, (unit, rows) in enumerate(panels, 1):
         _add_panel(plot, rows, i)
         names = rows["comparison"].map(style.escape_text).tolist()
@@ -218,7 +223,7 @@ def plot_comparisons(table: pd.DataFrame) -> go.Figure:
 
 
 def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:
-    for side, (colour, symbol) in SIDES.items():
+    for side, (colour, symbol) in SIDE_STYLES.items():
         rows_of_side = rows[rows["side"] == side]
         if rows_of_side.empty:
             continue

@@ -19,10 +19,10 @@ from embryo_core.results import incomparable_evaluations
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step
 
-PANELS, PANELS_WIDTH = 4, 1280  # panels in a row, and width of the figure in pixels
+PANELS_PER_ROW, PANELS_WIDTH = 4, 1280  # panels in a row, and width of the figure in pixels
 MAX_TICKS = 8  # largest number of evaluations of a fine-tuning with a tick each
 # ALBERT-base, version 1, on the development sets: README.md of google-research/albert (31 October 2019).
-PUBLISHED = {"mnli": 0.816, "sst2": 0.903}
+PUBLISHED_SCORES = {"mnli": 0.816, "sst2": 0.903}
 PUBLISHED_SQUAD = {  # F1 of versions 1.1 and 2.0
     SQUAD: (0.893, 0.800),
     EXACT: (0.823, 0.771),
@@ -39,45 +39,49 @@ def scores(
     With `panels` each task has a panel; with `published`, the figure of a single run has the scores of ALBERT-base as
     lines. If there are several GLUE tasks, another curve is their average, over the tasks that all runs have.
     """
-    run, tables = runs[0], {one: read_scores(one, tasks) for one in runs}
-    described = next((one for one in runs if len(tables[one])), run)
-    common = tables[described]["task"].unique().tolist()
+    run, tables = runs[0], {line_run: read_scores(line_run, tasks) for line_run in runs}
+    described_run = next((line_run for line_run in runs if len(tables[line_run])), run)
+    common_tasks = tables[described_run]["task"].unique().tolist()
     for table in tables.values():
-        common = [task for task in common if table.empty or task in set(table["task"])]
+        common_tasks = [task for task in common_tasks if table.empty or task in set(table["task"])]
 
-    def average(one: Run) -> pd.DataFrame:
-        return glue_average(tables[one][tables[one]["task"].isin(common)])
+    def average(line_run: Run) -> pd.DataFrame:
+        return glue_average(tables[line_run][tables[line_run]["task"].isin(common_tasks)])
 
-    def read(one: Run) -> pd.DataFrame:
-        return pd.concat([tables[one], mean], ignore_index=True) if len(mean := average(one)) else tables[one]
+    def read(line_run: Run) -> pd.DataFrame:
+        return (
+            pd.concat([tables[line_run], mean], ignore_index=True)
+            if len(mean := average(line_run))
+            else tables[line_run]
+        )
 
     figure = curves_figure(
         runs,
         axis,
         read,
-        replace(CURVES, panels_per_row=PANELS, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
+        replace(CURVES, panels_per_row=PANELS_PER_ROW, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
         "finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
-            tables[described], average(described), results.read_sources(described), described.step_unit
+            tables[described_run], average(described_run), results.read_sources(described_run), described_run.step_unit
         ),
         results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
-        headline=lambda _: headline(tables[described], axis.for_run(described, runs)),
+        headline=lambda _: headline(tables[described_run], axis.for_run(described_run, runs)),
     )
     for trace in figure.plot.data:
         if trace.customdata is not None:  # a large marker for the highest score of each curve
             values = np.array(trace.y, float)
             trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
     if published and len(figure.runs) == 1:
-        _add_published_scores(figure.plot, figure.table, axis.for_run(described).values([*figure.table["step"]]))
+        _add_published_scores(figure.plot, figure.table, axis.for_run(described_run).values([*figure.table["step"]]))
     return figure
 
 
 def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return colour and symbol of each curve; SQuAD's two curves share a colour, so that nine colours suffice."""
-    ways = list(zip(style.PALETTE, style.SYMBOLS, strict=True))
-    styles = {task: ways[i % len(ways)] for i, task in enumerate(task for task in tasks if task != EXACT)}
-    colour, _ = styles.get(SQUAD, ways[len(styles) % len(ways)])
+    looks = list(zip(style.PALETTE, style.SYMBOLS, strict=True))
+    styles = {task: looks[i % len(looks)] for i, task in enumerate(task for task in tasks if task != EXACT)}
+    colour, _ = styles.get(SQUAD, looks[len(styles) % len(looks)])
     return styles | ({EXACT: (colour, "cross-open")} if EXACT in tasks else {})
 
 
@@ -103,7 +107,7 @@ def published_score(task: str, rows: pd.DataFrame) -> float | None:
         # The control shows the version: an empty answer is right for half of the questions of 2.0, but in 1.1 only for
         # those with the gold answer ".".
         return second if rows["control"].iloc[-1] > 0.1 else first
-    return PUBLISHED.get(task)
+    return PUBLISHED_SCORES.get(task)
 
 
 def _add_published_scores(plot: go.Figure, table: pd.DataFrame, x: Sequence[float]) -> None:
@@ -141,8 +145,8 @@ def _gains(table: pd.DataFrame) -> pd.DataFrame:
     scores = by_task.agg(
         first=("value", "first"), last=("value", "last"), control=("control", "last"), step=("step", "last")
     )
-    rises = by_task["step"].nunique().max() > 1
-    return scores.assign(gain=(scores["last"] - scores["first" if rises else "control"]).fillna(0), rises=rises)
+    has_steps = by_task["step"].nunique().max() > 1
+    return scores.assign(gain=(scores["last"] - scores["first" if has_steps else "control"]).fillna(0), rises=has_steps)
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
@@ -166,34 +170,38 @@ def describe_scores(
 
     `table` is a `score_table`, `average` its `glue_average`, and `sources` comes from `results.read_sources`.
     """
-    fewest, most = int(table["seeds"].min()), int(table["seeds"].max())
-    seeds = f"{'up to ' if fewest < most else ''}{most} seeds" if most > 1 else "a single seed: unknown range"
+    min_seeds, max_seeds = int(table["seeds"].min()), int(table["seeds"].max())
+    seeds = (
+        f"{'up to ' if min_seeds < max_seeds else ''}{max_seeds} seeds"
+        if max_seeds > 1
+        else "a single seed: unknown range"
+    )
     tasks = set(table["task"])
-    noted = {
+    task_sources = {
         name: source
         for name, source in sources.items()
         if name.startswith("finetuning:") and name.split(":")[1] in tasks
     }
-    protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in noted.values()}))
-    named = (name.split(":")[1:] for name in incomparable_evaluations(noted, sources))
-    others = ", ".join(f"{task_label(':'.join(task))} with seed {seed}" for *task, seed in named)
-    averaged = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
+    protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in task_sources.values()}))
+    incomparable = (name.split(":")[1:] for name in incomparable_evaluations(task_sources, sources))
+    others = ", ".join(f"{task_label(':'.join(task))} with seed {seed}" for *task, seed in incomparable)
+    average_note = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     published = any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
-    counted = "; ".join(
+    counts = "; ".join(
         f"{task_label(task)}: {METRICS[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
         for task, rows in table.groupby("task", sort=False)
     )
     return Caption(
         f"Each checkpoint, fine-tuned as a whole and scored on the development set (protocol {protocols}; {seeds}"
-        f"{averaged}).",
+        f"{average_note}).",
         sentences(
-            "Bands span the seeds, lines are their mean." if most > 1 else "",
+            "Bands span the seeds, lines are their mean." if max_seeds > 1 else "",
             "The large marker is the best checkpoint. Dashed, or a stroke at the right: a control that reads no text.",
             _describe_random_weights(int(table["step"].min()), unit),
             "Dashes and dots: ALBERT-base, version 1, as google-research/albert published it." if published else "",
             f"Left out, because data or settings differ from the task's first seed: {others}." if others else "",
         ),
-        f"{counted}.",
+        f"{counts}.",
         "Click a point to see the task at that step below.",
     )
 
@@ -259,10 +267,10 @@ def describe_tuning(noted: Mapping[str, Any]) -> Caption:
     choice = RateChoice.read(noted)
     if choice is None or not choice.is_tied:
         return Caption(summary)
-    best = [f"{rate:g}" for rate, score in choice.tried.items() if score == max(choice.tried.values())]
-    by = "it has the lowest loss of these" if choice.losses else "it is the smallest of these"
+    best_rates = [f"{rate:g}" for rate, score in choice.tried.items() if score == max(choice.tried.values())]
+    reason = "it has the lowest loss of these" if choice.losses else "it is the smallest of these"
     return Caption(
         summary,
-        f"The trials of the learning rates {', '.join(best)} had the same score; {choice.learning_rate:g} was "
-        f"chosen because {by}.",
+        f"The trials of the learning rates {', '.join(best_rates)} had the same score; {choice.learning_rate:g} was "
+        f"chosen because {reason}.",
     )

@@ -67,13 +67,13 @@ def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFr
     Columns of steps have the answers if the paragraphs are known (`contexts`, by id), else their F1. For the history,
     only an exact match is right.
     """
-    shown = spans["f1"].astype(float).round(2)
+    values = spans["f1"].astype(float).round(2)
     if contexts is not None:
-        where = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
-        shown = pd.Series([context[start:end] or "(none)" for context, start, end in where], spans.index)
-    table = spans.assign(shown=shown).pivot(index="question", columns="step", values="shown")
-    right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
-    return _by_example(table, history=curves.classify_histories(right))
+        spans_in_context = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
+        values = pd.Series([context[start:end] or "(none)" for context, start, end in spans_in_context], spans.index)
+    table = spans.assign(shown=values).pivot(index="question", columns="step", values="shown")
+    is_right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
+    return _by_example(table, history=curves.classify_histories(is_right))
 
 
 def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
@@ -87,36 +87,38 @@ def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.Data
         changing = ("learned", "forgotten", "oscillating")
         table = table.sort_values("history", key=lambda names: ~names.isin(changing), kind="stable")
     steps = sorted(column for column in table if not isinstance(column, str))
-    shown = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
-    others = [column for column in table if isinstance(column, str)]
-    return table[[*others, *shown]].rename(columns={step: name_step(step, unit) for step in shown})
+    shown_steps = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
+    other_columns = [column for column in table if isinstance(column, str)]
+    return table[[*other_columns, *shown_steps]].rename(columns={step: name_step(step, unit) for step in shown_steps})
 
 
 def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, with_texts: bool) -> Caption:
     """Return the caption of a table of examples: the number `listed`, histories, and the source of the texts."""
-    by = "the id of their question" if task == SQUAD else "their row in the validation file"
-    steps = sum(not isinstance(column, str) for column in table)
-    which = "each step" if steps <= MAX_STEPS else f"the chosen step and {MAX_STEPS} of the {steps:,} steps"
+    row_name = "the id of their question" if task == SQUAD else "their row in the validation file"
+    step_count = sum(not isinstance(column, str) for column in table)
+    steps_note = (
+        "each step" if step_count <= MAX_STEPS else f"the chosen step and {MAX_STEPS} of the {step_count:,} steps"
+    )
     histories = ""
     if "history" in table:
-        counted = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
+        counts = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
         histories = (
-            f"Of {len(table):,}: {counted}; {listed:,} are listed. Learned: right from some step on; forgotten: right "
+            f"Of {len(table):,}: {counts}; {listed:,} are listed. Learned: right from some step on; forgotten: right "
             "over one stretch of steps only, then wrong; oscillating: right over several stretches."
         )
-    matches = "" if with_texts else " Each step's column has F1, because the paragraphs were not found."
+    match_note = "" if with_texts else " Each step's column has F1, because the paragraphs were not found."
     folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"
-    fetched = f"python -m embryo_core fetch {'glue' if task in GLUE else SQUAD} downloads them"
+    command = f"python -m embryo_core fetch {'glue' if task in GLUE else SQUAD} downloads them"
     texts = (
         "Their texts are not in the results. They are shown if the data that were scored are in "
         f"{folder} of a data folder, or where you fine-tuned on them; "
-        f"{fetched if task in (*GLUE, SQUAD) else 'put them there'}."
+        f"{command if task in (*GLUE, SQUAD) else 'put them there'}."
     )
     return Caption(
-        f"Development examples by {by}, with what {which} answered (seed {seed}).",
+        f"Development examples by {row_name}, with what {steps_note} answered (seed {seed}).",
         sentences(
             histories,
-            f"Right is an exact match.{matches}" if task == SQUAD else "",
+            f"Right is an exact match.{match_note}" if task == SQUAD else "",
             "" if with_texts else texts,
         ),
     )

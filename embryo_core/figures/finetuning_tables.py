@@ -19,7 +19,8 @@ from embryo_core.words import count_range, name_step
 
 AVERAGE = "glue average"
 EXACT = "squad exact match"  # second curve of SQuAD, next to its F1
-MAIN = ("matthews", "f1", "spearman", "accuracy", "exact")  # a task's score is the first of these metrics that it has
+# a task's score is the first of these metrics that it has
+MAIN_METRICS = ("matthews", "f1", "spearman", "accuracy", "exact")
 NAMES = {
     "cola": "CoLA",
     "sst2": "SST-2",
@@ -41,8 +42,8 @@ METRICS = {
     "accuracy": "accuracy",
     "exact": "exact match",
 }
-LOGGED = "the accuracy on masked words of held-out text in the training log"
-EVALUATED = "the accuracy of mask prediction over all words of the treebank"
+LOGGED_ACCURACY = "the accuracy on masked words of held-out text in the training log"
+EVALUATED_ACCURACY = "the accuracy of mask prediction over all words of the treebank"
 
 
 def task_label(task: str) -> str:
@@ -78,8 +79,8 @@ def score_table(scores: pd.DataFrame) -> pd.DataFrame:
     """
     exact = scores[scores["metric"] == "exact"].assign(task=EXACT)
     rows = pd.concat([scores, exact], ignore_index=True)
-    rows = rows[rows["metric"].isin(MAIN)]
-    rank = rows["metric"].map(MAIN.index)
+    rows = rows[rows["metric"].isin(MAIN_METRICS)]
+    rank = rows["metric"].map(MAIN_METRICS.index)
     main = rows[rank == rank.groupby(rows["task"]).transform("min")]
     is_model = main["predictor"] == "model"
     grouped = main[is_model].groupby(["task", "metric", "step"])
@@ -98,11 +99,11 @@ def glue_average(table: pd.DataFrame) -> pd.DataFrame:
     tasks.
     """
     glue = table[table["task"].isin(GLUE)]
-    several = glue if glue["task"].nunique() > 1 else glue[:0]
-    complete = several[several.groupby("step")["task"].transform("size") == several["task"].nunique()]
-    means = complete.groupby("step")[["value", "control"]].mean().reset_index()
-    present = set(glue["task"].unique())
-    return means.assign(task=AVERAGE, tasks=", ".join(task_label(task) for task in GLUE if task in present))
+    glue_tasks = glue if glue["task"].nunique() > 1 else glue[:0]
+    common_steps = glue_tasks[glue_tasks.groupby("step")["task"].transform("size") == glue_tasks["task"].nunique()]
+    means = common_steps.groupby("step")[["value", "control"]].mean().reset_index()
+    task_names = set(glue["task"].unique())
+    return means.assign(task=AVERAGE, tasks=", ".join(task_label(task) for task in GLUE if task in task_names))
 
 
 # === How much pretraining each task needs ===
@@ -122,9 +123,9 @@ def task_table(
     `reached`, with their 95 % intervals.
     """
     rows = []
-    for task, scores_of_task in scores.groupby("task", sort=False):
-        by_step = scores_of_task.set_index("step")["value"]
-        last = scores_of_task.iloc[-1]
+    for task, task_scores in scores.groupby("task", sort=False):
+        by_step = task_scores.set_index("step")["value"]
+        last = task_scores.iloc[-1]
         rows.append(
             {
                 "task": task_label(task),
@@ -134,8 +135,11 @@ def task_table(
                 "best": int(by_step.idxmax()),
                 "control": last["control"],
                 "n": int(last["n"]),
-                "seeds": int(scores_of_task["seeds"].max()),
-                **{share: _with_interval(one, axis) for share, one in zip(("95 %", "99 %"), reached.get(task, ()))},
+                "seeds": int(task_scores["seeds"].max()),
+                **{
+                    share: _with_interval(first_step, axis)
+                    for share, first_step in zip(("95 %", "99 %"), reached.get(task, ()))
+                },
             }
         )
     return pd.DataFrame(rows)
@@ -156,15 +160,15 @@ def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
     )
     last = scores.groupby("task", sort=False).last()
     unlearned = [task_label(task) for task in last.index[last["value"] <= last["control"]]]
-    left = f"At or below the control at the end, so without such a step: {', '.join(unlearned)}."
-    left, hint = left if unlearned else "", "Click a row to see a task in detail."
+    unlearned_note = f"At or below the control at the end, so without such a step: {', '.join(unlearned)}."
+    unlearned_note, hint = unlearned_note if unlearned else "", "Click a row to see a task in detail."
     average = glue_average(scores)
     if average.empty:
-        return Caption(reading, left, hint=hint)
-    end = average.iloc[-1]
-    step_name = name_step(int(end["step"]), unit)
-    summary = f"GLUE average at {step_name}: {end['value']:.3f}, over {end['tasks']}."
-    return Caption(summary, sentences(reading, left), hint=hint)
+        return Caption(reading, unlearned_note, hint=hint)
+    last_row = average.iloc[-1]
+    step_name = name_step(int(last_row["step"]), unit)
+    summary = f"GLUE average at {step_name}: {last_row['value']:.3f}, over {last_row['tasks']}."
+    return Caption(summary, sentences(reading, unlearned_note), hint=hint)
 
 
 # === Does the accuracy on masked words predict the task? ===
@@ -184,13 +188,16 @@ def associations(scores: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
     fewer than four steps in common with it are left out.
     """
     rows = []
-    for task, scores_of_task in scores.groupby("task", sort=False):
-        both = scores_of_task[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
-        if len(both) < MIN_ITEMS:
+    for task, task_scores in scores.groupby("task", sort=False):
+        merged = task_scores[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
+        if len(merged) < MIN_ITEMS:
             continue
-        agreement, most = rank_agreement(both["value"], both["value_masked"]), both["value"].value_counts().max()
+        agreement, max_ties = (
+            rank_agreement(merged["value"], merged["value_masked"]),
+            merged["value"].value_counts().max(),
+        )
         rho = (agreement.rho, agreement.low, agreement.high) if agreement else (np.nan,) * 3
-        rows.append((task, *rho, len(both), most if most > 1 else 0))
+        rows.append((task, *rho, len(merged), max_ties if max_ties > 1 else 0))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high", "steps", "tied"])
 
 
@@ -202,18 +209,18 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
     """
     widest = widest_sample(positions.measure_table(run), steps)
     if len(widest):
-        return widest, _logged(widest["n"])
+        return widest, _describe_logged(widest["n"])
     log = pd.DataFrame(runs.read_log(run))
     if not log.empty and "masked_lm_accuracy" in log:
         rows = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
         if len(rows := rows.dropna(subset="value")):
-            return rows, _logged(rows["n_masked"]) if "n_masked" in rows else LOGGED
+            return rows, _describe_logged(rows["n_masked"]) if "n_masked" in rows else LOGGED_ACCURACY
     scores = results.read_scores(run, metric := measured_as(run, PREDICTION))
-    return scores[scores["group"] == ALL], EVALUATED.replace("mask prediction", metric.replace("_", " "))
+    return scores[scores["group"] == ALL], EVALUATED_ACCURACY.replace("mask prediction", metric.replace("_", " "))
 
 
-def _logged(n: pd.Series) -> str:
-    return f"{LOGGED} (n = {count_range(n)} masked pieces at a step)"
+def _describe_logged(n: pd.Series) -> str:
+    return f"{LOGGED_ACCURACY} (n = {count_range(n)} masked pieces at a step)"
 
 
 def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFrame:
@@ -225,16 +232,18 @@ def widest_sample(measures: pd.DataFrame, steps: Collection[int]) -> pd.DataFram
     """
     rows = measures[measures["masking"] == "training"]
     rows = rows[rows["length"] == rows["length"].min()].drop_duplicates(["step", "sample", "first"])
-    right = (rows["accuracy"] * rows["n"]).groupby([rows["step"], rows["sample"]]).sum().reset_index(name="right")
-    covered = right["step"].isin(steps).groupby(right["sample"]).sum()
-    widest = max(covered.index, key=lambda sample: (covered[sample], sample), default=None)
-    table = right[right["sample"] == widest]
+    right_counts = (
+        (rows["accuracy"] * rows["n"]).groupby([rows["step"], rows["sample"]]).sum().reset_index(name="right")
+    )
+    covered_steps = right_counts["step"].isin(steps).groupby(right_counts["sample"]).sum()
+    widest = max(covered_steps.index, key=lambda sample: (covered_steps[sample], sample), default=None)
+    table = right_counts[right_counts["sample"] == widest]
     return table.assign(value=table["right"] / table["sample"], n=table["sample"])[["step", "value", "n"]]
 
 
 def describe_associations(table: pd.DataFrame, accuracy: str) -> Caption:
     """Return the caption of `associations` with this accuracy; it names tasks whose scores are mostly tied."""
-    tied = [
+    tied_tasks = [
         f"{task_label(row.task)} has the same score at {row.tied:,} of {row.steps:,} steps"
         for row in table.itertuples()
         if 2 * row.tied > row.steps
@@ -243,7 +252,7 @@ def describe_associations(table: pd.DataFrame, accuracy: str) -> Caption:
         f"Spearman's correlation, over the steps, of each task's score with {accuracy}, with a 95 % interval (Bonett "
         "and Wright; n is the number of steps; if two orders are equal, it has no width).",
         sentences(
-            f"{'; '.join(tied)}: such ranks are nearly meaningless." if tied else "",
+            f"{'; '.join(tied_tasks)}: such ranks are nearly meaningless." if tied_tasks else "",
             "Near 1, steps with a higher accuracy also score higher on the task. The interval treats steps as "
             "independent, which those of one run are not.",
         ),

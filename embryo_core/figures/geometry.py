@@ -88,13 +88,13 @@ def layers(
     runs: Sequence[Run], axis: AxisChoice, measure: str, bold: int | None = None, to: int | None = None
 ) -> Figure:
     """Return the figure of a measure over the steps, a curve for each layer; the layer `bold` is thick."""
-    run, drawn = runs[0], MEASURES[measure]
+    run, spec = runs[0], MEASURES[measure]
 
     def caption(rows: pd.DataFrame) -> Caption:
-        thick = "" if bold is None else f"; thick: {layer_name(bold)}"
+        emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
         return Caption(
-            drawn.means,
-            sentences(drawn.details, f"A line for each layer, embeddings included{thick}."),
+            spec.means,
+            sentences(spec.details, f"A line for each layer, embeddings included{emphasis_note}."),
             f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {count_range(rows['n'])}.",
             "Click a point for its layer and step.",
         )
@@ -103,16 +103,16 @@ def layers(
         runs,
         axis,
         lambda one: measure_table(one, measure, to),
-        by_layer(bold, y_title=drawn.label.lower(), decimals=drawn.form, unit="words"),
+        by_layer(bold, y_title=spec.label.lower(), decimals=spec.form, unit="words"),
         f"geometry-{measure}",
-        f"{_name(run, measure, to)}, layer by layer",
+        f"{_name_measure(run, measure, to)}, layer by layer",
         caption,
         METRIC,
         headline=lambda rows: headline(rows, axis.for_run(run, runs)) if measure == "rank_me" else "",
     )
 
 
-def _name(run: Run, measure: str, to: int | None) -> str:
+def _name_measure(run: Run, measure: str, to: int | None) -> str:
     """Return the name of a measure, with the step to which it compares."""
     if measure != "cka_step":
         return MEASURES[measure].label
@@ -121,7 +121,7 @@ def _name(run: Run, measure: str, to: int | None) -> str:
 
 def state_phases(run: Run) -> list[Stretch]:
     """Return where the effective rank of the last layer grows and "compresses" (Li et al., 2025, arXiv 2509.23024)."""
-    return _phases(_last_layer(measure_table(run, "rank_me")))
+    return _find_stretches(_last_layer(measure_table(run, "rank_me")))
 
 
 def _last_layer(rows: pd.DataFrame) -> pd.Series:
@@ -129,7 +129,7 @@ def _last_layer(rows: pd.DataFrame) -> pd.Series:
     return rows[rows["layer"] == rows["layer"].max()].set_index("step")["value"].sort_index()
 
 
-def _phases(ranks: pd.Series) -> list[Stretch]:
+def _find_stretches(ranks: pd.Series) -> list[Stretch]:
     return stretches([int(step) for step in ranks.index], ranks.to_numpy())
 
 
@@ -140,7 +140,10 @@ def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
     if len(ranks) == 1:
         return f"{start}, the only evaluated one."
     verbs = {"grows": "grows", "compresses": "falls"}
-    moves = [f"{verbs[one.name]} to {ranks[one.end]:.0f} by {axis.step_in_unit(one.end)}" for one in _phases(ranks)]
+    moves = [
+        f"{verbs[stretch.name]} to {ranks[stretch.end]:.0f} by {axis.step_in_unit(stretch.end)}"
+        for stretch in _find_stretches(ranks)
+    ]
     if not moves:
         return f"{start} and changes by less than a tenth."
     return f"{start}, {', '.join(moves[:-1])}{' and ' if len(moves) > 1 else ''}{moves[-1]}."
@@ -148,11 +151,11 @@ def headline(rows: pd.DataFrame, axis: StepAxis) -> str:
 
 def heat_map(runs: Sequence[Run], axis: AxisChoice, measure: str, layer: int, to: int | None = None) -> Figure:
     """Return the heat map of a measure of the first run, layer by step; `layer` at the chosen step is outlined."""
-    run, drawn = runs[0], MEASURES[measure]
+    run, spec = runs[0], MEASURES[measure]
     rows = measure_table(run, measure, to)
     if rows.empty:
-        raise FigureError(f"Run '{run.name}' has no {drawn.label.lower()} of its states.")
-    name, title = f"{run.name}-geometry-{measure}-map", f"{_name(run, measure, to)}, layer by step"
-    cell = f".{int(drawn.form[1]) - 1}f"  # one decimal fewer
-    how = cells.CellFormat(lambda value: f"{value:{cell}}", drawn.form, "words", style.colour_bar(drawn.label))
-    return cells.layer_map(runs, axis, rows, layer, how, name, title, METRIC)
+        raise FigureError(f"Run '{run.name}' has no {spec.label.lower()} of its states.")
+    name, title = f"{run.name}-geometry-{measure}-map", f"{_name_measure(run, measure, to)}, layer by step"
+    cell = f".{int(spec.form[1]) - 1}f"  # one decimal fewer
+    cell_format = cells.CellFormat(lambda value: f"{value:{cell}}", spec.form, "words", style.colour_bar(spec.label))
+    return cells.layer_map(runs, axis, rows, layer, cell_format, name, title, METRIC)

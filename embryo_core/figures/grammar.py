@@ -31,13 +31,13 @@ COLOURS = {"": style.SKY, "flat": style.GREY, "rises": style.BLUE, "falls": styl
 COLOUR_NAMES = (
     "blue: rises; orange: falls and rises again; red: rises and falls again; purple: falls; grey: no significant change"
 )
-SUM = "A sentence's score is the sum of the log probabilities of its pieces, never divided by its length; each is"
-HOW = {  # method -> how it scores a sentence
-    WORD_L2R: f"{SUM} masked together with the pieces of its word after it (PLL-word-l2r).",
-    PLAIN: f"{SUM} masked alone (plain PLL).",
-    "from the left": f"{SUM} predicted from those before it.",
+SUM_NOTE = "A sentence's score is the sum of the log probabilities of its pieces, never divided by its length; each is"
+METHODS = {  # method -> how it scores a sentence
+    WORD_L2R: f"{SUM_NOTE} masked together with the pieces of its word after it (PLL-word-l2r).",
+    PLAIN: f"{SUM_NOTE} masked alone (plain PLL).",
+    "from the left": f"{SUM_NOTE} predicted from those before it.",
 }
-SHAPES = Caption(
+SHAPES_CAPTION = Caption(
     "Sorted by the first step from which the accuracy stays halfway between chance and its last value.",
     "Those that end at chance or below come last. A rise or fall counts if the lowest and the highest of its steps "
     "differ significantly on the same pairs: McNemar's test, 95 % for all comparisons of two steps together. “Chance” "
@@ -70,14 +70,14 @@ def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFra
 
     Columns: group, step, value, n, low, high (Wilson's 95 % interval), chance, ties (pairs).
     """
-    table = _rows_of_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
-    ties = _rows_of_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
+    table = _select_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
+    ties = _select_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
     shares = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
-    counted = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
-    return with_intervals(table).assign(chance=CHANCE, ties=counted)
+    tie_counts = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
+    return with_intervals(table).assign(chance=CHANCE, ties=tie_counts)
 
 
-def _rows_of_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
+def _select_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
     """Return the rows of a set and of its groups at a level, whose names have this number of `slashes`."""
     groups = scores["group"].astype(str)
     is_of_set = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
@@ -93,21 +93,25 @@ def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
     step). Rows without an onset come last, sorted by their last value. Raises ResultsError.
     """
     table = accuracy_table(run, pairs)
-    rows = [_shape(run, str(group), scores) for group, scores in table[table["group"] != pairs].groupby("group")]
+    rows = [
+        _describe_shape(run, str(group), scores) for group, scores in table[table["group"] != pairs].groupby("group")
+    ]
     shapes = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
     return shapes.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
 
 
-def _shape(run: Run, group: str, rows: pd.DataFrame) -> dict[str, Any]:
+def _describe_shape(run: Run, group: str, rows: pd.DataFrame) -> dict[str, Any]:
     """Return the row of one paradigm; `rows` has its accuracies."""
     _, phenomenon, paradigm = group.split("/")
     steps, values, last = rows["step"].to_numpy(), rows["value"].to_numpy(), rows.iloc[-1]
     onset = curves.onset(steps, values, rows["n"], floor=CHANCE)
     pairs = results.read_pairs(run, group)
     difference = (pairs["good"] - pairs["bad"]).to_numpy()
-    right = pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([pairs["pair"], pairs["step"]]).first()
-    wide = right.unstack().dropna()  # a row for each pair, a column for each step; a tie is half right
-    turns = find_turns(wide.to_numpy(float)) if len(wide.columns) > 1 else Turns(())
+    right_answers = (
+        pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([pairs["pair"], pairs["step"]]).first()
+    )
+    right_table = right_answers.unstack().dropna()  # a row for each pair, a column for each step; a tie is half right
+    turns = find_turns(right_table.to_numpy(float)) if len(right_table.columns) > 1 else Turns(())
     return {
         "group": group,
         "paradigm": paradigm.replace("_", " "),
@@ -121,7 +125,7 @@ def _shape(run: Run, group: str, rows: pd.DataFrame) -> dict[str, Any]:
         "last": values[-1],
         "end": "above" if last["low"] > CHANCE else "below" if last["high"] < CHANCE else "at",
         "shape": turns.shape,
-        "turns": [int(wide.columns[i]) for i in turns.points],
+        "turns": [int(right_table.columns[i]) for i in turns.points],
         "fallen": falls_after_rise(turns),
         "n": int(last["n"]),
         "ties": int(last["ties"]),
@@ -166,12 +170,12 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, pairs: str, level: str = "pa
         return COLOURS.get(shape, style.ORANGE if shape.endswith("rises") else style.VERMILION)
 
     def styles(groups: Sequence[str]) -> dict[str, tuple[str, str]]:
-        return {one: (colour(one), "circle") for one in order if one in groups}
+        return {name: (colour(name), "circle") for name in order if name in groups}
 
     figure = curves_figure(
         runs,
         axis,
-        lambda run_of_line: accuracy_table(run_of_line, pairs, level),
+        lambda line_run: accuracy_table(line_run, pairs, level),
         replace(CURVES, label=title, styles=styles),
         f"grammar-{pairs}-{level}",
         f"Accuracy on minimal pairs: {pairs}",
@@ -185,26 +189,28 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, pairs: str, level: str = "pa
 def _phenomena(run: Run, pairs: str) -> list[str]:
     """Return the phenomena of a set in the order in which their accuracies rise."""
     table = accuracy_table(run, pairs, "phenomena")
-    groups = tuple(one for one in table["group"].unique() if one != pairs)
+    groups = tuple(group for group in table["group"].unique() if group != pairs)
     order = compare.acquisition(table.rename(columns={"value": "accuracy"}), "chance")
-    return [one for one in order["group"] if one in groups]
+    return [group for group in order["group"] if group in groups]
 
 
 def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool) -> Caption:
     """Return the caption: the accuracy, the order of panels, their colours if `coloured` by shape, and the ties."""
-    whole = table[~table["group"].str.contains("/")]
-    ties, step = int(whole["ties"].max()), int(whole.loc[whole["ties"].idxmax(), "step"])
+    set_rows = table[~table["group"].str.contains("/")]
+    ties, step = int(set_rows["ties"].max()), int(set_rows.loc[set_rows["ties"].idxmax(), "step"])
     method = "from the left"
     if "masked_words" in run_capabilities(run):
         method = str(results.read_sources(run).get(METRIC, {}).get("pll", WORD_L2R))
-    most = (
-        f", at most {ties:,} of {whole['n'].max():,} pairs, at {name_step(step, run.step_unit)}" if ties else "; none"
+    ties_note = (
+        f", at most {ties:,} of {set_rows['n'].max():,} pairs, at {name_step(step, run.step_unit)}"
+        if ties
+        else "; none"
     )
     return Caption(
         "Accuracy: the share of minimal pairs whose good sentence has the higher score.",
         sentences(
-            HOW[method],
-            f"Ties count half{most}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
+            METHODS[method],
+            f"Ties count half{ties_note}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
             "Sorted by the first step from which the accuracy stays halfway between chance and its last value; those "
             "that end at chance or below come last.",
             f"Colours: {COLOUR_NAMES} (95 % for all pairs of steps together, on the same pairs of sentences)."
@@ -218,7 +224,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
 
 def order_of_rise(runs: Sequence[Run], axis: AxisChoice, pairs: str) -> Figure:
     """Return the figure of when each paradigm of a set rises from chance, in each run."""
-    groups = [one for one in accuracy_table(runs[0], pairs)["group"].unique() if one != pairs]
+    groups = [group for group in accuracy_table(runs[0], pairs)["group"].unique() if group != pairs]
     name = f"{runs[0].name}-grammar-{pairs}"
     return acquisition(runs, axis, METRIC, groups, "chance", name, group_label, "pairs")
 
@@ -228,29 +234,33 @@ def order_of_rise(runs: Sequence[Run], axis: AxisChoice, pairs: str) -> Figure:
 
 def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on a set's accuracy and how many paradigms end above or below chance, or fall after a rise."""
-    whole = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
+    end_row = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
-    fallen = int(table["fallen"].sum())
-    then = "none falls" if not fallen else f"{fallen} fall" if fallen > 1 else "1 falls"
-    end, share = axis.step_in_unit(int(whole["step"])), percent(whole["value"])
+    fall_count = int(table["fallen"].sum())
+    falls = "none falls" if not fall_count else f"{fall_count} fall" if fall_count > 1 else "1 falls"
+    end, share = axis.step_in_unit(int(end_row["step"])), percent(end_row["value"])
     return (
-        f"At {end} the model prefers the good sentence in {share} of {quantity(int(whole['n']), 'pair')} of {pairs}: "
-        f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {then} after a rise."
+        f"At {end} the model prefers the good sentence in {share} of {quantity(int(end_row['n']), 'pair')} of {pairs}: "
+        f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {falls} after a rise."
     )
 
 
 def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
     """Return a sentence for every two runs (seeds included) on how far their orders of a set's paradigms agree."""
-    groups = {one for run in runs for one in accuracy_table(run, pairs)["group"] if one != pairs}
+    groups = {group for run in runs for group in accuracy_table(run, pairs)["group"] if group != pairs}
     agreements = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
     lines = []
     for row in agreements[agreements["second"] != compare.PAPER].itertuples():
-        both = f"The orders of {row.first} and {row.second}"
+        subject = f"The orders of {row.first} and {row.second}"
         if pd.isna(row.rho):
-            few = f"only {quantity(row.n, 'paradigm')} rise from chance in both"
-            why = few if row.n < MIN_ITEMS else "more than half of a run's rise between the same two evaluated steps"
-            lines.append(f"{both} cannot be compared: {why}.")
+            few_note = f"only {quantity(row.n, 'paradigm')} rise from chance in both"
+            reason = (
+                few_note if row.n < MIN_ITEMS else "more than half of a run's rise between the same two evaluated steps"
+            )
+            lines.append(f"{subject} cannot be compared: {reason}.")
             continue
         rho = f"{row.rho:.2f} (95 %: {row.low:.2f} to {row.high:.2f})"
-        lines.append(f"{both} agree with Spearman's rho = {rho} over {quantity(row.n, 'paradigm')} that rise in both.")
+        lines.append(
+            f"{subject} agree with Spearman's rho = {rho} over {quantity(row.n, 'paradigm')} that rise in both."
+        )
     return lines

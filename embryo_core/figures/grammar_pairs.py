@@ -16,7 +16,7 @@ from embryo_core.figures.grammar import METRIC, group_label
 from embryo_core.types import MinimalPair, Run
 from embryo_core.words import name_step, percent, quantity
 
-NATS = Curves(
+NATS_CURVES = Curves(
     by="pair",
     value="difference",
     y_title="score of the good sentence − the bad one (nats)",
@@ -41,14 +41,14 @@ def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair
     table = table.assign(difference=table["good"] - table["bad"])
     histories = table.assign(right=table["difference"] > 0).pivot(index="pair", columns="step", values="right")
     histories = pd.Series(curves.classify_histories(histories.fillna(False).to_numpy(bool)), histories.index)
-    now = table[table["step"] == step].rename(columns={"good": "good_score", "bad": "bad_score"})
+    step_rows = table[table["step"] == step].rename(columns={"good": "good_score", "bad": "bad_score"})
     texts = {pair.number: pair for pair in sentences}
     for name in ("good", "bad"):
-        now[name] = [getattr(texts.get(number), name, "") for number in now["pair"]]
-    now["right"] = now["difference"] > 0
-    now["history"] = now["pair"].map(histories)
+        step_rows[name] = [getattr(texts.get(number), name, "") for number in step_rows["pair"]]
+    step_rows["right"] = step_rows["difference"] > 0
+    step_rows["history"] = step_rows["pair"].map(histories)
     names = ["pair", "good", "bad", "difference", "good_score", "bad_score", "right", "history"]
-    return now.sort_values("difference", ignore_index=True)[names]
+    return step_rows.sort_values("difference", ignore_index=True)[names]
 
 
 def describe_pairs(run: Run, paradigm: str, step: int, table: pd.DataFrame) -> Caption:
@@ -75,14 +75,14 @@ def pair(runs: Sequence[Run], axis: AxisChoice, paradigm: str, number: int) -> F
         return scores.assign(difference=scores["good"] - scores["bad"], none=0.0)
 
     def caption(table: pd.DataFrame) -> Caption:
-        right = float((table["difference"] > 0).mean())
+        right_share = float((table["difference"] > 0).mean())
         return Caption(
-            f"The good sentence has the higher score at {percent(right)} of {quantity(len(table), 'step')}.",
+            f"The good sentence has the higher score at {percent(right_share)} of {quantity(len(table), 'step')}.",
             "Above the dashed line the pair is right. The CSV has the scores of both sentences.",
         )
 
     title = f"{group_label(paradigm)}, pair {number}"
-    return curves_figure(runs, axis, read, NATS, "grammar-pair", title, caption, METRIC)
+    return curves_figure(runs, axis, read, NATS_CURVES, "grammar-pair", title, caption, METRIC)
 
 
 # === Its words ===
@@ -90,20 +90,21 @@ def pair(runs: Sequence[Run], axis: AxisChoice, paradigm: str, number: int) -> F
 
 def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) -> Figure:
     """Return the figure of a pair's difference by word at a step, from the table of `pair_sentences.score_words`."""
-    at_step = table[table["step"] == step]
-    if at_step.empty:
+    step_rows = table[table["step"] == step]
+    if step_rows.empty:
         raise FigureError(f"The words of this pair were not scored at {name_step(step, run.step_unit)}.")
-    at_step = at_step.assign(difference=at_step["good_score"] - at_step["bad_score"])
-    most = at_step.loc[at_step["difference"].abs().idxmax()]
-    total = at_step["difference"].sum()
+    step_rows = step_rows.assign(difference=step_rows["good_score"] - step_rows["bad_score"])
+    most = step_rows.loc[step_rows["difference"].abs().idxmax()]
+    total = step_rows["difference"].sum()
     return make_figure(
         [run],
         f"{run.name}-grammar-words",
         f"{group_label(paradigm)}, pair {number}: words at {name_step(step, run.step_unit)}",
-        _plot_words(at_step),
-        at_step,
+        _plot_words(step_rows),
+        step_rows,
         Caption(
-            f"“{_named(most)}” differs most: {most['difference']:+.2f} nats of {total:+.2f} in the whole sentence.",
+            f"“{_name_words(most)}” differs most: {most['difference']:+.2f} nats of {total:+.2f} in the whole "
+            "sentence.",
             "Each bar: the log probability of the good sentence's words at a place minus the bad one's. Words that "
             "both have differ too, because each is predicted from the rest of its sentence.",
         ),
@@ -112,14 +113,14 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
     )
 
 
-def _named(row: Mapping[str, str]) -> str:
+def _name_words(row: Mapping[str, str]) -> str:
     good, bad = row["good"], row["bad"]
     return good if good == bad else f"{good or '–'} / {bad or '–'}"
 
 
 def _plot_words(words: pd.DataFrame) -> go.Figure:
     rows = words.to_dict("records")
-    names = [style.escape_text(_named(row)) for row in rows]
+    names = [style.escape_text(_name_words(row)) for row in rows]
     texts = [
         f"<b>{name}</b><br>good {row['good_score']:.2f}, bad {row['bad_score']:.2f}: {row['difference']:+.2f} nats"
         for name, row in zip(names, rows, strict=True)

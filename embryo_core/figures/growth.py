@@ -14,10 +14,10 @@ from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from embryo_core.words import family_name
 
-CURVES = 3  # number of parts of speech with a curve
+CURVE_COUNT = 3  # number of parts of speech with a curve
 METRIC = "mask_prediction"
-SURE = 0.5  # accuracy of the best part of speech from which a model has learned grammar, not only some
-KNOWING = 0.2  # precision at 1 over all facts from which a model has learned facts, not only few
+MIN_SURE_ACCURACY = 0.5  # accuracy of the best part of speech from which a model has learned grammar, not only some
+MIN_KNOWING_PRECISION = 0.2  # precision at 1 over all facts from which a model has learned facts, not only few
 LEADING = {  # findings that need only scores, by preference, and the meaning of each
     "reconstruction_before_prediction": "It can copy a word that it sees long before it can guess one that is hidden.",
     "syntax_and_semantics": "Probes of form and probes of meaning rise together.",
@@ -36,8 +36,8 @@ def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
     """
 
     def worth(example: ExampleQuestion) -> float:
-        leaders = {next(iter(answers.words)) for answers in example.answers if answers.words}
-        return len(leaders) * max(example.answers[-1].words.values(), default=0.0)
+        top_words = {next(iter(answers.words)) for answers in example.answers if answers.words}
+        return len(top_words) * max(example.answers[-1].words.values(), default=0.0)
 
     learned = [one for one in examples if one.since is not None and len(one.answers) > 1]
     return max(learned, key=worth, default=None)
@@ -49,13 +49,15 @@ def changed_most(run: Run) -> pd.DataFrame:
     table = tokens.accuracy_curves(scores, tuple(style.PARTS_OF_SPEECH), rescaled=False)
     if table["step"].nunique() < 2:
         return table.iloc[:0]
-    return table[table["group"].isin(tokens.most_changed(table, CURVES))][["group", "step", "accuracy"]]
+    return table[table["group"].isin(tokens.most_changed(table, CURVE_COUNT))][["group", "step", "accuracy"]]
 
 
 def leading(judgements: Iterable[Judgement]) -> list[Judgement]:
     """Return at most LEADING_COUNT judgements, those with a verdict first, in the order of LEADING."""
     names = [*LEADING]
-    order = sorted(judgements, key=lambda one: (one.verdict == "undecided", names.index(one.finding.name)))
+    order = sorted(
+        judgements, key=lambda judgement: (judgement.verdict == "undecided", names.index(judgement.finding.name))
+    )
     return order[:LEADING_COUNT]
 
 
@@ -67,15 +69,15 @@ def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
     unit = "training steps" if run.step_unit == "updates" else run.step_unit
     family = family_name(run.family)
     article = "an" if family[:1] in "AEIOU" else "a"
-    learned = _learned(run)
-    watch = f"Watch {article} {family} grow up: {last:,} {unit}, from noise to {learned[0]}"
-    of = (f"{style.abbreviate(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
-    size = ", ".join(part for part in (*of, f"{style.abbreviate(seen)} tokens" if seen else "") if part)
-    all_of_it = " and ".join(learned)
-    return watch, f"{size}: it learns {all_of_it}." if size else f"It learns {all_of_it}."
+    learned = _name_learned(run)
+    invitation = f"Watch {article} {family} grow up: {last:,} {unit}, from noise to {learned[0]}"
+    sizes = (f"{style.abbreviate(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
+    size = ", ".join(part for part in (*sizes, f"{style.abbreviate(seen)} tokens" if seen else "") if part)
+    learned_list = " and ".join(learned)
+    return invitation, f"{size}: it learns {learned_list}." if size else f"It learns {learned_list}."
 
 
-def _learned(run: Run) -> list[str]:
+def _name_learned(run: Run) -> list[str]:
     """Return what a run has learned by its scores at the last step, such as "some grammar"; "language" if unknown."""
     try:
         facts, words = results.read_scores(run, "world_knowledge"), changed_most(run)
@@ -83,5 +85,9 @@ def _learned(run: Run) -> list[str]:
         return ["language"]
     facts = facts[facts["group"] == ALL].sort_values("step")
     best = words.loc[words["step"] == words["step"].max(), "accuracy"].max() if len(words) else 0.0
-    learned = ["grammar" if best >= SURE else "some grammar"] if len(words) else ["language"]
-    return [*learned, "facts" if facts["value"].iloc[-1] >= KNOWING else "few facts"] if len(facts) else learned
+    learned = ["grammar" if best >= MIN_SURE_ACCURACY else "some grammar"] if len(words) else ["language"]
+    return (
+        [*learned, "facts" if facts["value"].iloc[-1] >= MIN_KNOWING_PRECISION else "few facts"]
+        if len(facts)
+        else learned
+    )

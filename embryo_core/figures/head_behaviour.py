@@ -26,8 +26,8 @@ from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step, percent, quantity, sentence_case
 
 METRIC = "head_behaviour"
-CHOSEN = style.VERMILION  # a colour outside the scale
-NEVER = "–"
+HEAD_COLOUR = style.VERMILION  # a colour outside the scale
+NEVER_TEXT = "–"
 BASELINE_RULE = "baseline"  # rule: a head has to reach the best fixed offset
 
 Head = tuple[int, int]  # layer and head, both from 1
@@ -36,7 +36,7 @@ Head = tuple[int, int]  # layer and head, both from 1
 def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, chosen: Head) -> Figure:
     """Return the figure of a pattern by layer and head in the first run at a step, on the colour scale of all steps."""
     run, spec = runs[0], PATTERNS[pattern]
-    rows = _rows(run, pattern)
+    rows = _read_rows(run, pattern)
     rows_at_step = rows[rows["step"] == step]
     step_name = name_step(step, run.step_unit)
     return make_figure(
@@ -59,16 +59,16 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, chos
 
 def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, chosen: Head) -> Figure:
     """Return the figure of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
-    run, along = runs[0], axis.for_run(runs[0], runs)
-    frame = read_behaviour(run, pattern)
-    since = appearances(frame, pattern, change)
+    run, step_axis = runs[0], axis.for_run(runs[0], runs)
+    behaviour = read_behaviour(run, pattern)
+    onsets = appearances(behaviour, pattern, change)
     return make_figure(
         [run],
         f"{run.name}-{pattern}-since",
-        f"{PATTERNS[pattern].label}: {along.step_heading('present since')}",
-        plot_presence(since, sorted(set(frame["step"])), chosen, along),
-        since.assign(pattern=pattern, change=BASELINE_RULE if change is None else change),
-        Caption(*describe_presence(frame, change, since, along)),
+        f"{PATTERNS[pattern].label}: {step_axis.step_heading('present since')}",
+        plot_presence(onsets, sorted(set(behaviour["step"])), chosen, step_axis),
+        onsets.assign(pattern=pattern, change=BASELINE_RULE if change is None else change),
+        Caption(*describe_presence(behaviour, change, onsets, step_axis)),
         METRIC,
     )
 
@@ -76,7 +76,7 @@ def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float 
 def over_steps(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, chosen: Head) -> Figure:
     """Return the figure of a pattern in every head of the first run over the steps; the chosen head is bold."""
     run = runs[0]
-    rows = smoothing.with_smoothed(_rows(run, pattern), "value", axis.smoothing, ["layer", "head"])
+    rows = smoothing.with_smoothed(_read_rows(run, pattern), "value", axis.smoothing, ["layer", "head"])
     return make_figure(
         [run],
         f"{run.name}-{pattern}",
@@ -112,9 +112,9 @@ def describe_presence(
             f"the last step. Always answering the word at {offset:+d} is right for {percent(share)} of the same words."
         )
     else:
-        moved = "above" if change > 0 else "below"
+        direction = "above" if change > 0 else "below"
         rule = (
-            f"The first step from which a head's value stays at least {abs(change):g} {moved} its value at "
+            f"The first step from which a head's value stays at least {abs(change):g} {direction} its value at "
             f"{axis.step_in_unit(int(frame['step'].min()))}, up to the last step."
         )
     present = since.dropna().sort_values(["step", "layer", "head"])
@@ -129,7 +129,7 @@ def describe_presence(
     return rule, f"Of {heads}, {len(present):,} {show} the pattern at the last step; the first of each layer: {order}."
 
 
-def _rows(run: Run, name: str) -> pd.DataFrame:
+def _read_rows(run: Run, name: str) -> pd.DataFrame:
     """Return the rows of a pattern. Raises FigureError if it was not measured."""
     rows = select_pattern(read_behaviour(run, name), name)
     if rows.empty:
@@ -139,20 +139,20 @@ def _rows(run: Run, name: str) -> pd.DataFrame:
 
 def headline(run: Run, pattern: str, chosen: Head, axis: StepAxis) -> str:
     """Return the page's headline: how a head's pattern changed from the first step to the last; "" if it is unknown."""
-    rows = _rows(run, pattern)
-    rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
-    if rows_of_head.empty:
+    rows = _read_rows(run, pattern)
+    head_rows = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
+    if head_rows.empty:
         return ""
-    first, last, spec = rows_of_head.iloc[0], rows_of_head.iloc[-1], PATTERNS[pattern]
+    first, last, spec = head_rows.iloc[0], head_rows.iloc[-1], PATTERNS[pattern]
     name = spec.label[:1].lower() + spec.label[1:]
     ends = [axis.step_in_unit(int(step)) for step in (first["step"], last["step"])]
-    where = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
+    subject = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
     if pattern not in WEIGHTS:
-        said = f"{where}, {name}: {spec.write(last['value'])} at {ends[1]}"
-        return f"{said}, {spec.write(first['value'])} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
-    to = f"the {name}" if name.endswith("token") else name.rpartition(": ")[2]
-    said = f"{where}: {percent(last['value'], 0)} of its attention goes to {to} at {ends[1]}"
-    return f"{said}, {percent(first['value'], 0)} at {ends[0]}." if len(rows_of_head) > 1 else f"{said}."
+        summary = f"{subject}, {name}: {spec.write(last['value'])} at {ends[1]}"
+        return f"{summary}, {spec.write(first['value'])} at {ends[0]}." if len(head_rows) > 1 else f"{summary}."
+    target = f"the {name}" if name.endswith("token") else name.rpartition(": ")[2]
+    summary = f"{subject}: {percent(last['value'], 0)} of its attention goes to {target} at {ends[1]}"
+    return f"{summary}, {percent(first['value'], 0)} at {ends[0]}." if len(head_rows) > 1 else f"{summary}."
 
 
 # === Plots: layer by head ===
@@ -163,7 +163,7 @@ def plot_values(rows: pd.DataFrame, pattern: str, step: int, chosen: Head) -> go
     spec = PATTERNS[pattern]
     at_step = rows[rows["step"] == step]
     texts = [spec.write(value) for value in at_step["value"]]
-    return _grid(
+    return _plot_grid(
         at_step.assign(colour=at_step["value"], text=texts),
         chosen,
         (rows["value"].min(), rows["value"].max()),
@@ -173,33 +173,33 @@ def plot_values(rows: pd.DataFrame, pattern: str, step: int, chosen: Head) -> go
 
 def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: StepAxis) -> go.Figure:
     """Plot `appearances` by layer and head: brighter is earlier among the evaluated `steps`, empty is never."""
-    order = {step: number for number, step in enumerate(steps)}
+    order = {step: index for index, step in enumerate(steps)}
     names = axis.short(steps)
-    appeared = since.assign(
+    cells_by_head = since.assign(
         colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
-        text=[NEVER if pd.isna(step) else names[order[step]] for step in since["step"]],
-        exact=[NEVER if pd.isna(step) else axis.number(int(step)) for step in since["step"]],
+        text=[NEVER_TEXT if pd.isna(step) else names[order[step]] for step in since["step"]],
+        exact=[NEVER_TEXT if pd.isna(step) else axis.number(int(step)) for step in since["step"]],
     )
     first, last = order.get(since["step"].min(), 0), len(steps) - 1
-    ticks = {-number: names[number] for number in style.few_ticks(first, last)}
-    bar = style.colour_bar(axis.step_heading("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
-    return _grid(appeared, chosen, (-last, -first), bar)
+    ticks = {-index: names[index] for index in style.few_ticks(first, last)}
+    colour_bar = style.colour_bar(axis.step_heading("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
+    return _plot_grid(cells_by_head, chosen, (-last, -first), colour_bar)
 
 
-def _grid(heads: pd.DataFrame, chosen: Head, ends: tuple[float, float], bar: dict[str, Any]) -> go.Figure:
+def _plot_grid(heads: pd.DataFrame, chosen: Head, ends: tuple[float, float], colour_bar: dict[str, Any]) -> go.Figure:
     """Plot cells with colour and text by layer and head; the column `exact`, if it exists, is the hover text."""
     colours = heads.pivot(index="layer", columns="head", values="colour")
     texts = heads.pivot(index="layer", columns="head", values="text")
     figure, z = go.Figure(), colours.to_numpy(float, na_value=np.nan)
-    places = {"x": colours.columns, "y": colours.index}
-    cells.add_cells(figure, z, texts.to_numpy(), ends=ends, gap=2, colorbar=bar, **places)
-    described = heads[["layer", "head"]].to_numpy().tolist()
+    axes = {"x": colours.columns, "y": colours.index}
+    cells.add_cells(figure, z, texts.to_numpy(), ends=ends, gap=2, colorbar=colour_bar, **axes)
+    customdata = heads[["layer", "head"]].to_numpy().tolist()
     hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"
-    cells.add_points(figure, heads["head"], heads["layer"], described, hover, heads.get("exact", heads["text"]))
+    cells.add_points(figure, heads["head"], heads["layer"], customdata, hover, heads.get("exact", heads["text"]))
     for row in heads[heads["colour"].isna()].itertuples():
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
     layer, head = chosen
-    cells.outline(figure, (head, head), (layer, layer), color=CHOSEN, width=3)
+    cells.outline(figure, (head, head), (layer, layer), color=HEAD_COLOUR, width=3)
     style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend=False)
     figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5], fixedrange=True)
     figure.update_yaxes(dtick=1, range=[colours.index.max() + 0.5, 0.5], showgrid=False, fixedrange=True)
@@ -224,23 +224,23 @@ def plot_heads(
     """
     figure = go.Figure()
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
-        of_layer = rows[rows["layer"] == layer]
-        others = of_layer[(of_layer["head"] != chosen[1]) | (layer != chosen[0])]
+        layer_rows = rows[rows["layer"] == layer]
+        others = layer_rows[(layer_rows["head"] != chosen[1]) | (layer != chosen[0])]
         _add_others(figure, others, pattern, axis, f"layer {layer}", colour)
-    rows_of_head = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
+    head_rows = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
     smoothing.add_curve(
         figure,
-        axis.values(rows_of_head["step"]),
-        rows_of_head,
+        axis.values(head_rows["step"]),
+        head_rows,
         "value",
         f"layer {chosen[0]}, head {chosen[1]}",
-        CHOSEN,
+        HEAD_COLOUR,
         line={"width": 3.5},
         marker={"size": 7},
-        customdata=_described(rows_of_head, pattern),
-        hovertemplate=_hover(axis),
+        customdata=_describe_points(head_rows, pattern),
+        hovertemplate=_hover_template(axis),
     )
-    _mark_appearance(figure, rows_of_head, change, base, axis)
+    _mark_appearance(figure, head_rows, change, base, axis)
     axis.draw(figure, sorted(set(rows["step"])))
     spec = PATTERNS[pattern]
     figure.update_yaxes(tickformat=spec.tickformat, rangemode="normal" if spec.falls else "tozero")
@@ -251,40 +251,40 @@ def _add_others(figure: go.Figure, rows: pd.DataFrame, pattern: str, axis: StepA
     """Add the faint curves of several heads as one trace, with gaps between them."""
     x: list[float | None] = []
     y: list[float | None] = []
-    about: list[list[Any]] = []
+    customdata: list[list[Any]] = []
     for _, curve in rows.groupby(["layer", "head"]):
         x += [*axis.values(curve["step"]), None]
         y += [*curve["value"], None]
-        about += [*_described(curve, pattern), []]
+        customdata += [*_describe_points(curve, pattern), []]
     line = {"color": colour, "width": 1}
-    shared = {"mode": "lines", "name": name, "line": line, "opacity": 0.7}
-    figure.add_scatter(x=x, y=y, customdata=about, hovertemplate=_hover(axis), **shared)
+    trace_settings = {"mode": "lines", "name": name, "line": line, "opacity": 0.7}
+    figure.add_scatter(x=x, y=y, customdata=customdata, hovertemplate=_hover_template(axis), **trace_settings)
 
 
-def _hover(axis: StepAxis) -> str:
-    of_head = "layer %{customdata[0]}, head %{customdata[1]}, "
-    return f"{of_head}{axis.hover_step('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
+def _hover_template(axis: StepAxis) -> str:
+    head_text = "layer %{customdata[0]}, head %{customdata[1]}, "
+    return f"{head_text}{axis.hover_step('customdata[2]')}: " + "%{customdata[3]}<extra></extra>"
 
 
-def _described(rows: pd.DataFrame, pattern: str) -> list[list[Any]]:
+def _describe_points(rows: pd.DataFrame, pattern: str) -> list[list[Any]]:
     """Return layer, head, step and value of each row, the value as text."""
     points = rows[["layer", "head", "step", "value"]].itertuples(index=False)
     return [[layer, head, step, PATTERNS[pattern].write(value)] for layer, head, step, value in points]
 
 
 def _mark_appearance(
-    figure: go.Figure, rows_of_head: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
+    figure: go.Figure, head_rows: pd.DataFrame, change: float | None, base: tuple[float, int] | None, axis: StepAxis
 ) -> None:
     """Draw the level at which the pattern counts as present, and the step at which it appears in the chosen head."""
-    threshold = level(change, rows_of_head["value"].iloc[0], base)
-    first = axis.step_in_unit(int(rows_of_head["step"].iloc[0]))
+    threshold = level(change, head_rows["value"].iloc[0], base)
+    first = axis.step_in_unit(int(head_rows["step"].iloc[0]))
     name = f"best fixed offset ({base[1]:+d})" if change is None and base else f"{first} {change:+g}"
     figure.add_hline(y=threshold, line=style.DASHED, annotation_text=name, annotation_position="top left")
-    since = appearance(rows_of_head, change, base)
-    if since is not None:
-        value = rows_of_head.loc[rows_of_head["step"] == since, "value"]
-        marker = {"color": CHOSEN, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
-        text = f"present since {axis.step_in_unit(int(since))}"
+    onset_step = appearance(head_rows, change, base)
+    if onset_step is not None:
+        value = head_rows.loc[head_rows["step"] == onset_step, "value"]
+        marker = {"color": HEAD_COLOUR, "size": 16, "symbol": "star", "line": {"color": "white", "width": 1}}
+        text = f"present since {axis.step_in_unit(int(onset_step))}"
         figure.add_scatter(
-            x=axis.values([since]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
+            x=axis.values([onset_step]), y=value, name=text, mode="markers", marker=marker, hovertemplate=text
         )

@@ -55,7 +55,7 @@ def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.
         return with_baselines(*tables)
     with_types = (pd.concat([table, baselines.type_baselines(table)], ignore_index=True) for table in tables)
     table = with_baselines(*with_types)
-    order = _order(table["relation"].unique())
+    order = _sort_relations(table["relation"].unique())
     return table.sort_values("relation", key=lambda column: column.map(order.index), kind="stable", ignore_index=True)
 
 
@@ -72,15 +72,15 @@ def with_baselines(scores: pd.DataFrame, baseline_rows: pd.DataFrame) -> pd.Data
     return with_intervals(table.sort_values(["relation", "step"], ignore_index=True))
 
 
-def _order(relations: Sequence[str]) -> list[str]:
+def _sort_relations(relations: Sequence[str]) -> list[str]:
     """Sort names: all facts, the types, then the relations by type and number."""
 
-    def place(relation: str) -> tuple[int, int, str]:
+    def sort_key(relation: str) -> tuple[int, int, str]:
         kind, digits = TYPES.get(relation), relation[1:]
         return KINDS.index(kind) if kind else len(KINDS), int(digits) if digits.isdecimal() else 0, relation
 
     groups = [name for name in (ALL, *KINDS) if name in relations]
-    return groups + sorted({*relations} - {*groups}, key=place)
+    return groups + sorted({*relations} - {*groups}, key=sort_key)
 
 
 def best_first(table: pd.DataFrame) -> list[str]:
@@ -118,8 +118,8 @@ def precision(runs: Sequence[Run], axis: AxisChoice, relations: Sequence[str], u
 
     def read(run: Run) -> pd.DataFrame:
         table = precision_table(run, unnamed)
-        chosen = table[table["relation"].isin(relations)]
-        return chosen.sort_values("relation", key=lambda names: names.map([*relations].index), kind="stable")
+        selected_rows = table[table["relation"].isin(relations)]
+        return selected_rows.sort_values("relation", key=lambda names: names.map([*relations].index), kind="stable")
 
     def styles(names: Sequence[str]) -> dict[str, tuple[str, str]]:
         colours, symbols = style.PALETTE[:-1] * len(relations), style.SYMBOLS * len(relations)
@@ -130,7 +130,7 @@ def precision(runs: Sequence[Run], axis: AxisChoice, relations: Sequence[str], u
         answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.escape_text(row.answer)}”"
         return f"always {answer} is right for {percent(row.baseline)} of {row.n:,} facts"
 
-    return _precision(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), unnamed)
+    return _precision_figure(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), unnamed)
 
 
 def precision_panels(runs: Sequence[Run], axis: AxisChoice, unnamed: bool = False) -> Figure:
@@ -148,23 +148,23 @@ def precision_panels(runs: Sequence[Run], axis: AxisChoice, unnamed: bool = Fals
         )
 
     def styles(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
-        colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _order(relations)}
+        colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _sort_relations(relations)}
         return {name: (colour, "circle") for name, colour in colours.items()}
 
     panels = replace(CURVES, label=title, styles=styles, panels_per_row=4, width=1280)
-    return _precision(runs, axis, lambda run: precision_table(run, unnamed, types=True), panels, unnamed)
+    return _precision_figure(runs, axis, lambda run: precision_table(run, unnamed, types=True), panels, unnamed)
 
 
-def _precision(
-    runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], drawn: Curves, unnamed: bool
+def _precision_figure(
+    runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], spec: Curves, unnamed: bool
 ) -> Figure:
     run = runs[0]
-    panels = "-panels" if drawn.width else ""
+    panels = "-panels" if spec.width else ""
     return curves_figure(
         runs,
         axis,
         read,
-        drawn,
+        spec,
         f"knowledge{panels}",
         "Precision at 1 of each relation",
         lambda table: describe_precision(run, table, unnamed, types=bool(panels)),
@@ -174,9 +174,11 @@ def _precision(
 
 def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool) -> Caption:
     """Return the caption: precision at 1, left-out facts, and if `types`, the types of relations."""
-    named = int(baselines.named_by_subject(results.read_histories(run)).sum()) if unnamed else 0
-    left_out = f"Left out: {quantity(named, 'fact')} whose subject's name contains the object." if unnamed else ""
-    kinds = (
+    named_count = int(baselines.named_by_subject(results.read_histories(run)).sum()) if unnamed else 0
+    left_out_note = (
+        f"Left out: {quantity(named_count, 'fact')} whose subject's name contains the object." if unnamed else ""
+    )
+    types_note = (
         "Types as in LAMA: 1-1, one object for each subject and one subject for each object; N-1, many subjects share "
         "an object; N-M, subjects have several objects too. In the curve and baseline of a type each fact counts once."
     )
@@ -184,10 +186,10 @@ def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool
         "Precision at 1: the share of facts whose object is the model's top answer.",
         sentences(
             "The model fills the masked place with any piece of its vocabulary.",
-            left_out,
+            left_out_note,
             "Dashed, or a stroke at the right: the precision of always answering a relation's most frequent object; "
             "for all relations, each one's own. Bands: 95 % intervals (Wilson).",
-            kinds if types else "",
+            types_note if types else "",
         ),
         f"Facts: {data_note(run, METRIC, 'facts of LAMA’s T-REx')}; n = {count_range(table['n'])} for a curve.",
         "Click a point for its facts.",
@@ -199,12 +201,12 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     rows = table[table["relation"] == ALL].sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     end = axis.step_in_unit(int(last["step"]))
-    right = f"The model gets {percent(last['value'])} of {int(last['n']):,} facts right"
+    right_text = f"The model gets {percent(last['value'])} of {int(last['n']):,} facts right"
     if len(rows) == 1:
-        return f"{right} at {end}."
+        return f"{right_text} at {end}."
     if best["step"] == last["step"]:
-        return f"{right} at {end}, more than ever before."
-    return f"{right}; its best was {percent(best['value'])}, at {axis.step_in_unit(int(best['step']))}."
+        return f"{right_text} at {end}, more than ever before."
+    return f"{right_text}; its best was {percent(best['value'])}, at {axis.step_in_unit(int(best['step']))}."
 
 
 def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) -> str:
@@ -213,20 +215,25 @@ def compare_with_baseline(table: pd.DataFrame, without: pd.DataFrame, run: Run) 
     `table` is the `precision_table` of all facts, `without` the table that leaves out facts whose subject's name
     contains the object.
     """
-    ends = pd.concat([one[one["relation"] == ALL].sort_values("step").tail(1) for one in (table, without)])
-    every, others = ends.iloc[0], ends.iloc[-1]
-    step_name = name_step(int(every["step"]), run.step_unit)
-    compared = (
-        f"Always answering a relation's most frequent object is right for {percent(every['baseline'])} of "
-        f"{every['n']:,} facts; the run's {percent(every['value'])} at {step_name} is {_compare(every)} that."
+    ends = pd.concat(
+        [
+            precision_rows[precision_rows["relation"] == ALL].sort_values("step").tail(1)
+            for precision_rows in (table, without)
+        ]
     )
-    if others["n"] == every["n"]:
-        return compared
-    named = every["n"] - others["n"]
+    whole, others = ends.iloc[0], ends.iloc[-1]
+    step_name = name_step(int(whole["step"]), run.step_unit)
+    comparison = (
+        f"Always answering a relation's most frequent object is right for {percent(whole['baseline'])} of "
+        f"{whole['n']:,} facts; the run's {percent(whole['value'])} at {step_name} is {_compare(whole)} that."
+    )
+    if others["n"] == whole["n"]:
+        return comparison
+    named_count = whole["n"] - others["n"]
     return (
-        f"{compared} In {quantity(named, 'fact')} ({percent(named / every['n'], 0)}) the subject's name contains the "
-        f"object; without them the model gets {percent(others['value'])} of {others['n']:,} correctly, "
-        f"{_compare(others)} the baseline's {percent(others['baseline'])}."
+        f"{comparison} In {quantity(named_count, 'fact')} ({percent(named_count / whole['n'], 0)}) the "
+        f"subject's name contains the object; without them the model gets {percent(others['value'])} of "
+        f"{others['n']:,} correctly, {_compare(others)} the baseline's {percent(others['baseline'])}."
     )
 
 
@@ -272,18 +279,18 @@ def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
     figure = go.Figure()
     x = axis.values(history["step"])
     answers = history[["step", "prediction", "rank"]].values
-    shared = {
+    hover_settings = {
         "customdata": np.array([[step, style.escape_text(word), rank] for step, word, rank in answers], dtype=object),
         "hovertemplate": f"{axis.hover_step('customdata[0]')}: %{{y:.2%}}<br>top answer: %{{customdata[1]}}<br>"
         "rank of the true object: %{customdata[2]:,}",
     }
-    top = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")
+    top_answers = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")
     for rows, column, name, colour, symbol, line in (
-        (top, "prediction_probability", "the top answer", style.GREY, "circle-open", {"width": 1}),
+        (top_answers, "prediction_probability", "the top answer", style.GREY, "circle-open", {"width": 1}),
         (history, "probability", "the true object", style.BLUE, "circle", {}),
     ):
         marker = {"size": 7, "symbol": symbol}
-        smoothing.add_curve(figure, x, rows, column, name, colour, line=line, marker=marker, **shared)
+        smoothing.add_curve(figure, x, rows, column, name, colour, line=line, marker=marker, **hover_settings)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
     return style.finish(figure, "probability", height=280)

@@ -58,8 +58,8 @@ def summarize_relations(
     `results.read_histories`, `without` is a `precision_table` over facts whose subject does not name the object.
     """
     curve = precision[precision["relation"] != ALL]
-    covered = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
-    table = covered.agg(coverage=("value", "last"), all=("n", "last")).rename_axis("relation")
+    coverage_by_relation = coverage[coverage["group"] != ALL].sort_values("step").groupby("group")
+    table = coverage_by_relation.agg(coverage=("value", "last"), all=("n", "last")).rename_axis("relation")
     by_relation = curve.groupby("relation")
     table["last"] = by_relation["value"].last()
     table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
@@ -71,16 +71,16 @@ def summarize_relations(
     table["asked"] = table[list(curves.HISTORIES)].sum(axis=1)
     table = table.sort_values("last", ascending=False).reset_index()
     table.insert(1, "name", table["relation"].map(RELATION_NAMES).fillna(""))
-    shown = ["last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
-    return table[["relation", "name", *shown, *curves.HISTORIES]]
+    columns = ["last", "answer", "baseline", "named", "without", "asked", "all", "coverage", "history"]
+    return table[["relation", "name", *columns, *curves.HISTORIES]]
 
 
 def describe_relations(facts: pd.DataFrame) -> Caption:
     """Return the caption: the number of facts with each history, and the rules of histories."""
     total = facts["history"].value_counts().reindex(curves.HISTORIES, fill_value=0)
-    counted = ", ".join(f"{count:,} {name}" for name, count in total.items())
+    counts = ", ".join(f"{count:,} {name}" for name, count in total.items())
     return Caption(
-        f"Of {len(facts):,} facts asked: {counted}.",
+        f"Of {len(facts):,} facts asked: {counts}.",
         sentences(RULES, "Only facts whose object is a single piece of the vocabulary can be asked."),
         hint="Click a row for the relation's facts.",
     )
@@ -102,9 +102,9 @@ def facts_at(answers: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
 
 def describe_facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: StepUnit) -> Caption:
     """Return the caption: the number of right facts of a relation (`table`) at a step, and of `listed` ones."""
-    right = int((table["rank"] == 1).sum())
+    right_count = int((table["rank"] == 1).sum())
     return Caption(
-        f"At {name_step(step, unit)}, {right:,} of {len(table):,} facts of this relation are answered correctly; "
+        f"At {name_step(step, unit)}, {right_count:,} of {len(table):,} facts of this relation are answered correctly; "
         f"{len(listed):,} are listed.",
         hint="Click a row to follow one fact over all steps.",
     )

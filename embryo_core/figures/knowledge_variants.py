@@ -57,8 +57,7 @@ def variants(runs: Sequence[Run], axis: AxisChoice, relation: str = ALL) -> Figu
 
     def caption(rows: pd.DataFrame) -> Caption:
         counts = ", ".join(
-            f"{count_range(rows_of_kind['n'])} ({KINDS[kind][0]})"
-            for kind, rows_of_kind in rows.groupby("kind", sort=False)
+            f"{count_range(kind_rows['n'])} ({KINDS[kind][0]})" for kind, kind_rows in rows.groupby("kind", sort=False)
         )
         return Caption(
             "The model's answers when the facts that it gets right at a step are asked in other ways.",

@@ -14,18 +14,22 @@ from embryo_core.figures.query import MARKED, NEEDS, TRACKED, TRUE_OBJECT, Subje
 from embryo_core.types import Run
 from embryo_core.words import percent, quantity
 
-LIGHT, DARK = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
-TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # ticks of the colour bar
-BAR = {"title": {"text": "probability", "side": "top", "font_size": style.FONT - 2}, "orientation": "h", "len": 0.3}
-BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness": 8, "outlinewidth": 0}
-BAR |= {"tickfont_size": style.FONT - 3}
-LETTER = 6.4  # pixels of a letter of a word in a cell
+LIGHT_RGB, DARK_RGB = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
+COLOUR_TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # ticks of the colour bar
+COLOUR_BAR = {
+    "title": {"text": "probability", "side": "top", "font_size": style.FONT - 2},
+    "orientation": "h",
+    "len": 0.3,
+}
+COLOUR_BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness": 8, "outlinewidth": 0}
+COLOUR_BAR |= {"tickfont_size": style.FONT - 3}
+LETTER_WIDTH = 6.4  # pixels of a letter of a word in a cell
 WORD_PADDING = 12  # pixels around a word
 # pixels: narrowest column, widest column of a grid with few columns, least width of a grid with more
-MIN_COLUMN, WIDE_COLUMN, MIN_WIDTH = 34, 150, 900
-LAYER_NAMES = 60  # pixels of the layer names
-NOTHING = "no word reaches 10 %"  # text in the column of folded steps
-SURE = 0.1  # folded steps end where a layer gives a word this probability
+MIN_COLUMN_WIDTH, MAX_COLUMN_WIDTH, MIN_WIDTH = 34, 150, 900
+LAYER_NAMES_WIDTH = 60  # pixels of the layer names
+FOLDED_TEXT = "no word reaches 10 %"  # text in the column of folded steps
+MIN_SURE_PROBABILITY = 0.1  # folded steps end where a layer gives a word this probability
 FILLED = (
     "The model's masked-word head, which was trained only on the last layer, is applied to every hidden state "
     "(layer 0: the embeddings). Other masks stay in place."
@@ -54,34 +58,40 @@ def lens(
     `table` comes from `query.ask_layers`. `total` counts the steps that could be asked, if the table has fewer.
     """
     (run,) = runs
-    steps = table["step"].nunique()
-    part = f" of {total:,}, log-spaced; any other can be pinned by its step" if total and steps < total else ""
-    empty = f"The empty first column replaces {len(folded):,} of them; a switch above shows these." if folded else ""
-    where, definition = ("after the text", CONTINUED) if subject.continues else ("in the place of this [MASK]", FILLED)
+    step_count = table["step"].nunique()
+    total_note = (
+        f" of {total:,}, log-spaced; any other can be pinned by its step" if total and step_count < total else ""
+    )
+    folded_note = (
+        f"The empty first column replaces {len(folded):,} of them; a switch above shows these." if folded else ""
+    )
+    position, definition = (
+        ("after the text", CONTINUED) if subject.continues else ("in the place of this [MASK]", FILLED)
+    )
     caption = Caption(
-        f"The word that each layer would put {where}, at {quantity(steps, 'checkpoint')}{part}.",
+        f"The word that each layer would put {position}, at {quantity(step_count, 'checkpoint')}{total_note}.",
         sentences(
             definition,
             COLOURED,
             *(f"Outlined in {OUTLINED[role]}." for role in marked.values()),
-            empty,
+            folded_note,
             describe_networks([run], NEEDS),
         ),
         f"Run '{run.name}', one text{subject.which}.",
         "Click a cell to pin its ten best words.",
     )
     plot = grid(table, axis.for_run(run), pin, marked, folded)
-    exported = subject.label(table[["step", "layer", "rank", "token", "probability"]])
+    export_table = subject.label(table[["step", "layer", "rank", "token", "probability"]])
     title = f"Each layer's answer: {subject.text}{subject.which}"
-    return make_figure([run], subject.name(run, "lens"), title, plot, exported, caption)
+    return make_figure([run], subject.name(run, "lens"), title, plot, export_table, caption)
 
 
 def unsure_steps(table: pd.DataFrame) -> list[int]:
-    """Return the steps before any layer gives a word a probability of SURE; empty if no layer ever does."""
-    surest = table.groupby("step")["probability"].max().sort_index()
-    if surest.max() < SURE:
+    """Return the steps before any layer gives a word MIN_SURE_PROBABILITY; empty if no layer ever does."""
+    max_probabilities = table.groupby("step")["probability"].max().sort_index()
+    if max_probabilities.max() < MIN_SURE_PROBABILITY:
         return []
-    return surest.index[: int((surest >= SURE).to_numpy().argmax())].tolist()
+    return max_probabilities.index[: int((max_probabilities >= MIN_SURE_PROBABILITY).to_numpy().argmax())].tolist()
 
 
 def grid(
@@ -101,15 +111,15 @@ def grid(
     step as customdata.
     """
     rows = table[(table["rank"] == 1) & ~table["step"].isin(folded)].sort_values(["step", "layer"])
-    top = list(zip(*(rows[name].tolist() for name in ("layer", "step", "token", "probability")), strict=True))
-    columns, names = _columns(sorted(set(table["step"].tolist())), folded)
-    layers = sorted({layer for layer, *_ in top})
+    top_cells = list(zip(*(rows[name].tolist() for name in ("layer", "step", "token", "probability")), strict=True))
+    columns, names = _place_steps(sorted(set(table["step"].tolist())), folded)
+    layers = sorted({layer for layer, *_ in top_cells})
     figure = Draft()
     if folded:
-        figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=NOTHING, textangle=-90, showarrow=False)
-    _add_words(figure, top, columns)
-    _add_points(figure, top, columns, layers, axis)
-    for layer, step, word, _ in top:
+        figure.add_annotation(x=0, y=(len(layers) - 1) / 2, text=FOLDED_TEXT, textangle=-90, showarrow=False)
+    _add_words(figure, top_cells, columns)
+    _add_points(figure, top_cells, columns, layers, axis)
+    for layer, step, word, _ in top_cells:
         if word in marked:
             _outline(figure, columns[step], layers.index(layer), MARKED[marked[word]][0], 2)
     top_row = len(layers) - 1
@@ -118,63 +128,66 @@ def grid(
         _outline(figure, columns[pin[1]], layers.index(pin[0]), style.VERMILION, 3)
     else:
         cells.outline_step(figure, columns, (top_row, top_row), color=style.VERMILION, width=3)
-    wide = max(MIN_COLUMN, WORD_PADDING + LETTER * max(len(word) for *_, word, _ in top))
-    filled = min(MIN_WIDTH, WIDE_COLUMN * len(names))
-    figure.update_layout(width=LAYER_NAMES + max(filled, wide * len(names)))
+    column_width = max(MIN_COLUMN_WIDTH, WORD_PADDING + LETTER_WIDTH * max(len(word) for *_, word, _ in top_cells))
+    default_width = min(MIN_WIDTH, MAX_COLUMN_WIDTH * len(names))
+    figure.update_layout(width=LAYER_NAMES_WIDTH + max(default_width, column_width * len(names)))
     return cells.finish_by_step(figure, axis, names, layers, "layer", height=max(430, 44 * len(layers) + 120))
 
 
-def _columns(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], list[str]]:
+def _place_steps(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int], list[str]]:
     """Return the column of each step, and the label of each column."""
-    fold = len(folded)
-    columns = {step: max(0, i - fold + 1) if fold else i for i, step in enumerate(steps)}
-    written = style.abbreviate_all(steps)
-    return columns, [f"{written[0]} … {written[fold - 1]}" if fold > 1 else written[0], *written[fold or 1 :]]
+    folded_count = len(folded)
+    columns = {step: max(0, i - folded_count + 1) if folded_count else i for i, step in enumerate(steps)}
+    labels = style.abbreviate_all(steps)
+    return columns, [
+        f"{labels[0]} … {labels[folded_count - 1]}" if folded_count > 1 else labels[0],
+        *labels[folded_count or 1 :],
+    ]
 
 
-def _add_words(figure: Draft, top: Sequence[Cell], columns: Mapping[int, int]) -> None:
-    """Draw the cells of the `top` words; folded steps have none."""
-    _, of_cells, words, values = zip(*top, strict=True)
-    steps = [*dict.fromkeys(of_cells)]
+def _add_words(figure: Draft, top_cells: Sequence[Cell], columns: Mapping[int, int]) -> None:
+    """Draw the words of `top_cells`; folded steps have none."""
+    _, cell_steps, words, values = zip(*top_cells, strict=True)
+    steps = [*dict.fromkeys(cell_steps)]
     z = np.sqrt(np.reshape(values, (len(steps), -1)).T)
-    escaped = np.array([*map(style.escape_text, words)], object).reshape(len(steps), -1).T.tolist()
-    colours = [[t, _mix(t)] for t in np.linspace(0, 1, 11)]
+    texts = np.array([*map(style.escape_text, words)], object).reshape(len(steps), -1).T.tolist()
+    colours = [[share, _mix_colours(share)] for share in np.linspace(0, 1, 11)]
     cells.add_cells(
         figure,
         z,
-        escaped,
+        texts,
         colours,
         (0, 1),
         style.FONT - 3,
         meta=WORDS,
         x=[columns[step] for step in steps],
         showscale=False,
-        colorbar=BAR | {"tickvals": np.sqrt(TICKS), "ticktext": [f"{tick:.0%}" for tick in TICKS]},
+        colorbar=COLOUR_BAR | {"tickvals": np.sqrt(COLOUR_TICKS), "ticktext": [f"{tick:.0%}" for tick in COLOUR_TICKS]},
     )
 
 
 def colour_scale() -> str:
     """Return the colour scale of a grid with its probabilities, as HTML."""
-    ticks = {tick**0.5: f"{tick:.0%}" for tick in TICKS}
-    return style.colour_scale("probability", map(_mix, np.linspace(0, 1, 11)), ticks)
+    ticks = {tick**0.5: f"{tick:.0%}" for tick in COLOUR_TICKS}
+    return style.colour_scale("probability", map(_mix_colours, np.linspace(0, 1, 11)), ticks)
 
 
-def _mix(t: float) -> str:
-    """Return a colour between LIGHT (t = 0) and DARK (t = 1)."""
-    return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT, DARK))
+def _mix_colours(t: float) -> str:
+    """Return a colour between LIGHT_RGB (t = 0) and DARK_RGB (t = 1)."""
+    return "#" + "".join(f"{round(low + (high - low) * t):02x}" for low, high in zip(LIGHT_RGB, DARK_RGB))
 
 
 def _add_points(
-    figure: Draft, top: Sequence[Cell], columns: Mapping[int, int], layers: list[int], axis: StepAxis
+    figure: Draft, top_cells: Sequence[Cell], columns: Mapping[int, int], layers: list[int], axis: StepAxis
 ) -> None:
-    described = [
+    customdata = [
         [layer, step, style.escape_text(word), f"{step:,}", percent(probability)]
-        for layer, step, word, probability in top
+        for layer, step, word, probability in top_cells
     ]
-    where = "layer %{customdata[0]}, " + axis.name_step("%{customdata[3]}")
-    hover = f"%{{customdata[2]}}, probability %{{customdata[4]}}<br>{where}"
-    x, y = [columns[step] for _, step, *_ in top], [layers.index(layer) for layer, *_ in top]
-    cells.add_points(figure, x, y, described, hover)
+    cell_name = "layer %{customdata[0]}, " + axis.name_step("%{customdata[3]}")
+    hover = f"%{{customdata[2]}}, probability %{{customdata[4]}}<br>{cell_name}"
+    x, y = [columns[step] for _, step, *_ in top_cells], [layers.index(layer) for layer, *_ in top_cells]
+    cells.add_points(figure, x, y, customdata, hover)
 
 
 def _outline(figure: Draft, x: int, y: int, colour: str, width: int) -> None:

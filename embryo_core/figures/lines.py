@@ -43,13 +43,20 @@ class Curves:
 
         If `describe_baseline` is set, the column of_baseline has the hover texts of baselines.
         """
-        named = {"curve": self.by, "step": "step", "n": "n", "value": self.value, "low": self.low, "high": self.high}
-        columns: dict[str, Any] = named | {"baseline": self.baseline}
+        base_columns = {
+            "curve": self.by,
+            "step": "step",
+            "n": "n",
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+        }
+        columns: dict[str, Any] = base_columns | {"baseline": self.baseline}
         missing = pd.Series(np.nan, table.index)
         rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
         if self.describe_baseline:
-            described = rows["baseline"].notna()
-            rows.loc[described, "of_baseline"] = [*map(self.describe_baseline, table[described].itertuples())]
+            has_baseline = rows["baseline"].notna()
+            rows.loc[has_baseline, "of_baseline"] = [*map(self.describe_baseline, table[has_baseline].itertuples())]
         return rows
 
     def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -73,14 +80,14 @@ def categories(lines: Sequence[Line]) -> list[str]:
     """Return the categories of all lines; for a single line, the one with the highest last value first."""
     if len(lines) > 1:
         return list(dict.fromkeys(name for line in lines for name in line.rows["curve"]))
-    last = lines[0].rows.groupby("curve", sort=False)["value"].last()
-    return last.sort_values(ascending=False, kind="stable").index.tolist()
+    last_values = lines[0].rows.groupby("curve", sort=False)["value"].last()
+    return last_values.sort_values(ascending=False, kind="stable").index.tolist()
 
 
 def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
     """Return whether each category has a panel: always if the figure has a width, else if there are many lines."""
-    count = len(categories(lines))
-    return bool(curves.width) or (len(lines) > 1 and count > 1 and count * len(lines) > MAX_LINES)
+    category_count = len(categories(lines))
+    return bool(curves.width) or (len(lines) > 1 and category_count > 1 and category_count * len(lines) > MAX_LINES)
 
 
 def any_baseline(lines: Sequence[Line]) -> bool:
@@ -89,9 +96,11 @@ def any_baseline(lines: Sequence[Line]) -> bool:
 
 
 def same_changes(lines: Sequence[Line]) -> bool:
-    """Return whether training changed in the same way at the same places of the axis in all runs."""
-    places = [[*zip(line.axis.values([one.step for one in line.axis.changes]), line.axis.changes)] for line in lines]
-    return all(places_of_line == places[0] for places_of_line in places)
+    """Return whether training changed in the same way at the same positions of the axis in all runs."""
+    positions = [
+        [*zip(line.axis.values([change.step for change in line.axis.changes]), line.axis.changes)] for line in lines
+    ]
+    return all(line_positions == positions[0] for line_positions in positions)
 
 
 def look_of(i: int, lines: Sequence[Line], look: tuple[str, str], panels: bool) -> tuple[str, str, float]:

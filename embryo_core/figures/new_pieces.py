@@ -36,19 +36,19 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
     """
     metric, new = measured_as(run, metric), {*tokenizer.new_words.values()}
     scores = results.read_scores(run, metric)
-    last = int(scores["step"].max()) if len(scores) else 0
-    rows = results.read_words(run, metric, step=last)
-    is_new = {word: len(cut := tokenizer.cut(word)) == 1 and cut[0] in new for word in rows["word"].unique()}
-    kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
-    if rows.loc[kinds == NEW, "n"].sum() < MIN_WORDS:
+    last_step = int(scores["step"].max()) if len(scores) else 0
+    rows = results.read_words(run, metric, step=last_step)
+    is_new = {word: len(pieces := tokenizer.cut(word)) == 1 and pieces[0] in new for word in rows["word"].unique()}
+    word_kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
+    if rows.loc[word_kinds == NEW, "n"].sum() < MIN_WORDS:
         return pd.DataFrame()
-    rows_of_group = []
+    group_rows = []
     for group in (ALL, *groups):
         words = rows if group == ALL else rows[rows["tag"].isin(TAGS.get(group, ()))]
-        for kind, part in words.groupby(kinds):
-            if (n := int(part["n"].sum())) >= MIN_WORDS:
-                rows_of_group.append((group, kind, last, part["correct"].sum() / n, n))
-    return with_intervals(pd.DataFrame(rows_of_group, columns=["group", "words", "step", "value", "n"]))
+        for kind, kind_rows in words.groupby(word_kinds):
+            if (n := int(kind_rows["n"].sum())) >= MIN_WORDS:
+                group_rows.append((group, kind, last_step, kind_rows["correct"].sum() / n, n))
+    return with_intervals(pd.DataFrame(group_rows, columns=["group", "words", "step", "value", "n"]))
 
 
 def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[str, ...]) -> Figure:
@@ -63,11 +63,11 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
     tables = {run: table for run in runs if len(table := accuracy_table(run, metric, groups, tokenizer))}
     if not tables:
         raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
-    whole = {run: table[table["group"] == ALL].set_index("words")["value"] for run, table in tables.items()}
-    right = [
+    totals = {run: table[table["group"] == ALL].set_index("words")["value"] for run, table in tables.items()}
+    right_notes = [
         f"{run.name} gets {percent(table[NEW])} right"
         + (f" ({percent(table[OTHER])} of all others)" if OTHER in table else "")
-        for run, table in whole.items()
+        for run, table in totals.items()
     ]
     frame = pd.concat([table.assign(run=run.name) for run, table in tables.items()], ignore_index=True)
     rows = frame.assign(row=frame["group"] + ", " + frame["words"])
@@ -83,7 +83,7 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
         plot_rows(rows, "accuracy"),
         frame,
         Caption(
-            f"Words that have pieces of their own in {owner.name}: {'; '.join(right)}.",
+            f"Words that have pieces of their own in {owner.name}: {'; '.join(right_notes)}.",
             f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were split before. "
             f"Each run is at its last step: {steps}. A run without these pieces has to get all pieces of a word right. "
             f"Lines: 95 % (Wilson). Rows have at least {MIN_WORDS} words.",

@@ -30,7 +30,9 @@ def divergence(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     return curves_figure(
         runs,
         axis,
-        lambda one: with_standard_errors(results.read_scores(one, METRIC), results.read_scores(one, f"{METRIC}_error")),
+        lambda line_run: with_standard_errors(
+            results.read_scores(line_run, METRIC), results.read_scores(line_run, f"{METRIC}_error")
+        ),
         CURVES,
         "ngrams",
         "Distance from unigrams and bigrams",
@@ -42,8 +44,8 @@ def divergence(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 def with_standard_errors(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
     """Return `scores` with 95 % intervals from their standard `errors`: group, step, value, low, high, n."""
     table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], suffixes=("", "_error"))
-    reach = Z * table["value_error"]
-    table = table.assign(low=(table["value"] - reach).clip(lower=0), high=table["value"] + reach)
+    half_width = Z * table["value_error"]
+    table = table.assign(low=(table["value"] - half_width).clip(lower=0), high=table["value"] + half_width)
     return table[["group", "step", "value", "low", "high", "n"]].sort_values(["group", "step"], ignore_index=True)
 
 
@@ -51,22 +53,24 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
     """Return the caption: when predictions are nearest to unigrams, and when they are nearer to bigrams."""
     by_group = {group: rows.set_index("step") for group, rows in table.groupby("group")}
     unigram, bigram = by_group["unigram"], by_group["bigram"]
-    nearer = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # significantly nearer
+    nearer_steps = bigram.index[bigram["high"] < unigram["low"].reindex(bigram.index)]  # significantly nearer
     step = int(unigram["value"].idxmin())
-    if step in nearer:
-        phase = ", when they are nearer to bigrams: no unigram phase is among these steps"
+    if step in nearer_steps:
+        phase_note = ", when they are nearer to bigrams: no unigram phase is among these steps"
     else:
-        phase = ": the unigram phase, in which the model knows which pieces are frequent and little else"
+        phase_note = ": the unigram phase, in which the model knows which pieces are frequent and little else"
         if step == unigram.index.min():
-            phase = f", the first that was evaluated, so it may have been earlier{phase}"
-    near = (
-        f"{name_step_range(int(nearer.min()), int(nearer.max()), unit)} they are" if len(nearer) else "no step are they"
+            phase_note = f", the first that was evaluated, so it may have been earlier{phase_note}"
+    step_range = (
+        f"{name_step_range(int(nearer_steps.min()), int(nearer_steps.max()), unit)} they are"
+        if len(nearer_steps)
+        else "no step are they"
     )
-    bigrams = f"At {near} significantly nearer to bigrams: what follows the piece before."
+    bigram_note = f"At {step_range} significantly nearer to bigrams: what follows the piece before."
     return Caption(
         f"Predictions are nearest to unigrams, the frequencies of single pieces, at {name_step(step, unit)} "
-        f"({unigram['value'].min():.2f} nats){phase}.",
-        f"{bigrams} Where both divergences rise, the model uses more of the sentence than the piece before. "
+        f"({unigram['value'].min():.2f} nats){phase_note}.",
+        f"{bigram_note} Where both divergences rise, the model uses more of the sentence than the piece before. "
         "Kullback-Leibler divergence from the model's distribution to both, mean over masked pieces; band: 95 % "
         "interval.",
         f"Data: {note}.",

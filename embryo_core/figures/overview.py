@@ -61,23 +61,23 @@ class Quantity:
         return f"accuracy ({self.unit})" if self.per is None else f"loss (nats{self.per})"
 
 
-WORD = "Dashed: always the training text's most frequent word."
-CALLED = "Share of sentence pairs correctly called"
-OTHERS = ", and the pairs of sentences or tokens of the other objective"
+WORD_BASELINE = "Dashed: always the training text's most frequent word."
+CALLED_SHARE = "Share of sentence pairs correctly called"
+OTHER_UNITS = ", and the pairs of sentences or tokens of the other objective"
 QUANTITIES = {
     "masked_lm_loss": Quantity(
         "Masked-word loss", "n_masked", "Cross-entropy of the masked pieces.", " per masked piece"
     ),
     "masked_lm_accuracy": Quantity(
-        "Masked-word accuracy", "n_masked", f"Share of masked pieces predicted exactly. {WORD}"
+        "Masked-word accuracy", "n_masked", f"Share of masked pieces predicted exactly. {WORD_BASELINE}"
     ),
     "next_token_loss": Quantity(
         "Next-piece loss", "n_predicted", "Cross-entropy of every piece after those before it.", " per piece"
     ),
     "next_token_accuracy": Quantity(
-        "Next-piece accuracy", "n_predicted", f"Share of pieces predicted exactly from those before. {WORD}"
+        "Next-piece accuracy", "n_predicted", f"Share of pieces predicted exactly from those before. {WORD_BASELINE}"
     ),
-    "loss": Quantity("Total loss", "n_masked", "", "", OTHERS),  # the caption comes from describe_total_loss
+    "loss": Quantity("Total loss", "n_masked", "", "", OTHER_UNITS),  # the caption comes from describe_total_loss
     "sentence_order_loss": Quantity(
         "Sentence-order loss",
         "n_sequences",
@@ -85,10 +85,10 @@ QUANTITIES = {
         " per pair",
     ),
     "sentence_order_accuracy": Quantity(
-        "Sentence-order accuracy", "n_sequences", f"{CALLED} swapped or ordered; chance is 50 %.", baseline=0.5
+        "Sentence-order accuracy", "n_sequences", f"{CALLED_SHARE} swapped or ordered; chance is 50 %.", baseline=0.5
     ),
     "next_sentence_accuracy": Quantity(
-        "Next-sentence accuracy", "n_sequences", f"{CALLED} consecutive or not; chance is 50 %.", baseline=0.5
+        "Next-sentence accuracy", "n_sequences", f"{CALLED_SHARE} consecutive or not; chance is 50 %.", baseline=0.5
     ),
     "replaced_token_accuracy": Quantity(
         "Replaced-token accuracy",
@@ -97,7 +97,7 @@ QUANTITIES = {
         "not masked. Dashed, where the log has it: always “original”.",
     ),
 }
-WORDS = {  # quantities that have a section even if the log lacks them, by capability
+WORD_QUANTITIES = {  # quantities that have a section even if the log lacks them, by capability
     "masked_words": ("masked_lm_loss", "masked_lm_accuracy"),
     "next_words": ("next_token_loss", "next_token_accuracy"),
 }
@@ -121,8 +121,8 @@ def _while_unchanged(
         return None
 
     def decorate(read: Callable[[Run], T]) -> Callable[[Run], T]:
-        kept = lru_cache(entries)(lambda run, version: read(run))
-        return wraps(read)(lambda run: kept(run, version(file_of_run(run))))
+        cached_read = lru_cache(entries)(lambda run, version: read(run))
+        return wraps(read)(lambda run: cached_read(run, version(file_of_run(run))))
 
     return decorate
 
@@ -153,8 +153,11 @@ def training_phases(run: Run) -> tuple[Phase, ...]:
 
 def logged_quantities(run: Run) -> list[str]:
     """Return the names of the quantities on the Overview: the quantities of words, and any other in the log."""
-    log, always = training_log(run), WORDS["next_words" if "next_words" in run_capabilities(run) else "masked_words"]
-    return [name for name in QUANTITIES if name in always or name in log]
+    log, word_quantities = (
+        training_log(run),
+        WORD_QUANTITIES["next_words" if "next_words" in run_capabilities(run) else "masked_words"],
+    )
+    return [name for name in QUANTITIES if name in word_quantities or name in log]
 
 
 def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
@@ -163,12 +166,12 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
     if quantity not in log:
         return pd.DataFrame(columns=["split", "step", quantity, "n"])
     table = log[["split", "step", quantity]].assign(n=log.get(count, pd.NA))[log[quantity].notna()]
-    logged = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have a baseline
+    baseline_column = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have a baseline
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return table.assign(baseline=word[1])
     if QUANTITIES[quantity].baseline is not None:
         return table.assign(baseline=QUANTITIES[quantity].baseline)
-    return table.assign(baseline=log[logged]) if logged in log else table
+    return table.assign(baseline=log[baseline_column]) if baseline_column in log else table
 
 
 @_while_unchanged(lambda run: run.frequencies, 64)
@@ -185,12 +188,12 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 
 def training_curve(runs: Sequence[Run], axis: AxisChoice, quantity: str) -> Figure:
     """Return the figure of a quantity of the log: training averages as a thin line, held-out text as a thick line."""
-    run, drawn = runs[0], QUANTITIES[quantity]
-    of_words = quantity == loss_of_words(training_log(run))
+    run, spec = runs[0], QUANTITIES[quantity]
+    is_word_loss = quantity == loss_of_words(training_log(run))
     curves = Curves(
         by="split",
         value=quantity,
-        y_title=drawn.y_title,
+        y_title=spec.y_title,
         baseline="baseline",
         label=lambda split: SPLITS[split][0],
         styles=lambda splits: {split: (SPLITS[split][1], "circle") for split in SPLITS if split in splits},
@@ -201,24 +204,24 @@ def training_curve(runs: Sequence[Run], axis: AxisChoice, quantity: str) -> Figu
     )
 
     def caption(table: pd.DataFrame) -> Caption:
-        first, *rest = (drawn.about or describe_total_loss(run.config)).split(". ", 1)
+        first, *rest = (spec.about or describe_total_loss(run.config)).split(". ", 1)
         heldout = table.loc[table["split"] == "heldout", "n"].dropna()
-        counted = "" if heldout.empty else f" {int(heldout.iloc[-1]):,}"
+        count_text = "" if heldout.empty else f" {int(heldout.iloc[-1]):,}"
         return Caption(
             f"{first.removesuffix('.')}.",
             sentences(*rest, "Training: mean over the batches since the point before."),
-            f"Held-out: the same{counted} {drawn.unit} at every checkpoint, never trained on." if counted else "",
+            f"Held-out: the same{count_text} {spec.unit} at every checkpoint, never trained on." if count_text else "",
         )
 
     return curves_figure(
         runs,
         axis,
-        lambda one: quantity_table(one, quantity),
+        lambda line_run: quantity_table(line_run, quantity),
         curves,
         quantity,
-        drawn.title,
+        spec.title,
         caption,
-        headline=lambda table: _headline(training_log(run), run, axis.for_run(run, runs)) if of_words else "",
+        headline=lambda table: _headline(training_log(run), run, axis.for_run(run, runs)) if is_word_loss else "",
     )
 
 
@@ -253,8 +256,8 @@ def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
         return ""
     first, last = rows[loss].iloc[[0, -1]]
     end = axis.step_in_unit(int(rows["step"].iloc[-1]))
-    moves = "falls" if last < first else "goes"
-    fall = f"The {QUANTITIES[loss].title.lower()} {moves} from {first:.2f} to {last:.2f} nats by {end}"
+    verb = "falls" if last < first else "goes"
+    fall = f"The {QUANTITIES[loss].title.lower()} {verb} from {first:.2f} to {last:.2f} nats by {end}"
     phases = training_phases(run)
     if not phases:
         return f"{fall}; no phases can be distinguished."

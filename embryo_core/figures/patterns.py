@@ -36,13 +36,13 @@ class Pattern:
 
 
 def _weight(label: str, target: str) -> Pattern:
-    means = f"mean weight that a piece of a sentence gives to {target}"
-    return Pattern(label, "mean attention weight", means, (0.05, 0.02, 0.1, 0.2, 0.4))
+    definition = f"mean weight that a piece of a sentence gives to {target}"
+    return Pattern(label, "mean attention weight", definition, (0.05, 0.02, 0.1, 0.2, 0.4))
 
 
 def _syntax(label: str, link: str) -> Pattern:
-    means = f"unlabelled attachment: the share of words {link} (the word itself, [CLS] and [SEP] left out)"
-    return Pattern(label, "unlabelled attachment", means, (None, 0.02, 0.05, 0.1), "{:.0%}".format, ".0%")
+    definition = f"unlabelled attachment: the share of words {link} (the word itself, [CLS] and [SEP] left out)"
+    return Pattern(label, "unlabelled attachment", definition, (None, 0.02, 0.05, 0.1), "{:.0%}".format, ".0%")
 
 
 PATTERNS = {
@@ -95,9 +95,9 @@ def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
     patterns = scores["metric"].cat.rename_categories(lambda metric: metric.removeprefix(PREFIX))
     groups = scores["group"].cat
     number = pd.Series(groups.categories.astype(int).to_numpy()[groups.codes], scores.index, "Int64")
-    of_head = scores["layer"].notna()
+    is_head = scores["layer"].notna()
     frame = scores[["layer", "step", "value", "n"]].assign(
-        what=patterns, head=number.where(of_head), offset=number.where(~of_head)
+        what=patterns, head=number.where(is_head), offset=number.where(~is_head)
     )
     return frame[COLUMNS].sort_values(["what", "layer", "head", "step"], ignore_index=True)
 
@@ -150,11 +150,11 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     """
     base, rows = baseline(frame), []
     for name, pattern in PATTERNS.items():
-        every = select_pattern(frame, name)
-        curve = every[(every["layer"] == layer) & (every["head"] == head)]
+        pattern_rows = select_pattern(frame, name)
+        curve = pattern_rows[(pattern_rows["layer"] == layer) & (pattern_rows["head"] == head)]
         if curve.empty:
             continue
-        low, high = every["value"].min(), every["value"].max()
+        low, high = pattern_rows["value"].min(), pattern_rows["value"].max()
         values = curve["value"].tolist()
         now = curve.loc[curve["step"] == step, "value"].iloc[0]
         texts = [pattern.write(value) for value in (values[0], now, values[-1])]

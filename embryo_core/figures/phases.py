@@ -68,7 +68,7 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd
     deviation of position embeddings divided by the deviation of word embeddings, and the mean cosine between the last
     layer's states of a sentence.
     """
-    rows, measured, heads = [], _measured(scores), _fixed_places(scores)
+    rows, measures, head_rows = [], _read_measures(scores), _select_weights(scores)
     for number, phase in enumerate(phases):
         row = {
             "Phase": phase.name,
@@ -76,29 +76,33 @@ def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd
             "Begins between": f"{phase.earliest:,} and {phase.latest:,}" if number else "",
             "Loss, nats per doubling": f"{-phase.fall:+.2f}",
         }
-        for title, table in measured.items():
-            row[title] = _at_ends(table.index, phase, unit, partial(_change, table["value"], title in ACCURACIES))
-        rows.append(row | {HEAD: _at_ends(heads["step"], phase, unit, partial(_head, heads))})
+        for title, table in measures.items():
+            row[title] = _at_ends(
+                table.index, phase, unit, partial(_format_change, table["value"], title in ACCURACIES)
+            )
+        rows.append(row | {HEAD: _at_ends(head_rows["step"], phase, unit, partial(_describe_head, head_rows))})
     return pd.DataFrame(rows)
 
 
 def cases(scores: pd.DataFrame) -> dict[str, int]:
     """Return n of each column of `changes`, at the last step at which it was measured."""
-    counts = {title: table["n"] for title, table in _measured(scores).items()}
-    counts[HEAD] = _fixed_places(scores).set_index("step")["n"].sort_index()
+    counts = {title: table["n"] for title, table in _read_measures(scores).items()}
+    counts[HEAD] = _select_weights(scores).set_index("step")["n"].sort_index()
     return {title: int(n.iloc[-1]) for title, n in counts.items() if len(n)}
 
 
-def _measured(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _read_measures(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return value and n by step of each quantity.
 
     Accuracies that apply to the kind of model are kept even if they are empty; the ratio and the cosine only if
     measured.
     """
-    overall = scores[scores["group"] == ALL]
-    measures = {title: _by_step(overall[overall["metric"] == metric]) for title, metric in ACCURACIES.items()}
-    decoder = len(measures["Next-word prediction"]) > 0
-    for title in ("Reconstruction", "Mask prediction") if decoder else ("Next-word prediction",):
+    overall_scores = scores[scores["group"] == ALL]
+    measures = {
+        title: _by_step(overall_scores[overall_scores["metric"] == metric]) for title, metric in ACCURACIES.items()
+    }
+    is_decoder = len(measures["Next-word prediction"]) > 0
+    for title in ("Reconstruction", "Mask prediction") if is_decoder else ("Next-word prediction",):
         if measures[title].empty:
             del measures[title]
     deviations, cosines = (scores[scores["metric"] == metric] for metric in (DEVIATION, COSINE))
@@ -144,21 +148,21 @@ def _at_ends(steps: ArrayLike, phase: Phase, unit: StepUnit, describe: Callable[
     return describe(*ends) + ("" if starts_near else f" ({name_step_range(*ends, unit)})")
 
 
-def _change(values: pd.Series, percent: bool, first: int, last: int) -> str:
+def _format_change(values: pd.Series, is_percent: bool, first: int, last: int) -> str:
     """Return the change of a quantity between two steps: "0.05 → 0.41", or "5.0 → 41.0 %"."""
-    if percent:
+    if is_percent:
         return f"{100 * values[first]:.1f} → {100 * values[last]:.1f} %"
     return f"{values[first]:.2f} → {values[last]:.2f}"
 
 
-def _fixed_places(scores: pd.DataFrame) -> pd.DataFrame:
+def _select_weights(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the attention weights of every head in the patterns WEIGHTS."""
     return scores[scores["metric"].isin([PREFIX + pattern for pattern in WEIGHTS])]
 
 
-def _head(rows: pd.DataFrame, first: int, last: int) -> str:
+def _describe_head(rows: pd.DataFrame, first: int, last: int) -> str:
     """Return the head and pattern whose attention weight changes most, as "2.5 previous: 0.05 → 0.41"."""
     ends = rows[rows["step"].isin((first, last))]
     table = ends.pivot(index=["metric", "layer", "group"], columns="step", values="value")
-    metric, layer, head = most_changed = (table[last] - table[first]).abs().idxmax()
-    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {_change(table.loc[most_changed], False, first, last)}"
+    metric, layer, head = index = (table[last] - table[first]).abs().idxmax()
+    return f"{int(layer)}.{head} {metric.removeprefix(PREFIX)}: {_format_change(table.loc[index], False, first, last)}"

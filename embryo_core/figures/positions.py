@@ -73,20 +73,27 @@ def position_table(table: pd.DataFrame, masking: str, sample: int | None = None)
         rows = rows[ranks == rank + 1]
     if rows.empty:
         return pd.DataFrame(columns=["curve", "step", "value", "low", "high", "n"])
-    places = zip(rows["length"], rows["first"], rows["last"], strict=True)
+    ranges = zip(rows["length"], rows["first"], rows["last"], strict=True)
     low, high = interval(rows["accuracy"], rows["n"])
-    names = [f"{length} tokens, positions {first} to {min(last, length - 1)}" for length, first, last in places]
-    named = {"curve": names, "step": rows["step"], "value": rows["accuracy"], "low": low, "high": high, "n": rows["n"]}
-    return pd.DataFrame(named).reset_index(drop=True)
+    names = [f"{length} tokens, positions {first} to {min(last, length - 1)}" for length, first, last in ranges]
+    columns = {
+        "curve": names,
+        "step": rows["step"],
+        "value": rows["accuracy"],
+        "low": low,
+        "high": high,
+        "n": rows["n"],
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def accuracy_by_position(runs: Sequence[Run], axis: AxisChoice, masking: str, sample: int | None = None) -> Figure:
     """Return the figure of held-out accuracy by length and position; `sample` applies to the first run."""
     run = runs[0]
 
-    def read(one: Run) -> pd.DataFrame:
-        table = position_table(measure_table(one), masking, sample if one == run else None)
-        word = most_frequent_piece(one)
+    def read(line_run: Run) -> pd.DataFrame:
+        table = position_table(measure_table(line_run), masking, sample if line_run == run else None)
+        word = most_frequent_piece(line_run)
         return table.assign(baseline=word[1]) if word else table
 
     curves = Curves(
@@ -116,14 +123,14 @@ def _by_number(names: Iterable[str]) -> list[str]:
 def describe_positions(table: pd.DataFrame, masking: str) -> Caption:
     """Return the caption: the difference between the ends of the longest sequences at the last step, and each n."""
     last = table.groupby("curve", sort=False).last()
-    about = (
+    definition = (
         f"Share of masked pieces of held-out text predicted exactly, masked {MASKINGS.get(masking, masking)}; the same "
         "sequences and masks at every step."
     )
-    drawn = "Band: 95 % interval. Dashed: always the training text's most frequent word."
+    legend = "Band: 95 % interval. Dashed: always the training text's most frequent word."
     counts = ", ".join(f"{n:,} ({name})" for name, n in last["n"].items())
-    compared = _compare_ends(last)
-    summary, details = (compared, sentences(about, drawn)) if compared else (about, drawn)
+    comparison = _compare_ends(last)
+    summary, details = (comparison, sentences(definition, legend)) if comparison else (definition, legend)
     return Caption(summary, details, f"n at the last step = {counts}.")
 
 
@@ -133,12 +140,17 @@ def _compare_ends(last: pd.DataFrame) -> str:
     longest = last[[name.startswith(f"{length},") for name in last.index]]
     if len(longest) < 2:
         return ""
-    (first, one), (second, other) = next(longest.iterrows()), (longest.index[-1], longest.iloc[-1])
-    low, high = (100 * end for end in difference_interval(other["value"], one["value"], other["n"], n_second=one["n"]))
+    (first, first_row), (second, second_row) = next(longest.iterrows()), (longest.index[-1], longest.iloc[-1])
+    low, high = (
+        100 * end
+        for end in difference_interval(
+            second_row["value"], first_row["value"], second_row["n"], n_second=first_row["n"]
+        )
+    )
     return (
-        f"In sequences of {length}, {second.partition(', ')[2]} are at {percent(other['value'])} and "
-        f"{first.partition(', ')[2]} at {percent(one['value'])}: a difference of "
-        f"{100 * (other['value'] - one['value']):+.1f} points ({low:+.1f} to {high:+.1f})."
+        f"In sequences of {length}, {second.partition(', ')[2]} are at {percent(second_row['value'])} and "
+        f"{first.partition(', ')[2]} at {percent(first_row['value'])}: a difference of "
+        f"{100 * (second_row['value'] - first_row['value']):+.1f} points ({low:+.1f} to {high:+.1f})."
     )
 
 
@@ -160,7 +172,7 @@ def positions(runs: Sequence[Run], axis: AxisChoice, metric: str) -> Figure:
     return curves_figure(
         runs,
         axis,
-        lambda one: embedding_table(results.read_scores(one, metric), metric),
+        lambda line_run: embedding_table(results.read_scores(line_run, metric), metric),
         curves,
         metric.replace("_", "-"),
         TITLES[metric],
@@ -175,8 +187,8 @@ def embedding_table(scores: pd.DataFrame, metric: str) -> pd.DataFrame:
     If positions are measured in several groups, the rows of all positions together are left out, else the rows of the
     only group.
     """
-    by = "group" if metric == DEVIATION else "layer"
-    rows = scores[scores["metric"] == metric].rename(columns={by: "curve"})
+    key = "group" if metric == DEVIATION else "layer"
+    rows = scores[scores["metric"] == metric].rename(columns={key: "curve"})
     if metric == COSINE:
         rows = rows.astype({"curve": int})
     else:
@@ -198,12 +210,12 @@ def _styles(curves: Sequence[Any]) -> Mapping[Any, tuple[str, str]]:
 def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
     """Return the caption: position embeddings relative to word embeddings in size, at the lowest and the last step."""
     n = table.groupby("curve", sort=False)["n"].last()
-    counted = f"n = {', '.join(f'{rows:,} ({name})' for name, rows in n.items())} rows of an embedding table."
+    row_counts = f"n = {', '.join(f'{rows:,} ({name})' for name, rows in n.items())} rows of an embedding table."
     by_curve = table.pivot(index="step", columns="curve", values="value")
     groups = [name for name in by_curve if name.startswith(POSITIONS)]
     if not groups:
         return Caption(
-            "Standard deviation of the word embeddings; this model has no embedding for each position.", data=counted
+            "Standard deviation of the word embeddings; this model has no embedding for each position.", data=row_counts
         )
     ratio = by_curve[groups[0]] / by_curve[WORDS]
     step = int(ratio.idxmin())
@@ -212,7 +224,7 @@ def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
         f"{name_step(step, run.step_unit)} ({ratio[step]:.2f}){_at_last(ratio, step, run)}.",
         "Standard deviation of all numbers of an embedding table. Small position embeddings carry little of the order "
         "of words; those of positions that training never reached keep their initial values.",
-        counted,
+        row_counts,
     )
 
 
@@ -229,7 +241,7 @@ def describe_cosine(table: pd.DataFrame, run: Run) -> Caption:
     )
 
 
-def _at_last(values: pd.Series, named: int, run: Run) -> str:
-    """Return the value at the last evaluated step, or "" if that step is the `named` one."""
+def _at_last(values: pd.Series, named_step: int, run: Run) -> str:
+    """Return the value at the last evaluated step, or "" if that step is `named_step`."""
     last = int(values.index[-1])
-    return "" if last == named else f", and {values.iloc[-1]:.2f} at {name_step(last, run.step_unit)}, the last"
+    return "" if last == named_step else f", and {values.iloc[-1]:.2f} at {name_step(last, run.step_unit)}, the last"

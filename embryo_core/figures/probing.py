@@ -34,7 +34,7 @@ STYLES = {  # task -> colour and marker
     "srl": (style.PURPLE, "triangle-up"),
     MASKED: (style.GREY, "cross"),
 }
-RING = 9  # pixels: radius of the ring at the chosen step
+RING_RADIUS = 9  # pixels: radius of the ring at the chosen step
 OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
 
 
@@ -50,8 +50,8 @@ def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return colour and marker of each task: fixed for the paper's tasks and masked accuracy, in turn for the rest."""
     tasks = list(dict.fromkeys(tasks))
     own_tasks = [task for task in tasks if task not in STYLES]
-    turn = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own_tasks)}
-    return {task: STYLES.get(task) or turn[task] for task in tasks}
+    own_styles = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own_tasks)}
+    return {task: STYLES.get(task) or own_styles[task] for task in tasks}
 
 
 # === All tasks ===
@@ -79,7 +79,7 @@ def tasks(
     return curves_figure(
         runs,
         axis,
-        lambda one: task_table(one, layer, rescaled),
+        lambda line_run: task_table(line_run, layer, rescaled),
         curves,
         "probing",
         "F1 of the probes over the steps",
@@ -93,19 +93,21 @@ def tasks(
 def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> Caption:
     frame = read_probe_scores(run)
     n = table.loc[table["task"] == MASKED, "n"]
-    masked = (
+    masked_note = (
         "The run's log has no accuracy on held-out text."
         if n.empty
         else f"Masked accuracy: share of {int(n.iloc[-1]):,} masked pieces of held-out text that the model predicts."
     )
-    drawn = "Line: as measured; dashed, or a stroke at the right: the F1 of always predicting the most frequent label"
-    drawn += "; band: 95 % interval (Wilson)" if bands else ""
-    drawn += "; all divided by the curve's own last value" if rescaled else ""
+    line_note = (
+        "Line: as measured; dashed, or a stroke at the right: the F1 of always predicting the most frequent label"
+    )
+    line_note += "; band: 95 % interval (Wilson)" if bands else ""
+    line_note += "; all divided by the curve's own last value" if rescaled else ""
     sources = results.read_sources(run).items()
-    notes = [about["note"] for name, about in sources if name.split(":")[0] == METRIC and "note" in about]
+    notes = [entry["note"] for name, entry in sources if name.split(":")[0] == METRIC and "note" in entry]
     return Caption(
         f"A linear probe learns each task from the frozen hidden states of one layer: {describe_layer(layer, frame)}.",
-        sentences("F1 is micro-averaged over the test set.", masked, f"{drawn}."),
+        sentences("F1 is micro-averaged over the test set.", masked_note, f"{line_note}."),
         f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}; "
         f"n = {count_range(frame['n'])} targets.",
         "Click a point to open its task at that step.",
@@ -126,10 +128,12 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
         return f"At {end}, probes read {highest} best" + (f" and {lowest} worst." if len(last) > 1 else ".")
     gains = (ends["last"] - ends["first"]).sort_values()
     shares = ends.map(lambda f1: percent(f1, 0))
-    named = [f"{task_label(task)} ({shares['first'][task]} to {shares['last'][task]})" for task in gains.index]
-    if len(named) == 1:
-        return f"From {begin} to {end}, F1 in the best layer changes for {named[0]}."
-    return f"Pretraining helps probes most with {named[-1]} and least with {named[0]}, in F1 of the best layer."
+    gain_texts = [f"{task_label(task)} ({shares['first'][task]} to {shares['last'][task]})" for task in gains.index]
+    if len(gain_texts) == 1:
+        return f"From {begin} to {end}, F1 in the best layer changes for {gain_texts[0]}."
+    return (
+        f"Pretraining helps probes most with {gain_texts[-1]} and least with {gain_texts[0]}, in F1 of the best layer."
+    )
 
 
 # === Expected layer ===
@@ -152,15 +156,15 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
     """Return the figure of each task's expected layer; for one run with a dashed line at half of its layers."""
     run = runs[0]
     frame = read_probe_scores(run)
-    layers = int(frame["layer"].max()) if len(frame) else 0
+    highest = int(frame["layer"].max()) if len(frame) else 0
 
     def caption(table: pd.DataFrame) -> Caption:
-        alone = "Above the dashed line, most of this weight is in the upper layers."
+        dashed_note = "Above the dashed line, most of this weight is in the upper layers."
         return Caption(
-            f"Expected layer: the mean of the layers 0 (embeddings) to {layers}, each weighted by how far its F1 is "
+            f"Expected layer: the mean of the layers 0 (embeddings) to {highest}, each weighted by how far its F1 is "
             "above the majority baseline.",
             sentences(
-                alone if len(runs) == 1 else "",
+                dashed_note if len(runs) == 1 else "",
                 "Line: as measured" + ("; band: 95 % interval, with independent layers." if bands else "."),
                 "A step without a layer above the baseline is left out.",
             ),
@@ -170,13 +174,21 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
 
     name, title = "expected-layer", "Expected layer"
     figure = curves_figure(
-        runs, axis, lambda one: expected_layers(read_probe_scores(one)), EXPECTED, name, title, caption, METRIC, bands
+        runs,
+        axis,
+        lambda line_run: expected_layers(read_probe_scores(line_run)),
+        EXPECTED,
+        name,
+        title,
+        caption,
+        METRIC,
+        bands,
     )
     if len(figure.runs) == 1:
-        steps = axis.for_run(run, runs)
-        ends = steps.values([frame["step"].min(), frame["step"].max()])
+        step_axis = axis.for_run(run, runs)
+        ends = step_axis.values([frame["step"].min(), frame["step"].max()])
         look = {"name": "equal weight of all layers", "mode": "lines", "line": style.DASHED, "hoverinfo": "skip"}
-        figure.plot.add_scatter(x=ends, y=[layers / 2] * 2, **look)
+        figure.plot.add_scatter(x=ends, y=[highest / 2] * 2, **look)
     return figure
 
 
@@ -214,18 +226,18 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> 
     """Return the plot of a `path`: later points are brighter, and a ring follows the chosen step."""
     figure = go.Figure()
     steps, order = list(table["step"]), np.arange(len(table))
-    shown = style.few_ticks(0, len(steps) - 1)
+    tick_indices = style.few_ticks(0, len(steps) - 1)
     title, names = (
         axis.title if axis.progress else step_unit_name(axis.step_unit),
-        axis.short([steps[i] for i in shown]),
+        axis.short([steps[i] for i in tick_indices]),
     )
-    bar = style.colour_bar(title, "top", tickvals=shown, ticktext=names)
+    colour_bar = style.colour_bar(title, "top", tickvals=tick_indices, ticktext=names)
     figure.add_scatter(
         x=table["f1_x"],
         y=table["f1_y"],
         mode="lines+markers",
         line={"color": style.with_opacity(style.GREY, 0.6), "width": 1.5},
-        marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": bar},
+        marker={"size": 10, "color": order, "colorscale": "Viridis", "colorbar": colour_bar},
         unselected_marker_opacity=1,
         customdata=table[["task_x", "step", "f1_x", "f1_y", "n_x", "n_y"]].to_numpy(object),
         text=[axis.step_in_unit(step) for step in steps],
@@ -236,9 +248,16 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> 
     )
     points = table[["f1_x", "f1_y"]].values.tolist()
     follow_step(figure, steps, points)
-    ring = {"xsizemode": "pixel", "ysizemode": "pixel", "x0": -RING, "x1": RING, "y0": -RING, "y1": RING}
-    place = dict(zip(("xanchor", "yanchor"), points[-1]))
-    figure.add_shape(type="circle", name=STEP_MARK, line={"color": style.VERMILION, "width": 3}, **place, **ring)
+    ring = {
+        "xsizemode": "pixel",
+        "ysizemode": "pixel",
+        "x0": -RING_RADIUS,
+        "x1": RING_RADIUS,
+        "y0": -RING_RADIUS,
+        "y1": RING_RADIUS,
+    }
+    anchor = dict(zip(("xanchor", "yanchor"), points[-1]))
+    figure.add_shape(type="circle", name=STEP_MARK, line={"color": style.VERMILION, "width": 3}, **anchor, **ring)
     figure.update_xaxes(title_text=f"{plain(x_task)} (F1)", tickformat=".3~p")
     figure.update_yaxes(tickformat=".3~p")
     return style.finish(figure, f"{plain(y_task)} (F1)", height=420, legend=False)

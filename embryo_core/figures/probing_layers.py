@@ -84,10 +84,10 @@ def layers(
     runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, bold: int | None = None, bands: bool = True
 ) -> Figure:
     """Return the figure of a task's score, a curve for each layer; the layer `bold` is thick."""
-    drawn = QUANTITIES[quantity]
-    drawn_curves = by_layer(
+    spec = QUANTITIES[quantity]
+    curve_spec = by_layer(
         bold,
-        y_title=drawn.axis,
+        y_title=spec.axis,
         tickformat=".3~p",
         unit="targets",
         baseline="majority" if quantity == "f1" else None,
@@ -99,18 +99,18 @@ def layers(
         return layer_table(run, task, quantity)
 
     def caption(table: pd.DataFrame) -> Caption:
-        thick = "" if bold is None else f"; thick: {layer_name(bold)}"
-        dashed = "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
+        emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
+        baseline_note = "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
         return Caption(
-            f"{sentence_case(task_label(task))}: {drawn.means}.",
-            f"A line for each layer, embeddings included{thick}. Line: as measured{dashed}"
+            f"{sentence_case(task_label(task))}: {spec.means}.",
+            f"A line for each layer, embeddings included{emphasis_note}. Line: as measured{baseline_note}"
             f"{'; band: 95 % interval' if bands else ''}.",
             f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(runs[0], task)}.",
             "Click a point for its layer and step.",
         )
 
-    name, title = f"{task}-{quantity}-layers", f"{drawn.label} on {task_label(task)}, layer by layer"
-    return curves_figure(runs, axis, read, drawn_curves, name, title, caption, METRIC, bands)
+    name, title = f"{task}-{quantity}-layers", f"{spec.label} on {task_label(task)}, layer by layer"
+    return curves_figure(runs, axis, read, curve_spec, name, title, caption, METRIC, bands)
 
 
 def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
@@ -120,18 +120,18 @@ def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
 
 def heat_map(runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, layer: int) -> Figure:
     """Return the heat map of a task's score in the first run, layer by step; `layer` at the chosen step is outlined."""
-    run, drawn = runs[0], QUANTITIES[quantity]
+    run, spec = runs[0], QUANTITIES[quantity]
     table = layer_table(run, task, quantity)
     if table.empty:
-        raise FigureError(f"Run '{run.name}' has no {drawn.label} on {task_label(task)}.")
-    name, title = f"{run.name}-{task}-{quantity}-map", f"{drawn.label} on {task_label(task)}, layer by step"
+        raise FigureError(f"Run '{run.name}' has no {spec.label} on {task_label(task)}.")
+    name, title = f"{run.name}-{task}-{quantity}-map", f"{spec.label} on {task_label(task)}, layer by step"
     return cells.layer_map(runs, axis, table, layer, cell_format(quantity), name, title, METRIC)
 
 
 def cell_format(quantity: str) -> cells.CellFormat:
     """Return the format of a score in the cells of a heat map: in hundredths."""
-    bar = style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p")
-    return cells.CellFormat(lambda value: f"{100 * value:.0f}", ".1%", "targets", bar, " in hundredths")
+    colour_bar = style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p")
+    return cells.CellFormat(lambda value: f"{100 * value:.0f}", ".1%", "targets", colour_bar, " in hundredths")
 
 
 # === Peak and decay ===
@@ -174,13 +174,13 @@ def plot_peaks(table: pd.DataFrame, steps: Sequence[int], axis: StepAxis) -> go.
     first = min(table["earliest"] if axis.scale == "log" else steps)
     low, high = axis.counts([first, max(steps)])
     axis.set_ends(figure, low, high, margin=0.02)
-    return _peak_axes(figure, sorted(set(table["layer"])), len(styles), axis)
+    return _set_peak_axes(figure, sorted(set(table["layer"])), len(styles), axis)
 
 
-def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str], shift: float, axis: StepAxis) -> None:
+def _add_peaks(figure: go.Figure, rows: pd.DataFrame, look: tuple[str, str], shift: float, axis: StepAxis) -> None:
     """Add the peaks of one task on the left and its decays on the right, `shift` below the middle of their rows."""
-    (colour, symbol), task = own_style, rows["task"].iloc[0]
-    shared = {
+    (colour, symbol), task = look, rows["task"].iloc[0]
+    common = {
         "y": rows["layer"] + shift,
         "legendgroup": task,
         "customdata": rows.assign(**100 * rows[["decay", "low", "high"]]).to_numpy(object),
@@ -193,20 +193,20 @@ def _add_peaks(figure: go.Figure, rows: pd.DataFrame, own_style: tuple[str, str]
         "mode": "markers",
         "showlegend": False,
     }
-    filled = [symbol if low > 0 else f"{symbol}-open" for low in rows["low"]]
-    marker = {"color": colour, "size": 9, "symbol": filled, "line": {"width": 1.5, "color": colour}}
+    symbols = [symbol if low > 0 else f"{symbol}-open" for low in rows["low"]]
+    marker = {"color": colour, "size": 9, "symbol": symbols, "line": {"width": 1.5, "color": colour}}
     steps, first, last = (np.array(axis.values(rows[name])) for name in ("step", "earliest", "latest"))
     decay, low, high = (100 * rows[name] for name in ("decay", "low", "high"))
-    for place, ends in enumerate(((steps, first, last), (decay, low, high)), 1):
+    for column, ends in enumerate(((steps, first, last), (decay, low, high)), 1):
         bar = error_bar(*ends, style.with_opacity(colour, 0.5))
-        figure.add_scatter(x=ends[0], error_x=bar, marker=marker, **shared, row=1, col=place)
-    named = {**marker, "symbol": symbol}
-    figure.add_scatter(x=[None], y=[None], name=plain(task), legendgroup=task, mode="markers", marker=named)
+        figure.add_scatter(x=ends[0], error_x=bar, marker=marker, **common, row=1, col=column)
+    legend_marker = {**marker, "symbol": symbol}
+    figure.add_scatter(x=[None], y=[None], name=plain(task), legendgroup=task, mode="markers", marker=legend_marker)
 
 
-def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, axis: StepAxis) -> go.Figure:
-    """Set the axes of both panels, with `tasks` marks in a row."""
-    style.finish(figure, "", height=min(110 + (24 + 13 * tasks) * len(layers), 760))
+def _set_peak_axes(figure: go.Figure, layers: list[int], task_count: int, axis: StepAxis) -> go.Figure:
+    """Set the axes of both panels, with `task_count` marks in a row."""
+    style.finish(figure, "", height=min(110 + (24 + 13 * task_count) * len(layers), 760))
     figure.update_xaxes(title_text=axis.step_heading("peak at"), row=1, col=1)
     decay_axis = {"type": "linear", "tickvals": None, "ticktext": None, "range": None, "tickformat": None}
     zero = {"zeroline": True, "zerolinecolor": style.with_opacity(style.GREY, 0.6), "rangemode": "tozero"}
@@ -214,9 +214,9 @@ def _peak_axes(figure: go.Figure, layers: list[int], tasks: int, axis: StepAxis)
     figure.update_yaxes(tickvals=layers, ticktext=[layer_name(layer) for layer in layers], showgrid=False)
     figure.update_yaxes(range=[layers[-1] + 0.5, layers[0] - 0.5])
     divider = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
-    for edge in layers[:-1]:
+    for layer_above in layers[:-1]:
         line = {"color": style.with_opacity(style.GREY, 0.35), "width": 1}
-        figure.add_shape(**divider, y0=edge + 0.5, y1=edge + 0.5, line=line)
+        figure.add_shape(**divider, y0=layer_above + 0.5, y1=layer_above + 0.5, line=line)
     return figure
 
 

@@ -18,7 +18,7 @@ BEST, LAST = "best", "last"  # a layer is chosen by one of these or by its numbe
 MASKED = "masked accuracy"  # the training log's curve among the tasks, whose names have no space
 HELD_OUT = "held-out text of the pretraining"  # data of this curve
 # column as drawn -> column as measured
-SHOWN = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
+PLOTTED_COLUMNS = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 
 
 def read_probe_scores(run: Run) -> pd.DataFrame:
@@ -33,8 +33,8 @@ def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
     [0, 1], missing if not measured). The four tasks of the paper come first.
     """
     frame = _column(scores, "f1", ["task", "layer", "step", "n"])
-    for name, on in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
-        frame = frame.merge(_column(scores, name, on), on=on, how="left")
+    for name, key_columns in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
+        frame = frame.merge(_column(scores, name, key_columns), on=key_columns, how="left")
     frame = frame.astype({"layer": int}).assign(selectivity=frame["f1"] - frame["control"])
     order = {task: i for i, task in enumerate(ORDER)}
     frame = frame.sort_values(["task", "layer", "step"]).sort_values(
@@ -69,13 +69,16 @@ def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.Da
     shown_low, shown_high, shown_majority: the previous four or, if `rescaled`, these divided by the last value.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
-    parts = []
+    tables = []
     for _, rows in pd.concat([tasks, _masked_accuracy(log)]).groupby("task", sort=False):
         rows = with_intervals(rows.sort_values("step"))
         last = rows["value"].iloc[-1]
-        shown = {name: curves.rescale(rows[of], last) if rescaled else rows[of] for name, of in SHOWN.items()}
-        parts.append(rows.assign(**shown))
-    return pd.concat(parts, ignore_index=True)
+        plotted = {
+            name: curves.rescale(rows[column], last) if rescaled else rows[column]
+            for name, column in PLOTTED_COLUMNS.items()
+        }
+        tables.append(rows.assign(**plotted))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
@@ -83,8 +86,8 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
     if not {"split", "masked_lm_accuracy", "n_masked"} <= set(log.columns):
         return pd.DataFrame()
     rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
-    renamed = rows.rename(columns={"masked_lm_accuracy": "value", "n_masked": "n"})[["step", "n", "value"]]
-    return renamed.assign(task=MASKED, data=HELD_OUT).astype({"n": int})
+    held_out = rows.rename(columns={"masked_lm_accuracy": "value", "n_masked": "n"})[["step", "n", "value"]]
+    return held_out.assign(task=MASKED, data=HELD_OUT).astype({"n": int})
 
 
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:
@@ -130,7 +133,7 @@ def read_provenance(run: Run, task: str) -> dict[str, Any]:
     """Return the entry of sources.json that covers a task: the metric's, or a user's own; empty without one."""
     sources = results.read_sources(run)
     candidates = (sources.get(name, {}) for name in (METRIC, f"{METRIC}:{task}"))
-    return next((about for about in candidates if task in about.get("tasks", {})), {})
+    return next((entry for entry in candidates if task in entry.get("tasks", {})), {})
 
 
 def describe_sizes(run: Run, task: str) -> str:

@@ -84,16 +84,16 @@ def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd
     `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. A rank
     that is not `exact` is a lower bound. `final` marks the answer that leads at the last step.
     """
-    tracked = {role: of_word.question.tracked for role, of_word in words.items()}
+    tracked = {role: word_answers.question.tracked for role, word_answers in words.items()}
     roles = {word.token: role for role, word in tracked.items() if len(word.pieces) == 1}
     history = answers.history(mask)
     role = history["token"].map(roles).fillna("") if mask != TOGETHER and roles else ""
-    parts = [history.assign(role=role, final=history["token"] == answers.lead(mask).token)]
-    listed = set(history["token"])
-    for name, of_word in words.items():
-        if len(tracked[name].pieces) > 1 or tracked[name].token not in listed:
-            parts.append(of_word.table.assign(role=name, final=False))
-    return pd.concat([part[[*COLUMNS]] for part in parts], ignore_index=True)
+    tables = [history.assign(role=role, final=history["token"] == answers.lead(mask).token)]
+    listed_tokens = set(history["token"])
+    for name, word_answers in words.items():
+        if len(tracked[name].pieces) > 1 or tracked[name].token not in listed_tokens:
+            tables.append(word_answers.table.assign(role=name, final=False))
+    return pd.concat([table[[*COLUMNS]] for table in tables], ignore_index=True)
 
 
 def continuation_table(answers: Answers) -> pd.DataFrame:
@@ -120,23 +120,31 @@ class Shared:
 
 def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_probability: bool) -> Shared:
     """Return axes that cover all of these tables (see `curve_table`); `axes` are the step axes of their runs."""
-    together = pd.concat(tables)
-    steps = tuple(sorted(set(together["step"])))
+    all_rows = pd.concat(tables)
+    steps = tuple(sorted(set(all_rows["step"])))
     ranges = [(table["step"].min(), table["step"].max()) for table in tables]
-    counts = [count for steps_of, axis in zip(ranges, axes, strict=True) for count in axis.counts(steps_of)]
-    reach = together["probability"].min(), together["probability"].max()
-    worst = max(int(together["rank"].max()), 3)
+    counts = [count for step_range, axis in zip(ranges, axes, strict=True) for count in axis.counts(step_range)]
+    probability_range = all_rows["probability"].min(), all_rows["probability"].max()
+    worst_rank = max(int(all_rows["rank"].max()), 3)
     zero = min(axis.zero for axis in axes)
-    return Shared(steps, (min(counts), max(counts)), zero, log_probability, reach, worst, _colours(together))
+    return Shared(
+        steps,
+        (min(counts), max(counts)),
+        zero,
+        log_probability,
+        probability_range,
+        worst_rank,
+        _assign_colours(all_rows),
+    )
 
 
-def _colours(together: pd.DataFrame) -> dict[str, str]:
+def _assign_colours(rows: pd.DataFrame) -> dict[str, str]:
     """Assign COLOURS to answers without a role, the final ones first, then the most probable; the rest get none."""
-    best: dict[str, tuple[bool, float]] = {}
-    for token, role, *score in zip(*(together[name].tolist() for name in ("token", "role", "final", "probability"))):
+    best_scores: dict[str, tuple[bool, float]] = {}
+    for token, role, *score in zip(*(rows[name].tolist() for name in ("token", "role", "final", "probability"))):
         if role == "":
-            best[token] = tuple(map(max, score, best.get(token, score)))
-    return dict(zip(sorted(sorted(best), key=lambda token: best[token], reverse=True), COLOURS))
+            best_scores[token] = tuple(map(max, score, best_scores.get(token, score)))
+    return dict(zip(sorted(sorted(best_scores), key=lambda token: best_scores[token], reverse=True), COLOURS))
 
 
 # === Figures ===
@@ -160,23 +168,23 @@ def answer_curves(
     table = with_smoothed(table, column, axis.smoothing, ["token", "role"])
     count = quantity(table["step"].nunique(), "checkpoint")
     if column == "rank":
-        together = f"all joint answers (hollow points, {AT_LEAST})"
-        among = together if subject.mask == TOGETHER else "all pieces of the vocabulary"
-        plot, drawn = plot_rank(table, lead, shared, axis.for_run(run)), ""
-        summary = f"Rank among {among} at {count}{subject.which}; 1 is the top answer."
+        joint_answers = f"all joint answers (hollow points, {AT_LEAST})"
+        competitors = joint_answers if subject.mask == TOGETHER else "all pieces of the vocabulary"
+        plot, selection_note = plot_rank(table, lead, shared, axis.for_run(run)), ""
+        summary = f"Rank among {competitors} at {count}{subject.which}; 1 is the top answer."
     else:
         plot = plot_probability(table, lead, shared, axis.for_run(run))
-        drawn = "Lines: all answers that ever led, the five best at the last step, and the marked words."
+        selection_note = "Lines: all answers that ever led, the five best at the last step, and the marked words."
         summary = f"Probability at {count} of run '{run.name}', one text{subject.which}."
-    grey = "Grey: all but the first six; point at a line to read its answer."
-    caption = Caption(summary, sentences(drawn, grey, describe_networks([run], NEEDS)))
+    grey_note = "Grey: all but the first six; point at a line to read its answer."
+    caption = Caption(summary, sentences(selection_note, grey_note, describe_networks([run], NEEDS)))
     title = f"{column.capitalize()} of each answer: {subject.text}{subject.which}"
     return make_figure([run], subject.name(run, column), title, plot, subject.label(table), caption)
 
 
 def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     """Plot the column `probability` of a `curve_table`."""
-    figure = _plot(table, "probability", lead, shared, axis)
+    figure = _plot_curves(table, "probability", lead, shared, axis)
     lowest, highest = shared.probabilities
     if shared.log_probability:
         low, high = log10(max(lowest, MIN_PROBABILITY)), log10(highest)
@@ -187,30 +195,30 @@ def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: Step
 
 def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     """Plot the column `rank` of a `curve_table`, on a log axis with 1 at the top."""
-    figure, worst = _plot(table, "rank", lead, shared, axis), shared.worst_rank
-    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= worst]
-    ticks = powers if worst > SMALL_RANKS[-1] else [tick for tick in SMALL_RANKS if tick <= worst]
-    reach = [log10(worst * 1.3), log10(0.8)]
+    figure, worst_rank = _plot_curves(table, "rank", lead, shared, axis), shared.worst_rank
+    powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= worst_rank]
+    ticks = powers if worst_rank > SMALL_RANKS[-1] else [tick for tick in SMALL_RANKS if tick <= worst_rank]
+    rank_range = [log10(worst_rank * 1.3), log10(0.8)]
     ticktext = [f"{tick:,}" for tick in ticks]
-    return style.set_axes(figure, "y", type="log", range=reach, tickvals=ticks, ticktext=ticktext)
+    return style.set_axes(figure, "y", type="log", range=rank_range, tickvals=ticks, ticktext=ticktext)
 
 
-def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
+def _plot_curves(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
     """Draw a column of a `curve_table` with a curve for each answer; all grey curves share a legend entry."""
     axis, traces = replace(axis, zero=shared.zero), []
     by_answer = curves.groupby(["token", "role"]).indices
     x, exact, is_final = np.array(axis.values(curves["step"])), curves["exact"].to_numpy(), curves["final"].to_numpy()
     names = [name for name in ("step", column, *smoothing.COLUMNS) if name in curves]
-    hover, numbers = _hover(curves), {name: curves[name].to_numpy() for name in names}
-    for i, (token, role) in enumerate(_in_order(curves, by_answer)):
+    hover, numbers = _hover_texts(curves), {name: curves[name].to_numpy() for name in names}
+    for i, (token, role) in enumerate(_order_answers(curves, by_answer)):
         colour, dash = MARKED[role] if role else (shared.colours.get(token, style.GREY), "solid")
         rows = by_answer[token, role]
-        values_of_answer, final = {name: values[rows] for name, values in numbers.items()}, is_final[rows[0]]
-        full = style.SYMBOLS[i % len(style.SYMBOLS)]
-        symbols = [full if is_exact else f"{full}-open" for is_exact in exact[rows]]
-        drawn = smoothing.curve(
+        answer_values, final = {name: values[rows] for name, values in numbers.items()}, is_final[rows[0]]
+        filled_symbol = style.SYMBOLS[i % len(style.SYMBOLS)]
+        symbols = [filled_symbol if is_exact else f"{filled_symbol}-open" for is_exact in exact[rows]]
+        answer_traces = smoothing.curve(
             x[rows],
-            values_of_answer,
+            answer_values,
             column,
             style.escape_text(f"{token} ({role})" if role else token),
             colour,
@@ -222,12 +230,14 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
             "probability %{customdata[2]}<br>"
             "rank %{customdata[3]}<extra></extra>",
         )
-        traces += [trace | {"legendgroup": OTHERS} for trace in drawn] if colour == style.GREY else drawn
-        if final and len(set(values_of_answer["step"])) > 1:  # one step does not show when the answer began to lead
-            traces += _stars(values_of_answer, column, lead, axis, colour)
+        traces += (
+            [trace | {"legendgroup": OTHERS} for trace in answer_traces] if colour == style.GREY else answer_traces
+        )
+        if final and len(set(answer_values["step"])) > 1:  # one step does not show when the answer began to lead
+            traces += _mark_leads(answer_values, column, lead, axis, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
-        look = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
-        traces.append({"x": [None], "y": [None], **look, "name": OTHERS, "legendgroup": OTHERS})
+        legend_style = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
+        traces.append({"x": [None], "y": [None], **legend_style, "name": OTHERS, "legendgroup": OTHERS})
     figure = Draft(traces)
     axis.set_ends(figure, *shared.ends, margin=0.03)
     axis.set_curves(figure)
@@ -237,18 +247,18 @@ def _plot(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: S
     return figure
 
 
-def _in_order(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]) -> list[tuple[str, str]]:
+def _order_answers(curves: pd.DataFrame, by_answer: dict[tuple[str, str], np.ndarray]) -> list[tuple[str, str]]:
     """Return token and role of each answer: the final one, marked words, then the rest, most probable first."""
     final, probabilities = curves["final"].to_numpy(), curves["probability"].to_numpy()
 
-    def key(answer: tuple[str, str]) -> tuple[bool, bool, float]:
+    def sort_key(answer: tuple[str, str]) -> tuple[bool, bool, float]:
         rows = by_answer[answer]
         return not final[rows[0]], answer[1] == "", -probabilities[rows].max()
 
-    return sorted(sorted(by_answer), key=key)
+    return sorted(sorted(by_answer), key=sort_key)
 
 
-def _stars(
+def _mark_leads(
     final: Mapping[str, np.ndarray], column: str, lead: Lead, axis: StepAxis, colour: str
 ) -> list[dict[str, Any]]:
     """Return marks on the final answer's curve: where it first led, and from where it led to the end."""
@@ -256,21 +266,21 @@ def _stars(
     labels |= {lead.for_good: ("star", lead.says(int(final["step"].max())))}
     marks = []
     for step, (symbol, label) in labels.items():
-        at_step = final["step"] == step
-        when = "at" if symbol == "star-open" else "from"
+        is_at_step = final["step"] == step
+        preposition = "at" if symbol == "star-open" else "from"
         mark = {
-            "x": axis.values(final["step"][at_step]),
-            "y": final[column][at_step],
+            "x": axis.values(final["step"][is_at_step]),
+            "y": final[column][is_at_step],
             "name": f"{label}: {axis.number(step)}",
             "mode": "markers",
             "marker": {"symbol": symbol, "size": 15, "color": colour, "line": {"width": 1.5, "color": colour}},
-            "hovertemplate": f"{label} {when} {axis.step_in_unit(step)}<extra></extra>",
+            "hovertemplate": f"{label} {preposition} {axis.step_in_unit(step)}<extra></extra>",
         }
         marks.append(mark)
     return marks
 
 
-def _hover(curves: pd.DataFrame) -> np.ndarray:
+def _hover_texts(curves: pd.DataFrame) -> np.ndarray:
     """Return token, step, probability and rank of each point as text, [points, 4]."""
     columns = (curves[name].tolist() for name in ("token", "step", "probability", "rank", "exact"))
     points = [
@@ -294,11 +304,11 @@ def describe_noise(step_name: str) -> str:
 
 def describe_single(run: Run, step_name: str, loadable: Mapping[Run, int]) -> str:
     """Return why a run has answers at only one step, and name the run with the most `loadable` checkpoints."""
-    only = f"Only {step_name} of '{run.name}' kept its weights"
-    most = max(loadable, key=loadable.__getitem__, default=run)
-    if loadable.get(most, 0) < 2:
-        return f"{only}; no run here has answers over time."
-    return f"{only}. For answers over time choose '{most.name}', with {loadable[most]:,} such checkpoints, under Run."
+    reason = f"Only {step_name} of '{run.name}' kept its weights"
+    best = max(loadable, key=loadable.__getitem__, default=run)
+    if loadable.get(best, 0) < 2:
+        return f"{reason}; no run here has answers over time."
+    return f"{reason}. For answers over time choose '{best.name}', with {loadable[best]:,} such checkpoints, under Run."
 
 
 def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axis: StepAxis) -> str:
@@ -306,22 +316,25 @@ def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axi
 
     `checkpoints` is the number of checkpoints with weights; a single one does not show when examples are learned.
     """
-    since = [example.since for example in examples if example.since is not None]
+    learned_steps = [example.since for example in examples if example.since is not None]
     if not examples:
         return ""
-    if not since:
+    if not learned_steps:
         return f"The model has learned none of these {quantity(len(examples), 'example')}."
-    of, first = f"{len(since):,} of these {quantity(len(examples), 'example')}", axis.step_in_unit(min(since))
+    count_text, first = (
+        f"{len(learned_steps):,} of these {quantity(len(examples), 'example')}",
+        axis.step_in_unit(min(learned_steps)),
+    )
     if checkpoints == 1:
-        return f"The model answers {of} at {first}, the only checkpoint that kept its weights."
-    return f"The model learns {of}, the first at {first}."
+        return f"The model answers {count_text} at {first}, the only checkpoint that kept its weights."
+    return f"The model learns {count_text}, the first at {first}."
 
 
 def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) -> Caption:
     """Return the caption: how many checkpoints have been asked, and which are next if the rounds continue."""
-    where = "where the answer changes" if narrowing else "between them"
+    next_steps = "where the answer changes" if narrowing else "between them"
     return Caption(
-        f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {where}." if goes_on else "."),
+        f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {next_steps}." if goes_on else "."),
         "Each point is the answer of a checkpoint that was asked; lines only connect them. “First leads” and “leads "
         "for good” consider only these checkpoints. The first round is log-spaced; further rounds ask between steps "
         "with different answers, then the rest.",
@@ -332,13 +345,15 @@ def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Ca
     """Return the caption: a tracked word's probability at a step, and its pieces; the text has `masks` masks."""
     word = answers.question.tracked
     row = answers.table[answers.table["step"] == step].iloc[0]
-    spelled, step_name = query.spell_rank(row["rank"], row["exact"]), name_step(step, unit)
-    summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {spelled} at {step_name}."
-    count = len(word.pieces)
-    split, continues = f"It is {count} pieces ({' '.join(word.pieces)})", answers.question.continues
-    how = f". {CHAIN_RULE}{AMONG}" if continues else f": the mask is widened to {count}. {WIDENED}{AMONG}"
-    pieces = split + how
-    return Caption(summary, sentences(pieces if count > 1 else "", "Other masks stay in place." if masks > 1 else ""))
+    rank_text, step_name = query.spell_rank(row["rank"], row["exact"]), name_step(step, unit)
+    summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {rank_text} at {step_name}."
+    piece_count = len(word.pieces)
+    pieces_note, continues = f"It is {piece_count} pieces ({' '.join(word.pieces)})", answers.question.continues
+    explanation = f". {CHAIN_RULE}{AMONG}" if continues else f": the mask is widened to {piece_count}. {WIDENED}{AMONG}"
+    pieces = pieces_note + explanation
+    return Caption(
+        summary, sentences(pieces if piece_count > 1 else "", "Other masks stay in place." if masks > 1 else "")
+    )
 
 
 def describe_continuation(greedy: Prediction) -> Caption:

@@ -8,12 +8,12 @@ import plotly.graph_objects as go
 
 from embryo_core.figures import style
 
-SPREAD = 0.5  # share of a row's height over which its runs are spread
+RUN_SPREAD = 0.5  # share of a row's height over which its runs are spread
 
 
-def shift(i: int, runs: int) -> float:
+def shift(i: int, run_count: int) -> float:
     """Return the distance of the i-th run's mark below the middle of its row, as a share of the row's height."""
-    return SPREAD * (i / (runs - 1) - 0.5) if runs > 1 else 0.0
+    return RUN_SPREAD * (i / (run_count - 1) - 0.5) if run_count > 1 else 0.0
 
 
 def error_bar(value: Any, low: Any, high: Any, colour: str) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def set_rows(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 def places(table: pd.DataFrame) -> pd.Series:
     """Return the y of the mark of each `row` and `run` of a table; runs are spread over the height of a row."""
     rows, runs = list(dict.fromkeys(table["row"])), list(dict.fromkeys(table["run"]))
-    below = {run: shift(i, len(runs)) for i, run in enumerate(runs)}
-    return len(rows) - 1 - table["row"].map(rows.index) - table["run"].map(below)
+    offsets = {run: shift(i, len(runs)) for i, run in enumerate(runs)}
+    return len(rows) - 1 - table["row"].map(rows.index) - table["run"].map(offsets)
 
 
 def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
@@ -43,7 +43,7 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     """
     names, heights, plot = list(dict.fromkeys(table["row"])), places(table), go.Figure()
     if "text" not in table:
-        table = table.assign(text=[*map(_describe, table.itertuples())])
+        table = table.assign(text=[*map(_hover_text, table.itertuples())])
     for i, (run, rows) in enumerate(table.groupby("run", sort=False)):
         colour = style.PALETTE[i % len(style.PALETTE)]
         plot.add_scatter(
@@ -62,7 +62,7 @@ def plot_rows(table: pd.DataFrame, title: str) -> go.Figure:
     return set_rows(plot, names)
 
 
-def _describe(row: Any) -> str:
+def _hover_text(row: Any) -> str:
     interval = "" if pd.isna(row.low) else f" ({row.low:.2f} to {row.high:.2f})"
     return (
         f"<b>{style.escape_text(row.row)}</b>, {style.escape_text(row.run)}<br>{row.value:.2f}{interval}, n = {row.n}"

@@ -17,7 +17,7 @@ from embryo_core.words import count_range
 
 METRIC = "geometry"
 MIN_WORDS = 20  # least number of words that two compared runs share
-NEAR = 1.25  # largest ratio of two steps that are compared
+MAX_STEP_RATIO = 1.25  # largest ratio of two steps that are compared
 MAX_NAMED = 6  # largest number of pairs of steps in a caption
 COLUMNS = ["layer", "step", "value", "n", "low", "high"]
 DETAILS = (
@@ -44,7 +44,7 @@ def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
         up_to = len(rows) if step is None else np.searchsorted(rows["step"], step, "right")
         return rows.index.to_numpy(), grams, grams[max(0, int(up_to) - 1)]
 
-    return _table(run, compare)
+    return _compare_layers(run, compare)
 
 
 def to_run(run: Run, other: Run) -> pd.DataFrame:
@@ -53,48 +53,56 @@ def to_run(run: Run, other: Run) -> pd.DataFrame:
     Columns are those of `to_step`, and other_step (see `nearest_steps`). Empty if no steps are near. Raises FigureError
     if the runs were measured on different words or count steps in different units, and ResultsError.
     """
-    places, other_places = shared_words(run, other)
+    word_indices, other_indices = shared_words(run, other)
     nearest = nearest_steps(steps(run), steps(other))
 
     def compare(rows: pd.DataFrame, grams: Floats) -> tuple[np.ndarray, Floats, Floats]:
-        theirs = results.read_gram_matrices(other, int(rows["layer"].iloc[0]))
-        place = {step: i for i, step in enumerate(theirs["step"])}
-        pairs = [(i, place[nearest[step]]) for i, step in enumerate(rows["step"]) if nearest.get(step) in place]
+        other_rows = results.read_gram_matrices(other, int(rows["layer"].iloc[0]))
+        row_indices = {step: i for i, step in enumerate(other_rows["step"])}
+        pairs = [
+            (i, row_indices[nearest[step]]) for i, step in enumerate(rows["step"]) if nearest.get(step) in row_indices
+        ]
         if not pairs:
             return np.zeros(0, int), grams[:0], grams[:0]
-        own, their = map(list, zip(*pairs, strict=True))
-        second = geometry.unpack(theirs["products"].iloc[their].tolist(), int(theirs["n"].iloc[0]))
-        return rows.index.to_numpy()[own], _grams_of_words(grams[own], places), _grams_of_words(second, other_places)
+        own_rows, their_rows = map(list, zip(*pairs, strict=True))
+        other_grams = geometry.unpack(other_rows["products"].iloc[their_rows].tolist(), int(other_rows["n"].iloc[0]))
+        return (
+            rows.index.to_numpy()[own_rows],
+            _grams_of_words(grams[own_rows], word_indices),
+            _grams_of_words(other_grams, other_indices),
+        )
 
-    table = _table(run, compare)
+    table = _compare_layers(run, compare)
     return table.assign(other_step=table["step"].map(nearest))
 
 
 def nearest_steps(first: Sequence[int], second: Sequence[int]) -> dict[int, int]:
-    """Match the steps of two runs: each of a pair is nearest to the other, with a ratio below NEAR."""
+    """Match the steps of two runs: each of a pair is nearest to the other, with a ratio below MAX_STEP_RATIO."""
     if not first or not second:
         return {}
-    ours, theirs = (np.array(one, float) + 1 for one in (first, second))
-    apart = np.abs(np.log(ours[:, None] / theirs))  # [first, second]
-    pairs = zip(first, apart.argmin(axis=1), strict=True)
+    own_steps, other_steps = (np.array(run_steps, float) + 1 for run_steps in (first, second))
+    distances = np.abs(np.log(own_steps[:, None] / other_steps))  # [first, second]
+    pairs = zip(first, distances.argmin(axis=1), strict=True)
     return {
-        step: second[j] for i, (step, j) in enumerate(pairs) if apart[:, j].argmin() == i and apart[i, j] < np.log(NEAR)
+        step: second[j]
+        for i, (step, j) in enumerate(pairs)
+        if distances[:, j].argmin() == i and distances[i, j] < np.log(MAX_STEP_RATIO)
     }
 
 
-def _table(run: Run, compare: Compare) -> pd.DataFrame:
+def _compare_layers(run: Run, compare: Compare) -> pd.DataFrame:
     """Return the similarities of all layers.
 
     `compare` returns which rows of a layer are compared, and the Gram matrices of both sides.
     """
-    parts = []
+    tables = []
     for _, rows in results.read_gram_matrices(run).groupby("layer"):
         grams = geometry.unpack(rows["products"].tolist(), int(rows["n"].iloc[0]))
-        kept, first, second = compare(rows, grams)
+        compared_rows, first, second = compare(rows, grams)
         value, low, high = geometry.cka_interval(first, second)
-        part = rows.loc[kept, ["layer", "step"]].assign(value=value, n=first.shape[-1], low=low, high=high)
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+        table = rows.loc[compared_rows, ["layer", "step"]].assign(value=value, n=first.shape[-1], low=low, high=high)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)[COLUMNS] if tables else pd.DataFrame(columns=COLUMNS)
 
 
 def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
@@ -111,25 +119,29 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
     if not theirs:
         raise FigureError(f"The geometry of the states of run '{other.name}' has not been measured yet.")
     words = [[tuple(word) for word in one.get("compared", [])] for one in (ours, theirs)]
-    places = {word: place for place, word in enumerate(words[1])} if ours.get("sha256") == theirs.get("sha256") else {}
-    both = [(place, places[word]) for place, word in enumerate(words[0]) if word in places]
-    if len(both) < MIN_WORDS:
+    other_indices = {word: i for i, word in enumerate(words[1])} if ours.get("sha256") == theirs.get("sha256") else {}
+    index_pairs = [(i, other_indices[word]) for i, word in enumerate(words[0]) if word in other_indices]
+    if len(index_pairs) < MIN_WORDS:
         raise FigureError(
             f"Runs '{run.name}' and '{other.name}' were measured on different words; evaluate the geometry of both on "
             "the same treebank."
         )
-    return [own for own, _ in both], [their for _, their in both]
+    return [own for own, _ in index_pairs], [their for _, their in index_pairs]
 
 
-def _grams_of_words(grams: Floats, places: list[int]) -> Floats:
+def _grams_of_words(grams: Floats, word_indices: list[int]) -> Floats:
     """Return the Gram matrices of some of the words, U-centred over these words."""
-    chosen = grams[:, places][:, :, places]
-    return np.stack([geometry.u_centre(each) for each in chosen]) if len(places) < grams.shape[-1] else chosen
+    selected_grams = grams[:, word_indices][:, :, word_indices]
+    return (
+        np.stack([geometry.u_centre(gram) for gram in selected_grams])
+        if len(word_indices) < grams.shape[-1]
+        else selected_grams
+    )
 
 
 def between(runs: Sequence[Run], axis: AxisChoice, other: str) -> Figure:
     """Return the figure of the similarity of the first run's layers to those of run `other`, at the nearest steps."""
-    run, second = runs[0], next(one for one in runs if one.name == other)
+    run, second = runs[0], next(candidate for candidate in runs if candidate.name == other)
 
     def caption(rows: pd.DataFrame) -> Caption:
         return Caption(
@@ -141,7 +153,7 @@ def between(runs: Sequence[Run], axis: AxisChoice, other: str) -> Figure:
     return curves_figure(
         [run],
         axis,
-        lambda one: to_run(one, second),
+        lambda candidate: to_run(candidate, second),
         by_layer(y_title="CKA", decimals=".3f", unit="words"),
         f"geometry-{other}",
         f"Similarity of the states of {run.name} and {other}",
@@ -156,5 +168,5 @@ def _name_steps(rows: pd.DataFrame, other: str) -> str:
     differing = [f"{their:,} instead of {ours:,}" for ours, their in pairs if ours != their]
     if not differing:
         return "At the steps of both."
-    more = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""
-    return f"At the nearest steps of both; those of {other} that differ: {', '.join(differing[:MAX_NAMED])}{more}."
+    more_note = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""
+    return f"At the nearest steps of both; those of {other} that differ: {', '.join(differing[:MAX_NAMED])}{more_note}."

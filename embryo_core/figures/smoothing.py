@@ -40,14 +40,17 @@ def curve(
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})
-    shared = {"type": "scatter", "x": np.asarray(x), "legendgroup": name}
+    common = {"type": "scatter", "x": np.asarray(x), "legendgroup": name}
     trace = {"y": np.asarray(rows[value]), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
-    drawn = shared | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
+    measured_trace = common | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
     if SMOOTHED not in rows:
-        return [drawn]
-    unmarked = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
-    behind = line | {"color": style.with_opacity(colour, 0.35), "width": 1}
-    return [drawn | {"line": behind}, shared | unmarked | {"y": np.asarray(rows[SMOOTHED]), "line": line}]
+        return [measured_trace]
+    smoothed_settings = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+    faint_line = line | {"color": style.with_opacity(colour, 0.35), "width": 1}
+    return [
+        measured_trace | {"line": faint_line},
+        common | smoothed_settings | {"y": np.asarray(rows[SMOOTHED]), "line": line},
+    ]
 
 
 def add_curve(figure: go.Figure, *arguments: Any, **measured: Any) -> None:

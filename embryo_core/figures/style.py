@@ -20,7 +20,7 @@ PALETTE = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, PINK, OLIVE, GREY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "x", "star", "hexagon")
 
 RUN_SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "x", "cross")
-LIGHTNESS = (1.0, 0.6, 0.4)  # opacities of runs, since dashes mark baselines
+RUN_OPACITIES = (1.0, 0.6, 0.4)  # opacities of runs, since dashes mark baselines
 LAYER_COLOURS = (0x2F, 0x62, 0xC0), (0xB8, 0x5A, 0xB0), (0xE8, 0x86, 0x1E)  # RGB of the lowest, middle, highest layer
 
 PARTS_OF_SPEECH = {
@@ -36,24 +36,28 @@ PARTS_OF_SPEECH = {
 }
 VERB_FORMS = dict(zip(("VB", "VBD", "VBG", "VBN", "VBZ", "VBP"), (VERMILION, ORANGE, GREEN, BLUE, PURPLE, SKY)))
 PAPER_TAGS = dict(zip(("CC", "DT", "IN", "PRP", "VB", "RB", "JJ", "NN", "NNP"), PARTS_OF_SPEECH.values()))
-_OTHERS = [tag for tag in SINGLE_TAGS if tag not in PAPER_TAGS | VERB_FORMS]
-OTHER_TAGS = dict(zip(_OTHERS, [*PARTS_OF_SPEECH.values()] * 3))
+_OTHER_TAG_NAMES = [tag for tag in SINGLE_TAGS if tag not in PAPER_TAGS | VERB_FORMS]
+OTHER_TAGS = dict(zip(_OTHER_TAG_NAMES, [*PARTS_OF_SPEECH.values()] * 3))
 UNIVERSAL = dict(zip(UNIVERSAL_TAGS, PALETTE * 2))
 FREQUENCY_BANDS = dict(zip(("rank 50-99", "rank 300-349", "rank 1550-1599"), (BLUE, GREEN, ORANGE)))
 GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | UNIVERSAL | FREQUENCY_BANDS | {ALL: GREY}
 
 
-def _symbols() -> dict[str, str]:
+def _assign_symbols() -> dict[str, str]:
     """Return a symbol for each category; two tags of one colour have different symbols."""
-    shifted = {shift: SYMBOLS[shift:] + SYMBOLS[:shift] for shift in (2, 3, 4, 5)}
-    others = shifted[2] + shifted[3] + shifted[5]
-    nine = (PARTS_OF_SPEECH, PAPER_TAGS, FREQUENCY_BANDS)
-    sets = (*((groups, SYMBOLS) for groups in nine), (OTHER_TAGS, others), (UNIVERSAL, SYMBOLS + shifted[2]))
-    symbols_of = (*sets, (VERB_FORMS, shifted[4]))
-    return {group: symbol for groups, symbols in symbols_of for group, symbol in zip(groups, symbols)}
+    rotated = {shift: SYMBOLS[shift:] + SYMBOLS[:shift] for shift in (2, 3, 4, 5)}
+    others = rotated[2] + rotated[3] + rotated[5]
+    groups_of_nine = (PARTS_OF_SPEECH, PAPER_TAGS, FREQUENCY_BANDS)
+    most_sets = (
+        *((groups, SYMBOLS) for groups in groups_of_nine),
+        (OTHER_TAGS, others),
+        (UNIVERSAL, SYMBOLS + rotated[2]),
+    )
+    all_sets = (*most_sets, (VERB_FORMS, rotated[4]))
+    return {group: symbol for groups, symbols in all_sets for group, symbol in zip(groups, symbols)}
 
 
-SYMBOL_OF = _symbols()
+SYMBOL_OF = _assign_symbols()
 
 FONT = 14  # pixels
 INK = "#000037"  # colour of text, almost black; on a page Streamlit replaces it by its own text colour
@@ -78,7 +82,7 @@ def layer_colours(layers: Sequence[int]) -> dict[int, str]:
     """Return a colour for each of the sorted layers, on a sequential scale that is legible on light and dark pages."""
     fractions = np.linspace(0, 1, max(len(layers), 2))
     channels = [np.interp(fractions, (0, 0.5, 1), values) for values in zip(*LAYER_COLOURS)]
-    return {layer: "#" + "".join(f"{round(one[i]):02x}" for one in channels) for i, layer in enumerate(layers)}
+    return {layer: "#" + "".join(f"{round(channel[i]):02x}" for channel in channels) for i, layer in enumerate(layers)}
 
 
 def layer_styles(layers: Sequence[int]) -> dict[int, tuple[str, str]]:
@@ -89,7 +93,7 @@ def layer_styles(layers: Sequence[int]) -> dict[int, tuple[str, str]]:
 
 def run_look(i: int) -> tuple[str, float]:
     """Return the symbol and the opacity of the i-th of several runs in one figure."""
-    return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], LIGHTNESS[i % len(LIGHTNESS)]
+    return RUN_SYMBOLS[i % len(RUN_SYMBOLS)], RUN_OPACITIES[i % len(RUN_OPACITIES)]
 
 
 def with_opacity(colour: str, opacity: float) -> str:
@@ -124,7 +128,7 @@ def add_band(
 
 def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = True) -> go.Figure:
     """Set size, fonts, margins and grid; the legend is above the plot, where it also fits on a phone."""
-    above = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+    legend_position = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
     layout = {
         "height": height,
         "font": {"size": FONT, "color": INK},
@@ -133,7 +137,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
         "dragmode": "zoom",  # a double click zooms out again
         "hoverlabel": {"font": {"size": FONT, "color": INK}, "align": "left"},
         "showlegend": legend,
-        "legend": {**above, "font": {"size": FONT}, "title": {"text": ""}} | {"tracegroupgap": 0},
+        "legend": {**legend_position, "font": {"size": FONT}, "title": {"text": ""}} | {"tracegroupgap": 0},
     }
     axis = {
         "title": {"font": {"size": FONT, "color": INK}, "standoff": 10},
@@ -143,7 +147,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
     }
     figure.update_layout(layout, overwrite=True)  # Plotly's own merging takes ten times as long
     set_axes(figure, "x", **axis, showgrid=False)
-    return set_axes(figure, "y", **_merged(axis, {"title": {"text": y_title}}))
+    return set_axes(figure, "y", **_merge_settings(axis, {"title": {"text": y_title}}))
 
 
 def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
@@ -159,21 +163,25 @@ def few_ticks(first: int, last: int) -> list[int]:
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
     """Return a colour scale as HTML, the lowest colour first, with `ticks` at their shares of its width."""
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
-    named = "".join(f'<span style="left: {100 * place:.0f}%">{tick}</span>' for place, tick in ticks.items())
-    return f'<div class="colour-scale">{title}{bar}{named}</div>'
+    labels = "".join(f'<span style="left: {100 * share:.0f}%">{tick}</span>' for share, tick in ticks.items())
+    return f'<div class="colour-scale">{title}{bar}{labels}</div>'
 
 
 def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
     """Merge nested settings into those of all "x" or "y" axes, several times as fast as Plotly's updates."""
     axes = figure.select_xaxes() if letter == "x" else figure.select_yaxes()
-    changed = {axis.plotly_name: _merged(axis.to_plotly_json(), settings) for axis in axes}
-    return figure.update_layout(changed, overwrite=True)
+    merged = {axis.plotly_name: _merge_settings(axis.to_plotly_json(), settings) for axis in axes}
+    return figure.update_layout(merged, overwrite=True)
 
 
-def _merged(kept: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings `kept`, overwritten by those `given`, level by level."""
-    deeper = {name: _merged(kept.get(name, {}), value) for name, value in given.items() if isinstance(value, dict)}
-    return kept | given | deeper
+def _merge_settings(settings: dict[str, Any], updates: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings `settings`, overwritten by those `updates`, level by level."""
+    nested = {
+        name: _merge_settings(settings.get(name, {}), value)
+        for name, value in updates.items()
+        if isinstance(value, dict)
+    }
+    return settings | updates | nested
 
 
 def abbreviate(number: float) -> str:

@@ -80,22 +80,24 @@ def accuracy_curves(scores: pd.DataFrame, groups: Sequence[str], rescaled: bool)
     """Return the columns of `accuracy_table` from group to shown_high, for scores with group, step, value and n."""
     rows = scores[scores["group"].isin(groups)].astype({"group": "str", "value": float}).sort_values("step")
     rows = with_intervals(rows[["group", "step", "n", "value"]]).rename(columns={"value": "accuracy"})
-    last = rows.groupby("group")["accuracy"].transform("last")
-    measured = rows[["accuracy", "low", "high"]]
-    rows[["shown", "shown_low", "shown_high"]] = measured.div(last, axis=0) if rescaled else measured
-    rows = rows[last > 0] if rescaled else rows
+    last_values = rows.groupby("group")["accuracy"].transform("last")
+    measured_columns = rows[["accuracy", "low", "high"]]
+    rows[["shown", "shown_low", "shown_high"]] = (
+        measured_columns.div(last_values, axis=0) if rescaled else measured_columns
+    )
+    rows = rows[last_values > 0] if rescaled else rows
     return rows.sort_values("group", key=lambda names: names.map([*groups].index), kind="stable", ignore_index=True)
 
 
 def with_baselines(table: pd.DataFrame, baseline_rows: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
     """Add the columns answer, baseline and shown_baseline; `baseline_rows` as in `baselines.word_baselines`."""
     baseline_rows = baseline_rows.set_index("group")
-    value = table["group"].map(baseline_rows["value"])
-    last = table.groupby("group")["accuracy"].transform("last")
+    baseline_values = table["group"].map(baseline_rows["value"])
+    last_values = table.groupby("group")["accuracy"].transform("last")
     return table.assign(
         answer=table["group"].map(baseline_rows["answer"]),
-        baseline=value,
-        shown_baseline=value / last if rescaled else value,
+        baseline=baseline_values,
+        shown_baseline=baseline_values / last_values if rescaled else baseline_values,
     )
 
 
@@ -118,8 +120,8 @@ def merge_case(words: pd.DataFrame, cased: bool) -> pd.DataFrame:
     if cased or words.empty:
         return words
     key = ["metric", "step", "tag", "word", "band"]
-    lower = words.assign(word=words["word"].str.lower())
-    return lower.groupby(key, dropna=False, sort=False, as_index=False)[["n", "correct"]].sum()
+    lowered = words.assign(word=words["word"].str.lower())
+    return lowered.groupby(key, dropna=False, sort=False, as_index=False)[["n", "correct"]].sum()
 
 
 def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
@@ -136,8 +138,8 @@ def commonest_answers(words: pd.DataFrame) -> pd.DataFrame:
         of_words=by_word["n"] / totals["n"],
     )
     with_share = by_word.dropna(subset="share")
-    first = with_share.loc[with_share.groupby("step")["share"].idxmax()]
-    return first[["step", "word", "right", "share", "of_words"]].reset_index(drop=True)
+    best_rows = with_share.loc[with_share.groupby("step")["share"].idxmax()]
+    return best_rows[["step", "word", "right", "share", "of_words"]].reset_index(drop=True)
 
 
 # === Accuracy by category ===
@@ -171,7 +173,7 @@ def accuracy(
     return curves_figure(
         runs,
         axis,
-        lambda one: accuracy_table(one, metric, groups, rescaled),
+        lambda line_run: accuracy_table(line_run, metric, groups, rescaled),
         curves,
         metric,
         f"{name} accuracy by category{', relative to the last step' if rescaled else ''}",
@@ -199,25 +201,25 @@ def _accuracy_caption(
     metric = measured_as(run, metric)
     name, task = title_of(metric), TASKS.get(metric)
     counts = table.groupby("group")["n"].last().sort_values()
-    fewest, most = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))
-    drawn = "Line: as measured" + ("; band: its 95 % interval (Wilson)" if bands else "")
-    divided = "; divided by the accuracy at the last step, as in the paper" if rescaled else ""
-    baseline = (
+    smallest, largest = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))
+    line_note = "Line: as measured" + ("; band: its 95 % interval (Wilson)" if bands else "")
+    division_note = "; divided by the accuracy at the last step, as in the paper" if rescaled else ""
+    baseline_note = (
         "Dashed, or a stroke at the right: the accuracy of always answering the category's most frequent word, counted "
         "on the same words. This baseline knows the category; the model does not."
     )
-    lacking = [group for group in groups if group not in counts.index]
-    why = "0 at the last step" if rescaled else "not evaluated"
+    missing_groups = [group for group in groups if group not in counts.index]
+    reason = "0 at the last step" if rescaled else "not evaluated"
     return Caption(
         f"{name}: {task}." if task else f"{name}.",
         sentences(
-            f"{drawn}{divided}.",
-            baseline if "baseline" in table and table["baseline"].notna().any() else "",
-            f"Left out: {', '.join(lacking)}, {why}." if lacking else "",
+            f"{line_note}{division_note}.",
+            baseline_note if "baseline" in table and table["baseline"].notna().any() else "",
+            f"Left out: {', '.join(missing_groups)}, {reason}." if missing_groups else "",
             _describe_single_words(run, metric, counts.index) if rescaled else "",
         ),
-        f"Data: {data_note(run, metric, 'the treebank given to the evaluation')}; n = {fewest} to {most} words per "
-        "category.",
+        f"Data: {data_note(run, metric, 'the treebank given to the evaluation')}; n = {smallest} to {largest} words "
+        "per category.",
         "Click a point to see the words behind it below.",
     )
 
@@ -225,11 +227,11 @@ def _accuracy_caption(
 def _describe_single_words(run: Run, metric: str, groups: Sequence[str]) -> str:
     """Return a sentence on categories whose right answers are nearly all one word, with the steps; "" without any."""
     cased = is_cased(run)
-    sentences_of = [
+    answer_tables = [
         commonest_answers(merge_case(results.read_words(run, metric, group), cased)).assign(group=group)
         for group in groups
     ]
-    return describe_single_words(pd.concat(sentences_of, ignore_index=True), run.step_unit)
+    return describe_single_words(pd.concat(answer_tables, ignore_index=True), run.step_unit)
 
 
 def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
@@ -237,9 +239,9 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
 
     `answers` are the `commonest_answers` of each category, with a column group.
     """
-    alone = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
+    dominated_rows = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
-    for (group, word), rows in alone.groupby(["group", "word"], sort=False):
+    for (group, word), rows in dominated_rows.groupby(["group", "word"], sort=False):
         steps = name_step_range(int(rows["step"].min()), int(rows["step"].max()), unit)
         of_words = rows["of_words"].iloc[-1]
         remarks.append(f"{group} at {steps}: “{word}”, {100 * of_words:.0f} % of the category's words")
@@ -257,19 +259,19 @@ def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
     first, last = (with_onset[onsets == end] for end in (onsets.min(), onsets.max()))
     begin, end = (axis.step_in_unit(int(rows["onset"].iloc[0])) for rows in (first, last))
     if len(first) == len(with_onset):
-        return f"{_plural(with_onset['group'])} reach half their final accuracy by {begin}."
+        return f"{_name_plural(with_onset['group'])} reach half their final accuracy by {begin}."
     return (
-        f"{_plural(first['group'])} come first (half their final accuracy by {begin}); "
-        f"{_plural(last['group'], first=False)} last ({end.removeprefix('step ')})."
+        f"{_name_plural(first['group'])} come first (half their final accuracy by {begin}); "
+        f"{_name_plural(last['group'], first=False)} last ({end.removeprefix('step ')})."
     )
 
 
-def _plural(groups: Sequence[str], first: bool = True) -> str:
+def _name_plural(groups: Sequence[str], first: bool = True) -> str:
     """Return categories in a sentence: parts of speech in the plural, other categories by name."""
-    named = join_names(
+    names_text = join_names(
         [f"{group}s" if group in style.PARTS_OF_SPEECH else tags.with_tag_name(group) for group in groups]
     )
-    return sentence_case(named) if first else named
+    return sentence_case(names_text) if first else names_text
 
 
 def describe_words(matches: pd.DataFrame, words: pd.DataFrame) -> Caption:

@@ -13,7 +13,7 @@ from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.regression import regress
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.acquisition import ONE_SEED
+from embryo_core.figures.acquisition import ONE_SEED_NOTE
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import design_name
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
@@ -26,10 +26,10 @@ from embryo_core.words import quantity
 
 UNKNOWN = "no category"
 FREQUENCY, PIECES, CONCRETENESS = "log frequency", "pieces", "concreteness"
-AGES = "Age: the step at which a word's surprisal is halfway from chance to its lowest."
+AGE_DEFINITION = "Age: the step at which a word's surprisal is halfway from chance to its lowest."
 
 
-def _tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFrame]:
+def _read_tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFrame]:
     """Return the words with an age, in whole steps, of each run that the axis supports and that has such words.
 
     Raises FigureError if no run has any.
@@ -50,24 +50,26 @@ def _tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFrame]:
 
 def ages(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the ages of words with their intervals, in the order of the first run."""
-    tables = _tables(runs, axis)
-    drawn = [run for run in runs if run.name in tables]
-    first = tables[drawn[0].name]
-    low, high = _ends(first)
-    tables[drawn[0].name] = first.assign(
+    tables = _read_tables(runs, axis)
+    plotted_runs = [run for run in runs if run.name in tables]
+    first = tables[plotted_runs[0].name]
+    low, high = _age_range(first)
+    tables[plotted_runs[0].name] = first.assign(
         **{"from": first["earliest"].clip(lower=low).round().astype(int)},
         to=first["latest"].clip(upper=high).round().astype(int),
     )
     rank = {word: i for i, word in enumerate(first["word"], 1)}
-    plot = _plot_ages(drawn, [axis.for_run(run, runs) for run in drawn], tables, rank)
-    along = axis.for_run(drawn[0], runs)
-    along.set_range(plot, [int(low), int(high)])
-    along.mark_step(plot, int(high))
+    plot = _plot_ages(plotted_runs, [axis.for_run(run, runs) for run in plotted_runs], tables, rank)
+    step_axis = axis.for_run(plotted_runs[0], runs)
+    step_axis.set_range(plot, [int(low), int(high)])
+    step_axis.mark_step(plot, int(high))
     table = pd.concat([table.assign(run=name) for name, table in tables.items()], ignore_index=True)
     table.insert(0, "place", table["word"].map(rank))
-    name, title = f"{drawn[0].name}-words-ages", "Words by their age of acquisition"
-    missing = tuple(run.name for run in runs if run not in drawn)
-    return make_figure(drawn, name, title, plot, table, _describe_ages(drawn, tables), METRIC, missing=missing)
+    name, title = f"{plotted_runs[0].name}-words-ages", "Words by their age of acquisition"
+    missing = tuple(run.name for run in runs if run not in plotted_runs)
+    return make_figure(
+        plotted_runs, name, title, plot, table, _describe_ages(plotted_runs, tables), METRIC, missing=missing
+    )
 
 
 def _plot_ages(
@@ -80,69 +82,72 @@ def _plot_ages(
     plot = go.Figure()
     looks = category_styles([str(category) for table in tables.values() for category in table["category"]])
     for i, (run, axis) in enumerate(zip(runs, axes, strict=True)):
-        ranked = tables[run.name][tables[run.name]["word"].isin(list(rank))]
-        for category, rows in ranked.groupby("category"):
+        ranked_rows = tables[run.name][tables[run.name]["word"].isin(list(rank))]
+        for category, rows in ranked_rows.groupby("category"):
             colour, symbol = looks[str(category)]
-            bar = {}
+            error_bars = {}
             if i == 0:
                 age, low, high = (np.array(axis.values(rows[end])) for end in ("age", "from", "to"))
-                bar = {"error_x": error_bar(age, low, high, style.with_opacity(colour, 0.35))}
+                error_bars = {"error_x": error_bar(age, low, high, style.with_opacity(colour, 0.35))}
             plot.add_scatter(
                 x=axis.values(rows["age"]),
                 y=rows["word"].map(rank),
                 mode="markers",
                 name=style.escape_text(str(category)) if i == 0 else style.escape_text(run.name),
                 legendgroup=str(category) if i == 0 else run.name,
-                showlegend=i == 0 or category == ranked["category"].iloc[0],
+                showlegend=i == 0 or category == ranked_rows["category"].iloc[0],
                 marker={"symbol": symbol if i == 0 else style.run_look(i)[0], "size": 7, "color": colour},
                 opacity=1 if i == 0 else 0.45,
-                customdata=[[row.word, row.age, _hover(row, run, axis)] for row in rows.itertuples()],
+                customdata=[[row.word, row.age, _hover_text(row, run, axis)] for row in rows.itertuples()],
                 hovertemplate="%{customdata[2]}<extra></extra>",
-                **bar,
+                **error_bars,
             )
     return style.finish(plot, "words, by their age in the run", height=560)
 
 
 def _describe_ages(runs: Sequence[Run], tables: Mapping[str, pd.DataFrame]) -> Caption:
-    first, words = runs[0], len(tables[runs[0].name])
-    order = f"{quantity(words, 'word').capitalize()} of {first.name} with an age, from the first acquired to the last."
-    agreements = [_agree(tables, first.name, run.name) for run in runs[1:]]
-    several = len(runs) > 1
+    first_run, word_count = runs[0], len(tables[runs[0].name])
+    order_text = (
+        f"{quantity(word_count, 'word').capitalize()} of {first_run.name} with an age, from the first acquired to the "
+        "last."
+    )
+    agreements = [_describe_agreement(tables, first_run.name, run.name) for run in runs[1:]]
+    is_compared = len(runs) > 1
     return Caption(
-        agreements[0] if several else order,
+        agreements[0] if is_compared else order_text,
         sentences(
-            order if several else "",
-            AGES,
+            order_text if is_compared else "",
+            AGE_DEFINITION,
             "Lines: 95 % intervals, from resampled occurrences of the word.",
-            "Fainter marks: the same words in other runs." if several else "",
+            "Fainter marks: the same words in other runs." if is_compared else "",
             *agreements[1:],
-            ONE_SEED if several and 1 in map(len, compare.group_by_design(runs)) else "",
+            ONE_SEED_NOTE if is_compared and 1 in map(len, compare.group_by_design(runs)) else "",
         ),
-        describe_data(first),
+        describe_data(first_run),
         "Click a word for its curve.",
     )
 
 
-def _ends(table: pd.DataFrame) -> tuple[float, float]:
+def _age_range(table: pd.DataFrame) -> tuple[float, float]:
     """Return the first and the last step of all ages and their intervals."""
     steps = table[["earliest", "age", "latest"]].to_numpy(float)
     return float(steps[np.isfinite(steps)].min()), float(steps[np.isfinite(steps)].max())
 
 
-def _hover(row: Any, run: Run, axis: StepAxis) -> str:
-    months = f"<br>children: {row.children:.1f} months" if pd.notna(row.children) else ""
-    named = f"<b>{style.escape_text(row.word)}</b>, {style.escape_text(row.category)}<br>{style.escape_text(run.name)}"
-    return f"{named}: {describe_estimate(row._asdict(), axis)}{months}"
+def _hover_text(row: Any, run: Run, axis: StepAxis) -> str:
+    children_note = f"<br>children: {row.children:.1f} months" if pd.notna(row.children) else ""
+    label = f"<b>{style.escape_text(row.word)}</b>, {style.escape_text(row.category)}<br>{style.escape_text(run.name)}"
+    return f"{label}: {describe_estimate(row._asdict(), axis)}{children_note}"
 
 
-def _agree(tables: Mapping[str, pd.DataFrame], first: str, second: str) -> str:
-    both = tables[first].merge(tables[second], on="word", suffixes=("", "_other"))
-    rank = rank_agreement(both["age"].tolist(), both["age_other"].tolist())
-    if rank is None:
-        return f"The orders of {first} and {second} cannot be compared: {quantity(len(both), 'word')} in both."
+def _describe_agreement(tables: Mapping[str, pd.DataFrame], first: str, second: str) -> str:
+    common_words = tables[first].merge(tables[second], on="word", suffixes=("", "_other"))
+    agreement = rank_agreement(common_words["age"].tolist(), common_words["age_other"].tolist())
+    if agreement is None:
+        return f"The orders of {first} and {second} cannot be compared: {quantity(len(common_words), 'word')} in both."
     return (
-        f"The orders of {first} and {second} agree with Spearman's rho = {rank.rho:.2f} (95 %: {rank.low:.2f} to "
-        f"{rank.high:.2f}) over {quantity(rank.n, 'word')}."
+        f"The orders of {first} and {second} agree with Spearman's rho = {agreement.rho:.2f} (95 %: "
+        f"{agreement.low:.2f} to {agreement.high:.2f}) over {quantity(agreement.n, 'word')}."
     )
 
 
@@ -158,10 +163,10 @@ def children_table(run: Run) -> pd.DataFrame:
     table = table.assign(category=table["category"].fillna(UNKNOWN))
     rows = []
     for group in [ALL, *sorted(table["category"].unique())]:
-        rows_of_group = table if group == ALL else table[table["category"] == group]
-        agreement = rank_agreement(rows_of_group["age"].tolist(), rows_of_group["children"].tolist())
-        numbers = (agreement.rho, agreement.low, agreement.high) if agreement else (np.nan,) * 3
-        rows.append((group, *numbers, len(rows_of_group)))
+        group_rows = table if group == ALL else table[table["category"] == group]
+        agreement = rank_agreement(group_rows["age"].tolist(), group_rows["children"].tolist())
+        estimate = (agreement.rho, agreement.low, agreement.high) if agreement else (np.nan,) * 3
+        rows.append((group, *estimate, len(group_rows)))
     return pd.DataFrame(rows, columns=["group", "rho", "low", "high", "n"])
 
 
@@ -170,16 +175,16 @@ def children(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     def caption(tables: Mapping[tuple[Run, ...], pd.DataFrame]) -> Caption:
         seeds, table = next(iter(tables.items()))
-        whole = table.set_index("group").loc[ALL]
-        order = {1: "the order", -1: "the reverse of the order"}.get(int(whole["significant"]), "")
-        agreed = f"words tend to come in {order} in which children say them"
-        verdict = agreed if order else "whether the orders agree is not clear"
+        all_words = table.set_index("group").loc[ALL]
+        order = {1: "the order", -1: "the reverse of the order"}.get(int(all_words["significant"]), "")
+        agreement_text = f"words tend to come in {order} in which children say them"
+        verdict = agreement_text if order else "whether the orders agree is not clear"
         interval = "95 %" if len(seeds) == 1 else "one standard error"
         return Caption(
-            f"Spearman's rho of {design_name(seeds)} with children is {whole['rho']:.2f} ({interval}: "
-            f"{whole['low']:.2f} to {whole['high']:.2f}, n = {int(whole['n'])}): {verdict}.",
+            f"Spearman's rho of {design_name(seeds)} with children is {all_words['rho']:.2f} ({interval}: "
+            f"{all_words['low']:.2f} to {all_words['high']:.2f}, n = {int(all_words['n'])}): {verdict}.",
             sentences(
-                f"{AGES} Children: the month at which half of them say the word, as listed.",
+                f"{AGE_DEFINITION} Children: the month at which half of them say the word, as listed.",
                 "Words without one of the two are left out. Lines: 95 % (Bonett and Wright, 2000).",
                 _describe_seeds(tables),
             ),
@@ -191,7 +196,7 @@ def children(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             "No category has four words with both an age and an age of children, so there is no correlation."
         )
     title, names = "Ages of words, compared with children's", {"group": "row", "rho": "value"}
-    return _compare(runs, tables, names, "Spearman's rho", "children", title, caption(tables))
+    return _plot_designs(runs, tables, names, "Spearman's rho", "children", title, caption(tables))
 
 
 # === Predictors ===
@@ -217,7 +222,14 @@ def predictor_table(run: Run) -> pd.DataFrame:
     classes = table.loc[is_complete, "category"].fillna(UNKNOWN).tolist()
     predictors = {name: column[is_complete].to_numpy() for name, column in numbers.items()}
     fit = regress(np.log10(table.loc[is_complete, "age"].to_numpy(float)), predictors, classes)
-    rows = [(one.name, one.value, one.low, one.high, fit.n, fit.r2) for one in fit.coefficients] if fit else []
+    rows = (
+        [
+            (coefficient.name, coefficient.value, coefficient.low, coefficient.high, fit.n, fit.r2)
+            for coefficient in fit.coefficients
+        ]
+        if fit
+        else []
+    )
     return pd.DataFrame(rows, columns=["predictor", "value", "low", "high", "n", "r2"])
 
 
@@ -242,7 +254,7 @@ def predictors(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         ),
     )
     title, names = "Predictors of the age of words", {"predictor": "row"}
-    return _compare(runs, tables, names, "change of log10 of the age", "predictors", title, caption)
+    return _plot_designs(runs, tables, names, "change of log10 of the age", "predictors", title, caption)
 
 
 # === Comparison of runs ===
@@ -276,12 +288,12 @@ def _tables_by_design(
 def _describe_seeds(tables: Mapping[tuple[Run, ...], Any]) -> str:
     """Return the part of the caption on seeds; "" for one run."""
     counts = [*map(len, tables)]
-    several = "Several seeds: their mean, with a line of one standard error on both sides; n adds up."
-    alone = "A mark of a single seed does not show the variation between seeds."
-    return sentences(several if max(counts) > 1 else "", alone if min(counts) == 1 < sum(counts) else "")
+    mean_note = "Several seeds: their mean, with a line of one standard error on both sides; n adds up."
+    single_note = "A mark of a single seed does not show the variation between seeds."
+    return sentences(mean_note if max(counts) > 1 else "", single_note if min(counts) == 1 < sum(counts) else "")
 
 
-def _compare(
+def _plot_designs(
     runs: Sequence[Run],
     tables: Mapping[tuple[Run, ...], pd.DataFrame],
     names: Mapping[str, str],
@@ -291,14 +303,16 @@ def _compare(
     caption: Caption,
 ) -> Figure:
     """Return the figure of the tables of some designs; `names` maps their columns to the columns of `plot_rows`."""
-    drawn = [run for seeds in tables for run in seeds]
-    parts = [rows.assign(run=design_name(seeds)).drop(columns="significant") for seeds, rows in tables.items()]
-    table = pd.concat(parts, ignore_index=True)
+    plotted_runs = [run for seeds in tables for run in seeds]
+    run_tables = [rows.assign(run=design_name(seeds)).drop(columns="significant") for seeds, rows in tables.items()]
+    table = pd.concat(run_tables, ignore_index=True)
     rows = table.rename(columns=dict(names))
     if len(tables) == 1:
         rows["row"] = [f"{row.row} (n = {row.n})" for row in rows.itertuples()]
     table["place"] = places(rows)
-    missing = tuple(run.name for run in runs if run not in drawn)
-    caption = replace(caption, data=describe_data(drawn[0]))
+    missing = tuple(run.name for run in runs if run not in plotted_runs)
+    caption = replace(caption, data=describe_data(plotted_runs[0]))
     plot = plot_rows(rows, x_title)
-    return make_figure(drawn, f"{drawn[0].name}-words-{suffix}", title, plot, table, caption, METRIC, missing=missing)
+    return make_figure(
+        plotted_runs, f"{plotted_runs[0].name}-words-{suffix}", title, plot, table, caption, METRIC, missing=missing
+    )

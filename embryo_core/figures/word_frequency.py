@@ -41,13 +41,13 @@ def distance_table(run: Run) -> pd.DataFrame:
     table = table[table["unigram"].notna()]
     below = table["surprisal"] + half_intervals(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
-    parts = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
-    grouped = pd.concat(parts).groupby(["group", "step"], sort=False)
+    tables = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
+    grouped = pd.concat(tables).groupby(["group", "step"], sort=False)
     rows = grouped.agg(
         value=("distance", "mean"), spread=("distance", "std"), n=("distance", "size"), below=("below", "mean")
     ).reset_index()
-    reach = curves.Z * rows["spread"] / np.sqrt(rows["n"])
-    return rows.assign(low=rows["value"] - reach, high=rows["value"] + reach).drop(columns="spread")
+    half_widths = curves.Z * rows["spread"] / np.sqrt(rows["n"])
+    return rows.assign(low=rows["value"] - half_widths, high=rows["value"] + half_widths).drop(columns="spread")
 
 
 def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
@@ -62,13 +62,15 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     step_axis = axis.for_run(run, runs)
 
     def caption(table: pd.DataFrame) -> Caption:
-        whole = table[table["group"] == ALL].reset_index(drop=True)
-        nearest, half = whole.loc[whole["value"].idxmin()], whole[whole["below"] >= 0.5]
-        then = f"from {step_axis.step_in_unit(int(half['step'].iloc[0]))} on" if len(half) else "at no step"
+        all_words = table[table["group"] == ALL].reset_index(drop=True)
+        nearest, below_half = all_words.loc[all_words["value"].idxmin()], all_words[all_words["below"] >= 0.5]
+        since = (
+            f"from {step_axis.step_in_unit(int(below_half['step'].iloc[0]))} on" if len(below_half) else "at no step"
+        )
         return Caption(
             f"Words are nearest to their frequency at {step_axis.step_in_unit(int(nearest['step']))}, by "
-            f"{nearest['value']:.1f} bits on average; {then}, context makes half of them significantly less surprising "
-            f"({percent(whole['below'].iloc[-1], 0)} at the end).",
+            f"{nearest['value']:.1f} bits on average; {since}, context makes half of them significantly less "
+            f"surprising ({percent(all_words['below'].iloc[-1], 0)} at the end).",
             f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
             f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",
             describe_data(run),
@@ -102,7 +104,7 @@ def phase_table(run: Run) -> pd.DataFrame:
 
 def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the shares of words nearest to chance, unigram and bigram, or below all three."""
-    run, along = runs[0], axis.for_run(runs[0], runs)
+    run, step_axis = runs[0], axis.for_run(runs[0], runs)
     if phase_table(run).empty:
         raise FigureError(
             f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
@@ -112,18 +114,20 @@ def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
-        named = (
-            f"{name} {percent(row['value'], 0)} at {along.step_in_unit(int(row['step']))}"
+        highest_shares = (
+            f"{name} {percent(row['value'], 0)} at {step_axis.step_in_unit(int(row['step']))}"
             for name, row in highest.iterrows()
         )
         return Caption(
-            f"Highest shares of words: {', '.join(named)}.",
+            f"Highest shares of words: {', '.join(highest_shares)}.",
             f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, by "
             "counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean over its "
             "occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % (Wilson).",
             f"{describe_data(run)} n = {table['n'].max():,} words with both.",
         )
 
-    shares = Curves(by="group", y_title="words", unit="words", styles=lambda names: {one: PHASES[one] for one in names})
+    shares = Curves(
+        by="group", y_title="words", unit="words", styles=lambda names: {phase: PHASES[phase] for phase in names}
+    )
     name, title = "words-phases", "Unigrams, bigrams, context"
     return curves_figure(runs, axis, phase_table, shares, name, title, caption, METRIC)

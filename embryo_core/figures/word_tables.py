@@ -48,25 +48,25 @@ def age_table(run: Run) -> pd.DataFrame:
     rows = table.iloc[ends - 1][["word", "category", "n", "pieces", "age", "concreteness", "chance"]]
     rows = rows.rename(columns={"age": "children"}).reset_index(drop=True)
     rows = rows.assign(first=surprisal[starts], lowest=np.minimum.reduceat(surprisal, starts))
-    evaluated = np.unique(steps)
-    is_whole = ends - starts == len(evaluated)
+    evaluated_steps = np.unique(steps)
+    is_whole = ends - starts == len(evaluated_steps)
     is_whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
-    each = table["occurrences"].tolist()
-    curves_of = [  # per word, the surprisals [S, n] of its occurrences at every step
-        np.frombuffer(b"".join(each[start:end]), "<f2").astype(float).reshape(end - start, -1)
+    occurrences = table["occurrences"].tolist()
+    word_curves = [  # per word, the surprisals [S, n] of its occurrences at every step
+        np.frombuffer(b"".join(occurrences[start:end]), "<f2").astype(float).reshape(end - start, -1)
         for start, end in zip(starts[is_whole], ends[is_whole], strict=True)
     ]
-    ages = find_ages(evaluated.tolist(), curves_of, rows["chance"].to_numpy()[is_whole])
+    ages = find_ages(evaluated_steps.tolist(), word_curves, rows["chance"].to_numpy()[is_whole])
     estimates = {"age": ages.step, "earliest": ages.earliest, "latest": ages.latest}
     estimates |= {name: getattr(ages.fits, name) for name in FITTED}
     rows = rows.join(pd.DataFrame({**estimates, "why": ages.reasons}, np.flatnonzero(is_whole)))
     rows["why"] = rows["why"].fillna(PARTLY)
-    rows = pd.concat([rows, pd.DataFrame(_left_out(run), columns=["word", "why"])], ignore_index=True)
-    counts = _counts(run)
+    rows = pd.concat([rows, pd.DataFrame(_read_left_out(run), columns=["word", "why"])], ignore_index=True)
+    counts = _count_words(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
-    noted = rows["word"].map(_noted(run, "unigrams")).astype(float)
-    rows["unigram"] = -np.log2(rows["count"] / (counts.total() or 1)) if counts else noted
-    rows["bigram"] = rows["word"].map(_noted(run, "bigrams")).astype(float)
+    recorded = rows["word"].map(_read_expected(run, "unigrams")).astype(float)
+    rows["unigram"] = -np.log2(rows["count"] / (counts.total() or 1)) if counts else recorded
+    rows["bigram"] = rows["word"].map(_read_expected(run, "bigrams")).astype(float)
     beyond = _steps_beyond(rows, table, zip(starts, ends, strict=True))
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
@@ -90,17 +90,17 @@ def half_intervals(table: pd.DataFrame) -> np.ndarray:
     n = table["n"].to_numpy()
     if not len(n):
         return np.zeros(0)
-    flat, starts = np.frombuffer(b"".join(table["occurrences"]), "<f2").astype(float), np.cumsum(n) - n
-    means = np.add.reduceat(flat, starts) / n
-    squares = np.add.reduceat((flat - np.repeat(means, n)) ** 2, starts)
+    surprisals, starts = np.frombuffer(b"".join(table["occurrences"]), "<f2").astype(float), np.cumsum(n) - n
+    means = np.add.reduceat(surprisals, starts) / n
+    squares = np.add.reduceat((surprisals - np.repeat(means, n)) ** 2, starts)
     return curves.Z * np.sqrt(squares / np.where(n > 1, n - 1, np.nan) / n)
 
 
-def _left_out(run: Run) -> Iterator[tuple[str, str]]:
+def _read_left_out(run: Run) -> Iterator[tuple[str, str]]:
     """Yield each word of the list that was not measured, with the reason that the evaluation recorded."""
-    noted = results.read_sources(run).get(METRIC, {}).get("left_out", {})
-    for why, words in noted.items() if isinstance(noted, dict) else ():
-        yield from ((word, str(why)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+    recorded = results.read_sources(run).get(METRIC, {}).get("left_out", {})
+    for reason, words in recorded.items() if isinstance(recorded, dict) else ():
+        yield from ((word, str(reason)) for word in words if isinstance(word, str)) if isinstance(words, list) else ()
 
 
 def counted_text(run: Run) -> str:
@@ -108,14 +108,14 @@ def counted_text(run: Run) -> str:
     return "training text" if run_files.has_counts(run.frequencies) else "measured text"
 
 
-def _noted(run: Run, kind: str) -> dict[str, float]:
+def _read_expected(run: Run, kind: str) -> dict[str, float]:
     """Return the recorded surprisals of words by "unigrams" or "bigrams"; empty for results of earlier versions."""
-    noted = results.read_sources(run).get(METRIC, {}).get(kind, {})
-    pairs = noted.items() if isinstance(noted, dict) else ()
+    recorded = results.read_sources(run).get(METRIC, {}).get(kind, {})
+    pairs = recorded.items() if isinstance(recorded, dict) else ()
     return {word: float(bits) for word, bits in pairs if isinstance(bits, int | float) and math.isfinite(bits)}
 
 
-def _counts(run: Run) -> Counter[str]:
+def _count_words(run: Run) -> Counter[str]:
     """Return the count of each word in the training text, ignoring case."""
     counts: Counter[str] = Counter()
     for word, count in run_files.read_counts(run.frequencies).items():
@@ -140,14 +140,14 @@ def acquired_table(run: Run) -> pd.DataFrame:
     steps = sorted(results.read_surprisals(run)["step"].unique())
     rows = []
     for group in [ALL, *table["category"].dropna().unique()]:
-        of_group = table if group == ALL else table[table["category"] == group]
-        rows += [(group, step, float((of_group["age"] <= step).mean()), len(of_group)) for step in steps]
+        group_rows = table if group == ALL else table[table["category"] == group]
+        rows += [(group, step, float((group_rows["age"] <= step).mean()), len(group_rows)) for step in steps]
     return with_intervals(pd.DataFrame(rows, columns=["group", "step", "value", "n"]))
 
 
 def curve_table(run: Run, word: str) -> pd.DataFrame:
     """Return word, step, surprisal (bits), n, low, high (95 % of the mean), chance of a word. Raises ResultsError."""
     table = results.read_surprisals(run, word)
-    reach = half_intervals(table)
+    half_widths = half_intervals(table)
     table = table[["word", "step", "surprisal", "n", "chance"]]
-    return table.assign(low=table["surprisal"] - reach, high=table["surprisal"] + reach)
+    return table.assign(low=table["surprisal"] - half_widths, high=table["surprisal"] + half_widths)

@@ -27,7 +27,7 @@ from embryo_core.groups import ALL
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-BITS = Curves(
+BITS_CURVES = Curves(
     by="word",
     y_title="surprisal (bits)",
     value="surprisal",
@@ -54,33 +54,34 @@ def describe_data(run: Run) -> str:
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on how many words of an `age_table` are acquired, and the first and last category."""
-    measured, aged = table[table["n"].notna()], table.dropna(subset="age")
-    if aged.empty:
-        return f"None of the {quantity(len(measured), 'word')} that were measured has an age yet."
-    medians = aged.groupby("category")["age"].agg(["median", "size"])
+    measured_words, words_with_age = table[table["n"].notna()], table.dropna(subset="age")
+    if words_with_age.empty:
+        return f"None of the {quantity(len(measured_words), 'word')} that were measured has an age yet."
+    medians = words_with_age.groupby("category")["age"].agg(["median", "size"])
     medians = medians[medians["size"] >= MIN_WORDS]["median"].sort_values()
-    half = axis.as_estimate.step_in_unit(round(aged["age"].median()))
+    median_step = axis.as_estimate.step_in_unit(round(words_with_age["age"].median()))
     order = f", {medians.index[0]} first and {medians.index[-1]} last" if len(medians) > 1 else ""
     return (
-        f"The model acquires {len(aged):,} of {quantity(len(measured), 'word')}, half of them by about {half}{order}."
+        f"The model acquires {len(words_with_age):,} of {quantity(len(measured_words), 'word')}, half of them by about "
+        f"{median_step}{order}."
     )
 
 
 def default_word(table: pd.DataFrame) -> str | None:
     """Return the default word: of the middle third by age, the one with the surest age; else the first measured."""
-    aged = table.dropna(subset="age")
-    if aged.empty:
+    words_with_age = table.dropna(subset="age")
+    if words_with_age.empty:
         return min(table.loc[table["n"].notna(), "word"], default=None)
-    middle = aged.iloc[len(aged) // 3 : max(len(aged) * 2 // 3, 1)]
+    middle = words_with_age.iloc[len(words_with_age) // 3 : max(len(words_with_age) * 2 // 3, 1)]
     widths = np.log(middle["latest"] / middle["earliest"].clip(lower=1))
     return str(middle["word"].iloc[widths.fillna(np.inf).argmin()])
 
 
 def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
     """Return the caption: how many words have an age, and how many the search found."""
-    listed = f"{len(matches):,} of {quantity(len(table), 'word')} listed; " if len(matches) < len(table) else ""
+    listed_note = f"{len(matches):,} of {quantity(len(table), 'word')} listed; " if len(matches) < len(table) else ""
     return Caption(
-        f"{listed}{table['age'].notna().sum():,} of {quantity(len(table), 'word')} have an age.",
+        f"{listed_note}{table['age'].notna().sum():,} of {quantity(len(table), 'word')} have an age.",
         "Sorted by age; words without one come last, with the reason. Without “from” or “to”, the interval goes beyond "
         "the steps. Surprisals in bits.",
         hint="Click a row for the word's curve.",
@@ -94,14 +95,16 @@ def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     def caption(table: pd.DataFrame) -> Caption:
         ages = age_table(run)
-        without = ages.loc[ages["age"].isna(), "why"].value_counts()
-        named = ", ".join(f"{count} {why}" for why, count in without.items())
+        missing_reasons = ages.loc[ages["age"].isna(), "why"].value_counts()
+        reason_counts = ", ".join(f"{count} {reason}" for reason, count in missing_reasons.items())
         return Caption(
             "Share of the words acquired by each step: halfway from chance to their lowest surprisal.",
             sentences(
                 "The age is where a sigmoid over log steps crosses the middle between chance (all pieces of the "
                 "vocabulary equally probable) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",
-                f"Without an age: {quantity(int(without.sum()), 'word')} ({named})." if len(without) else "",
+                f"Without an age: {quantity(int(missing_reasons.sum()), 'word')} ({reason_counts})."
+                if len(missing_reasons)
+                else "",
             ),
             describe_data(run),
         )
@@ -117,7 +120,7 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
     run = runs[0]
 
     def caption(table: pd.DataFrame) -> Caption:
-        row = _row(run, word)
+        row = _find_row(run, word)
         return Caption(
             f"“{word}” has no age: {row['why']}."
             if pd.isna(row["age"])
@@ -128,8 +131,8 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
                 *(
-                    f"{look.capitalize()} grey line: {row[name]:.1f} bits, {by.format(text=counted_text(run))}."
-                    for name, (_, by, look) in EXPECTED.items()
+                    f"{dash.capitalize()} grey line: {row[name]:.1f} bits, {definition.format(text=counted_text(run))}."
+                    for name, (_, definition, dash) in EXPECTED.items()
                     if pd.notna(row[name])
                 ),
             ),
@@ -137,13 +140,15 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
         )
 
     name, title = f"word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
-    figure = curves_figure(runs, axis, lambda one_run: curve_table(one_run, word), BITS, name, title, caption, METRIC)
+    figure = curves_figure(
+        runs, axis, lambda one_run: curve_table(one_run, word), BITS_CURVES, name, title, caption, METRIC
+    )
     if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
         return _with_fit(figure, run, axis, word)
     return figure
 
 
-def _row(run: Run, word: str) -> pd.Series:
+def _find_row(run: Run, word: str) -> pd.Series:
     table = age_table(run)
     rows = table[table["word"] == word]
     return rows.iloc[0] if len(rows) else pd.Series(dict.fromkeys(table.columns))
@@ -167,35 +172,37 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 
 def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
     """Add the sigmoid, the age and the expected surprisals (see EXPECTED) to a word's curve, in plot and table."""
-    row, step_axis = _row(run, word), axis.for_run(run)
+    row, step_axis = _find_row(run, word), axis.for_run(run)
     line_name = figure.table["run"].iloc[0]
-    of_run = figure.table["run"] == line_name
-    steps = figure.table.loc[of_run, "step"].astype(int)
+    is_run = figure.table["run"] == line_name
+    steps = figure.table.loc[is_run, "step"].astype(int)
     table = figure.table.copy()
-    quiet: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
+    trace_settings: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
     ends = step_axis.values([steps.min(), steps.max()])
-    for name, (label, _, look) in EXPECTED.items():
+    for name, (label, _, dash) in EXPECTED.items():
         if pd.notna(row[name]):
-            line = {"color": style.GREY, "width": 1.5, "dash": look.replace("dash-dotted", "dashdot")}
-            figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **quiet)
-            table.loc[of_run, name] = row[name]
+            line = {"color": style.GREY, "width": 1.5, "dash": dash.replace("dash-dotted", "dashdot")}
+            figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **trace_settings)
+            table.loc[is_run, name] = row[name]
     if pd.notna(row["age"]):
-        age, half = round(row["age"]), (row["chance"] + row["lowest"]) / 2
-        after = steps[steps > 0]
-        fitted = Sigmoids(*(np.array([row[name]], float) for name in FITTED)).at(after.tolist())[0]
+        age, half_way = round(row["age"]), (row["chance"] + row["lowest"]) / 2
+        later_steps = steps[steps > 0]
+        fit_values = Sigmoids(*(np.array([row[name]], float) for name in FITTED)).at(later_steps.tolist())[0]
         line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
-        figure.plot.add_scatter(x=step_axis.values(after.tolist()), y=fitted, name="sigmoid", line=line, **quiet)
+        figure.plot.add_scatter(
+            x=step_axis.values(later_steps.tolist()), y=fit_values, name="sigmoid", line=line, **trace_settings
+        )
         figure.plot.add_scatter(
             x=step_axis.values([age]),
-            y=[half],
+            y=[half_way],
             name="age",
             mode="markers",
             marker={"symbol": "star", "size": 14, "color": style.VERMILION},
             hovertemplate=f"age: {describe_estimate(row, step_axis)}<extra></extra>",
         )
-        table.loc[after.index, "sigmoid"] = fitted
-        star: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": half}
+        table.loc[later_steps.index, "sigmoid"] = fit_values
+        age_row: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": half_way}
         if axis.unit != "step":
-            star[axis.unit] = step_axis.counts([age])[0]
-        table = pd.concat([table, pd.DataFrame([star])], ignore_index=True)
+            age_row[axis.unit] = step_axis.counts([age])[0]
+        table = pd.concat([table, pd.DataFrame([age_row])], ignore_index=True)
     return replace(figure, table=table)

@@ -11,8 +11,8 @@ from embryo_core.types import Run
 
 __all__ = ["FINDINGS", "Comparison", "Judgement", "Verdict", "judge"]
 
-UNLEARNED = "No two of its curves can be compared: they end at 0, or are not stored at two steps or more."
-FEW_STEPS = "Nothing that it compares is stored at two steps or more."
+UNLEARNED_REASON = "No two of its curves can be compared: they end at 0, or are not stored at two steps or more."
+FEW_STEPS_REASON = "Nothing that it compares is stored at two steps or more."
 FINDINGS: tuple[Finding, ...] = (*words.FINDINGS, *layers.FINDINGS, *downstream.FINDINGS, *knowledge.FINDINGS)
 
 
@@ -24,12 +24,12 @@ def judge(run: Run, names: Collection[str] | None = None) -> list[Judgement]:
     """
     evidence = Evidence(run)
     capabilities = run_capabilities(run)
-    chosen = [finding for finding in FINDINGS if names is None or finding.name in names]
-    applying = (_applying(finding, evidence, capabilities) for finding in chosen)
-    return [_judge(finding, evidence) for finding in applying if finding]
+    selected_findings = [finding for finding in FINDINGS if names is None or finding.name in names]
+    applicable = (_find_applicable(finding, evidence, capabilities) for finding in selected_findings)
+    return [_judge(finding, evidence) for finding in applicable if finding]
 
 
-def _applying(finding: Finding | None, evidence: Evidence, capabilities: frozenset[str]) -> Finding | None:
+def _find_applicable(finding: Finding | None, evidence: Evidence, capabilities: frozenset[str]) -> Finding | None:
     """Return the finding if it applies to the run, else its first applicable alternative (`otherwise`), else None."""
     if (
         finding is None
@@ -37,7 +37,7 @@ def _applying(finding: Finding | None, evidence: Evidence, capabilities: frozens
         or (finding.metrics and set(finding.metrics) <= evidence.metrics)
     ):
         return finding
-    return _applying(finding.otherwise, evidence, capabilities)
+    return _find_applicable(finding.otherwise, evidence, capabilities)
 
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:
@@ -45,24 +45,27 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
     if set(finding.metrics) <= evidence.metrics:
         evidence.take_curves()
         try:
-            tested = finding.test(evidence)
+            result = finding.test(evidence)
         except ResultsError as error:
-            tested = Tested([], str(error))
-        comparisons, curves = tuple(tested.comparisons), evidence.take_curves()
+            result = Tested([], str(error))
+        comparisons, curves = tuple(result.comparisons), evidence.take_curves()
         if comparisons:
-            statistic = " ".join(filter(None, [_tied(comparisons), tested.statistic]))
+            statistic = " ".join(filter(None, [_describe_ties(comparisons), result.statistic]))
             return Judgement(finding, verdict_of(comparisons), comparisons, statistic, curves=curves)
-        reason, final = tested.statistic or (UNLEARNED if curves else FEW_STEPS), tested.final or bool(curves)
+        reason, is_final = (
+            result.statistic or (UNLEARNED_REASON if curves else FEW_STEPS_REASON),
+            result.final or bool(curves),
+        )
     else:
-        reason, final = "Its scores have not been computed.", False
-    name, _, data = finding.command.partition(" ")
-    command = f"python -m embryo_core {name} {evidence.run.name} {data}"
-    return Judgement(finding, "undecided", (), reason, "" if final else command)
+        reason, is_final = "Its scores have not been computed.", False
+    command_name, _, options = finding.command.partition(" ")
+    command = f"python -m embryo_core {command_name} {evidence.run.name} {options}"
+    return Judgement(finding, "undecided", (), reason, "" if is_final else command)
 
 
-def _tied(comparisons: tuple[Comparison, ...]) -> str:
+def _describe_ties(comparisons: tuple[Comparison, ...]) -> str:
     """Return a sentence if most pairs of onsets are at the same step, so that there is no verdict; else ""."""
-    tied = sum(comparison.tied for comparison in comparisons)
-    if tied <= len(comparisons) / 2:
+    tied_count = sum(comparison.tied for comparison in comparisons)
+    if tied_count <= len(comparisons) / 2:
         return ""
-    return f"In {tied} of them both onsets are at the same evaluated step; which came first was not seen."
+    return f"In {tied_count} of them both onsets are at the same evaluated step; which came first was not seen."

@@ -26,12 +26,12 @@ def compare_onsets(
     if onsets == (None, None):
         return None
     grid = np.union1d(first.steps, second.steps)
-    (one, one_from, one_to), (two, two_from, two_to) = (_indices(onset, grid) for onset in onsets)
+    (i, i_low, i_high), (j, j_low, j_high) = (_onset_indices(onset, grid) for onset in onsets)
     cases = min(first.cases, second.cases)
-    return Comparison(label, two - one, two_from - one_to, two_to - one_from, CHECKPOINTS, cases, one == two)
+    return Comparison(label, j - i, j_low - i_high, j_high - i_low, CHECKPOINTS, cases, i == j)
 
 
-def _indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
+def _onset_indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
     """Return an onset and the ends of its interval as indices of evaluated steps; unknown ones follow the last step."""
     steps = (None,) * 3 if onset is None else (onset.step, onset.earliest, onset.latest)
     index, low, high = (len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
@@ -44,19 +44,21 @@ def compare_rises(label: str, first: Curve, second: Curve, factor: float) -> Com
     The value is the margin in doublings of the step; None if one of the curves does not rise. A rise may have happened
     at any time since the previous evaluated step, so its interval begins there.
     """
-    one, two = first.rise(), second.rise()
-    if one is None or two is None:
+    first_rise, second_rise = first.rise(), second.rise()
+    if first_rise is None or second_rise is None:
         return None
-    spare = np.log2(factor)
-    end = 2 * max(first.steps[-1], second.steps[-1])  # replaces an unknown end, which is after the last step
-    low = _doublings(one.latest or end, second.before(two.earliest))
-    high = _doublings(first.before(one.earliest), two.latest or end)
+    log_factor = np.log2(factor)
+    unknown_end = 2 * max(first.steps[-1], second.steps[-1])  # replaces an unknown end, which is after the last step
+    low = _doublings(first_rise.latest or unknown_end, second.before(second_rise.earliest))
+    high = _doublings(first.before(first_rise.earliest), second_rise.latest or unknown_end)
     farthest = max(abs(low), abs(high))
     nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
-    value = spare - abs(_doublings(one.step, two.step))
+    value = log_factor - abs(_doublings(first_rise.step, second_rise.step))
     cases = min(first.cases, second.cases)
-    tied = one.step == two.step and farthest >= spare
-    return Comparison(label, value, spare - farthest, spare - nearest, "doublings of the step", cases, tied)
+    is_tied = first_rise.step == second_rise.step and farthest >= log_factor
+    return Comparison(
+        label, value, log_factor - farthest, log_factor - nearest, "doublings of the step", cases, is_tied
+    )
 
 
 def _doublings(first: int, second: int) -> float:
@@ -69,9 +71,11 @@ def compare_with_peak(label: str, curve: Curve) -> Comparison:
     The best of many values is too high by chance, so the intervals of all differences are joint (Bonferroni).
     """
     z = NormalDist().inv_cdf(1 - 0.025 / (len(curve.values) - 1))
-    before, last = curve.values[:-1], curve.values[-1]
-    low, high = curves.difference_interval(before, np.full(len(before), last), curve.cases, z)
-    return Comparison(label, float(before.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases)
+    earlier_values, last = curve.values[:-1], curve.values[-1]
+    low, high = curves.difference_interval(earlier_values, np.full(len(earlier_values), last), curve.cases, z)
+    return Comparison(
+        label, float(earlier_values.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases
+    )
 
 
 def agreement_with_paper(first: Sequence[float], second: Sequence[float]) -> str:

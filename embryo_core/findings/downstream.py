@@ -5,7 +5,7 @@ from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 from embryo_core.finetune.task_specs import GLUE
 
-EARLY = 0.25  # share of the run within which most of the last score should be reached
+EARLY_SHARE = 0.25  # share of the run within which most of the last score should be reached
 
 
 def gains_flatten(evidence: Evidence) -> Tested:
@@ -18,25 +18,27 @@ def gains_flatten(evidence: Evidence) -> Tested:
     scores = results.read_task_scores(evidence.run)
     comparisons: list[Comparison] = []
     unlearned: list[str] = []
-    unsure: list[str] = []
+    uncertain: list[str] = []
     for task, rows in scores[scores["task"].isin(GLUE)].groupby("task"):
         metric = GLUE[task].metrics[0]
         rows = rows[rows["metric"] == metric]
-        constant = rows[rows["predictor"] != "model"]["value"].max()
+        baseline = rows[rows["predictor"] != "model"]["value"].max()
         means = rows[rows["predictor"] == "model"].groupby("step").agg(value=("value", "mean"), n=("n", "max"))
         model = Curve(*(means.reset_index()[name].to_numpy() for name in ("step", "value", "n")))
         if len(model.steps) < 2:
             continue
         reached, _ = results.read_reached(evidence.run, task, metric)  # 95 %, and 99 %
-        if reached is None or model.values[-1] <= constant:
-            (unlearned if model.values[-1] <= constant else unsure).append(task)
+        if reached is None or model.values[-1] <= baseline:
+            (unlearned if model.values[-1] <= baseline else uncertain).append(task)
             continue
         evidence.note(metric, task, -1, model)
-        since = max((step for step in model.steps if step < reached.earliest), default=0)
-        share, low, high = (float(EARLY - step / model.steps[-1]) for step in (reached.step, reached.latest, since))
+        previous_step = max((step for step in model.steps if step < reached.earliest), default=0)
+        share, low, high = (
+            float(EARLY_SHARE - step / model.steps[-1]) for step in (reached.step, reached.latest, previous_step)
+        )
         comparisons.append(Comparison(task, share, low, high, "share of the run", model.cases))
-    left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": unsure}
-    statistic = " ".join(f"{why}: {', '.join(tasks)}." for why, tasks in left_out.items() if tasks)
+    left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": uncertain}
+    statistic = " ".join(f"{reason}: {', '.join(tasks)}." for reason, tasks in left_out.items() if tasks)
     return Tested(comparisons, statistic, final=bool(statistic))
 
 

@@ -28,8 +28,8 @@ class Curve:
 
     def thinned(self) -> "Curve":
         """Return the curve at a few log-spaced steps, for a small picture."""
-        kept = np.isin(self.steps, step_scales.log_spaced(self.steps, PICTURE_POINTS))
-        return Curve(self.steps[kept], self.values[kept], self.n[kept])
+        mask = np.isin(self.steps, step_scales.log_spaced(self.steps, PICTURE_POINTS))
+        return Curve(self.steps[mask], self.values[mask], self.n[mask])
 
     def onset(self) -> curves.Onset | None:
         """Return the step from which the curve stays above half of its last value (see `curves.onset`)."""
@@ -62,8 +62,8 @@ class Evidence:
 
     def take_curves(self) -> tuple[Curve, ...]:
         """Return the curves read since the last call, thinned: the curves behind one finding's verdict."""
-        read, self._read = self._read, {}
-        return tuple(curve.thinned() for curve in read.values())
+        recorded, self._read = self._read, {}
+        return tuple(curve.thinned() for curve in recorded.values())
 
     def note(self, metric: str, group: str, layer: int, curve: Curve) -> None:
         """Record a curve, read or computed by a test, for `take_curves`."""
@@ -96,14 +96,14 @@ class Evidence:
         if rows is None or len(rows) < 2:
             return None
         rows = rows.sort_values("step")
-        curve_read = Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
-        self.note(metric, group, layer, curve_read)
-        return curve_read
+        stored_curve = Curve(*(rows[name].to_numpy() for name in ("step", "value", "n")))
+        self.note(metric, group, layer, stored_curve)
+        return stored_curve
 
     def layers(self, metric: str, group: str) -> list[int]:
         """Return the layers of a metric in a group, from the lowest."""
-        return sorted(layer for of, layer in self._curves(metric) if of == group and layer >= 0)
+        return sorted(layer for name, layer in self._curves(metric) if name == group and layer >= 0)
 
     def groups(self, metric: str) -> list[str]:
         """Return the groups of a metric, sorted by name."""
-        return sorted({of for of, _ in self._curves(metric) if of})
+        return sorted({name for name, _ in self._curves(metric) if name})

@@ -74,8 +74,8 @@ class Judgement:
     @property
     def described(self) -> dict[str, str]:
         """Return the finding, the verdict, and its basis as text by field name."""
-        of_finding = {name: getattr(self.finding, name) for name in ("name", "claim", "place", "predicts")}
-        return of_finding | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
+        finding_fields = {name: getattr(self.finding, name) for name in ("name", "claim", "place", "predicts")}
+        return finding_fields | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
 
     @property
     def holding(self) -> int:
@@ -92,10 +92,10 @@ class Judgement:
         """Return a phrase with the numbers of comparisons that hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
-        hold = "holds" if 1 in (self.holding, len(cases)) else "hold"
-        holding = f"{self.holding} of {quantity(len(cases), 'comparison')} {hold}"
-        opposed = f"{self.opposed or 'none'} {'are' if self.opposed > 1 else 'is'} opposed"
-        return f"{holding}, {opposed} (n = {n})"
+        verb = "holds" if 1 in (self.holding, len(cases)) else "hold"
+        holding_text = f"{self.holding} of {quantity(len(cases), 'comparison')} {verb}"
+        opposed_text = f"{self.opposed or 'none'} {'are' if self.opposed > 1 else 'is'} opposed"
+        return f"{holding_text}, {opposed_text} (n = {n})"
 
 
 def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
@@ -107,13 +107,13 @@ def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
     not           any other case, in which no comparison holds
     undecided     there are no comparisons, or more than half are tied, so that evaluated steps decide, not training
     """
-    holding = sum(comparison.holds for comparison in comparisons)
-    opposed = sum(comparison.opposed for comparison in comparisons)
-    tied = sum(comparison.tied for comparison in comparisons)
-    if not comparisons or tied > len(comparisons) / 2:
+    holding_count = sum(comparison.holds for comparison in comparisons)
+    opposed_count = sum(comparison.opposed for comparison in comparisons)
+    tied_count = sum(comparison.tied for comparison in comparisons)
+    if not comparisons or tied_count > len(comparisons) / 2:
         return "undecided"
-    if opposed > holding and opposed >= len(comparisons) / 4:
+    if opposed_count > holding_count and opposed_count >= len(comparisons) / 4:
         return "contradicted"
-    if not holding:
+    if not holding_count:
         return "not"
-    return "reproduced" if holding > len(comparisons) / 2 and not opposed else "partly"
+    return "reproduced" if holding_count > len(comparisons) / 2 and not opposed_count else "partly"

@@ -18,35 +18,37 @@ MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten,
 def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     """Compare how far precision at the last step is below the best, for all facts and each relation ever learned."""
     names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
-    curves_of = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
-    learned = {
+    curves_by_name = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
+    learned_curves = {
         name: curve
-        for name, curve in curves_of.items()
+        for name, curve in curves_by_name.items()
         if name == ALL or curves.classify_curve(curve.values, curve.n) != "never learned"
     }
-    relations, never = len(curves_of.keys() - {ALL}), len(curves_of) - len(learned)
-    labels = {relation: "all relations" if relation == ALL else relation for relation in learned}
+    relation_count, unlearned_count = len(curves_by_name.keys() - {ALL}), len(curves_by_name) - len(learned_curves)
+    labels = {relation: "all relations" if relation == ALL else relation for relation in learned_curves}
     return Tested(
-        [compare_with_peak(labels[relation], curve) for relation, curve in learned.items()],
-        f"{never} of {relations} relations were never learned and are left out." if never else "",
+        [compare_with_peak(labels[relation], curve) for relation, curve in learned_curves.items()],
+        f"{unlearned_count} of {relation_count} relations were never learned and are left out."
+        if unlearned_count
+        else "",
     )
 
 
 def four_histories(evidence: Evidence) -> Tested:
     """Compare the share of facts with each kind of history with MIN_SHARE."""
-    steps = evidence.scores(PRECISION)["step"].nunique()
-    if steps < MIN_STEPS:
+    step_count = evidence.scores(PRECISION)["step"].nunique()
+    if step_count < MIN_STEPS:
         return Tested(
-            [], f"Facts were asked at {quantity(steps, 'step')}; a fact oscillates over {MIN_STEPS} at least."
+            [], f"Facts were asked at {quantity(step_count, 'step')}; a fact oscillates over {MIN_STEPS} at least."
         )
-    kinds = results.read_histories(evidence.run)["history"]
-    counts = kinds.value_counts().reindex(KINDS, fill_value=0)
-    facts = int(counts.sum())
+    histories = results.read_histories(evidence.run)["history"]
+    counts = histories.value_counts().reindex(KINDS, fill_value=0)
+    fact_count = int(counts.sum())
     comparisons = []
     for kind in KINDS:
-        share = counts[kind] / facts
-        value, low, high = (float(end) - MIN_SHARE for end in (share, *curves.interval(share, facts)))
-        comparisons.append(Comparison(kind, value, low, high, "share of the facts", facts))
+        share = counts[kind] / fact_count
+        value, low, high = (float(end) - MIN_SHARE for end in (share, *curves.interval(share, fact_count)))
+        comparisons.append(Comparison(kind, value, low, high, "share of the facts", fact_count))
     return Tested(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
 
 

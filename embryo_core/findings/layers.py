@@ -13,50 +13,62 @@ from embryo_core.findings.finding import Comparison, Finding, Tested
 F1, SAME = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
 NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
-FACTOR = 2.0  # two tasks rise together if the steps of half their rises differ by less than this factor
-EARLY, SATURATED = 0.25, 0.9  # share of the run by which this share of the rise should be complete
-PATTERN = 0.05  # smallest gain in attention weight of a head that shows the pattern
+MAX_STEP_RATIO = 2.0  # two tasks rise together if the steps of half their rises differ by less than this factor
+EARLY_SHARE, SATURATED_SHARE = 0.25, 0.9  # share of the run by which this share of the rise should be complete
+MIN_PATTERN_GAIN = 0.05  # smallest gain in attention weight of a head that shows the pattern
 
 
 def syntax_and_semantics_together(evidence: Evidence) -> Tested:
     """Compare the rise of every syntactic task with that of every semantic task, each in the layer best at the end."""
-    best = _best(evidence, (*SYNTAX, *SEMANTICS))
-    pairs = [(one, two) for one in SYNTAX for two in SEMANTICS if one in best and two in best]
-    comparisons = [compare_rises(f"{NAMES[one]} with {NAMES[two]}", best[one], best[two], FACTOR) for one, two in pairs]
-    return Tested([comparison for comparison in comparisons if comparison], _without_rise(best))
+    best_curves = _best_curves(evidence, (*SYNTAX, *SEMANTICS))
+    pairs = [
+        (syntactic, semantic)
+        for syntactic in SYNTAX
+        for semantic in SEMANTICS
+        if syntactic in best_curves and semantic in best_curves
+    ]
+    comparisons = [
+        compare_rises(
+            f"{NAMES[syntactic]} with {NAMES[semantic]}", best_curves[syntactic], best_curves[semantic], MAX_STEP_RATIO
+        )
+        for syntactic, semantic in pairs
+    ]
+    return Tested([comparison for comparison in comparisons if comparison], _describe_unrisen(best_curves))
 
 
 def syntax_saturates(evidence: Evidence) -> Tested:
     """Compare the rise of each syntactic task within a quarter of the run with 90 % of its whole rise."""
-    best = _best(evidence, SYNTAX)
-    risen = {task: curve for task, curve in best.items() if curve.rise() is not None}
-    early = {task: curve for task, curve in risen.items() if curve.steps[0] <= EARLY * curve.steps[-1]}
-    unseen = [NAMES[task] for task in risen if task not in early]
-    late = [f"Not probed within a quarter of the run: {', '.join(unseen)}."] if unseen else []
-    statistic = " ".join(filter(None, [_without_rise(best), *late]))
-    return Tested([_saturation(NAMES[task], curve) for task, curve in early.items()], statistic)
+    best_curves = _best_curves(evidence, SYNTAX)
+    rising_curves = {task: curve for task, curve in best_curves.items() if curve.rise() is not None}
+    early_curves = {
+        task: curve for task, curve in rising_curves.items() if curve.steps[0] <= EARLY_SHARE * curve.steps[-1]
+    }
+    late_names = [NAMES[task] for task in rising_curves if task not in early_curves]
+    late_notes = [f"Not probed within a quarter of the run: {', '.join(late_names)}."] if late_names else []
+    statistic = " ".join(filter(None, [_describe_unrisen(best_curves), *late_notes]))
+    return Tested([_compare_saturation(NAMES[task], curve) for task, curve in early_curves.items()], statistic)
 
 
-def _best(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
+def _best_curves(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
     """Return the curve of each task with scores, in the layer that is best at the end."""
     return {task: curve for task in tasks if (curve := best_layer(evidence, task))}
 
 
-def _without_rise(best: Mapping[str, Curve]) -> str:
+def _describe_unrisen(best_curves: Mapping[str, Curve]) -> str:
     """Return a sentence that names the tasks without a significant rise; "" if all have risen."""
-    still = [NAMES[task] for task, curve in best.items() if curve.rise() is None]
-    return f"No significant rise: {', '.join(still)}." if still else ""
+    names = [NAMES[task] for task, curve in best_curves.items() if curve.rise() is None]
+    return f"No significant rise: {', '.join(names)}." if names else ""
 
 
-def _saturation(name: str, curve: Curve) -> Comparison:
+def _compare_saturation(name: str, curve: Curve) -> Comparison:
     """Compare the value at a quarter of the run with the value at 90 % of the rise.
 
     The curve must begin within that quarter. The compared value is the last one measured in the quarter; since nothing
     was measured until the next step, the interval extends to that step's value.
     """
-    before, after = curve.around(EARLY)
+    before, after = curve.around(EARLY_SHARE)
     shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])
-    weights = np.array([1, -(1 - SATURATED), -SATURATED])
+    weights = np.array([1, -(1 - SATURATED_SHARE), -SATURATED_SHARE])
     low, high = curves.interval(shares, curve.cases)
     high[0] = max(high[0], curves.interval(curve.values[after], curve.cases)[1])
     below = np.where(weights > 0, weights * (shares - low), weights * (shares - high))
@@ -69,10 +81,12 @@ def _saturation(name: str, curve: Curve) -> Comparison:
 
 def upper_layers(evidence: Evidence) -> Tested:
     """Compare for each task whether the last layer rises after the first, and ends below its peak."""
-    return Tested([comparison for task, name in NAMES.items() for comparison in _last_layer(evidence, task, name)])
+    return Tested(
+        [comparison for task, name in NAMES.items() for comparison in _compare_last_layer(evidence, task, name)]
+    )
 
 
-def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison]:
+def _compare_last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison]:
     """Yield the comparisons of `upper_layers` for one task; none without scores of two layers."""
     layers = [layer for layer in evidence.layers(F1, task) if layer > 0]
     if len(layers) < 2:
@@ -81,8 +95,8 @@ def _last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison
     if first is None or last is None:
         return
     label = f"{name}, layer {layers[0]} before layer {layers[-1]}"
-    if later := compare_onsets(label, first, last, (first.rise(), last.rise())):
-        yield later
+    if comparison := compare_onsets(label, first, last, (first.rise(), last.rise())):
+        yield comparison
     yield compare_with_peak(f"{name}, layer {layers[-1]} falls back", last)
 
 
@@ -99,25 +113,27 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
     steps, strongest = table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
     for layer, values in strongest.items():
         evidence.note(SAME, "", layer, Curve(steps, values, np.ones_like(steps)))
-    since = {layer: curves.held_from(steps, values, values[0] + PATTERN) for layer, values in strongest.items()}
-    layers = sorted(since)
+    onsets = {
+        layer: curves.held_from(steps, values, values[0] + MIN_PATTERN_GAIN) for layer, values in strongest.items()
+    }
+    layers = sorted(onsets)
     half = len(layers) // 2
     n = int(max(evidence.scores(SAME)["n"], default=0))
     comparisons = [
-        _first(f"layer {upper} before layer {lower}", since[upper], since[lower], steps, n)
+        _compare_first_steps(f"layer {upper} before layer {lower}", onsets[upper], onsets[lower], steps, n)
         for upper in layers[len(layers) - half :]
         for lower in layers[:half]
-        if (since[upper], since[lower]) != (None, None)
+        if (onsets[upper], onsets[lower]) != (None, None)
     ]
-    shown = [str(layer) for layer in layers if since[layer] is not None]
+    layer_names = [str(layer) for layer in layers if onsets[layer] is not None]
     statistic = (
-        f"Layers with a same-token diagonal at the end: {', '.join(shown) or 'none'}. "
+        f"Layers with a same-token diagonal at the end: {', '.join(layer_names) or 'none'}. "
         "The spread of a mean weight is not stored, so no comparison has an interval."
     )
     return Tested(comparisons, statistic)
 
 
-def _first(label: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
+def _compare_first_steps(label: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
     indices = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
     lead = float(indices[1] - indices[0])
     return Comparison(label, lead, lead, lead, CHECKPOINTS, n, not lead)

@@ -17,11 +17,15 @@ FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
 CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
 VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # tags in the paper's Table 4
 RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
-NEXT = "next_word_prediction"  # replaces PREDICTION for decoders
-PREDICTIONS = (PREDICTION, NEXT)
-SHORT = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction", NEXT: "next-word prediction"}
-PLACE = {RECONSTRUCTION: "Section 3, Figure 1a", PREDICTION: "Section 3, Figure 1b", NEXT: "Section 3, Figure 1b"}
-NEEDS = {name: frozenset({"next_words" if name == NEXT else "masked_words"}) for name in SHORT}
+NEXT_PREDICTION = "next_word_prediction"  # replaces PREDICTION for decoders
+PREDICTIONS = (PREDICTION, NEXT_PREDICTION)
+SHORT_NAMES = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction", NEXT_PREDICTION: "next-word prediction"}
+PAPER_PLACES = {
+    RECONSTRUCTION: "Section 3, Figure 1a",
+    PREDICTION: "Section 3, Figure 1b",
+    NEXT_PREDICTION: "Section 3, Figure 1b",
+}
+NEEDS = {name: frozenset({"next_words" if name == NEXT_PREDICTION else "masked_words"}) for name in SHORT_NAMES}
 COMMAND = "evaluate --treebank PATH"
 
 
@@ -35,21 +39,27 @@ def measured_as(run: Run, metric: str) -> str:
 
 def reconstruction_first(evidence: Evidence) -> Tested:
     """Compare the onsets of reconstruction and prediction in every category."""
-    comparisons = [_between(evidence, (RECONSTRUCTION, one), (PREDICTION, one), one) for one in (*FUNCTION, *CONTENT)]
+    comparisons = [
+        _compare_curves(evidence, (RECONSTRUCTION, category), (PREDICTION, category), category)
+        for category in (*FUNCTION, *CONTENT)
+    ]
     return Tested([comparison for comparison in comparisons if comparison])
 
 
 def function_words_first(evidence: Evidence, task: str) -> Tested:
     """Compare the onset of every category of function words with that of every category of content words."""
-    return Tested(_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
+    return Tested(_compare_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
 
 
 def order_of_content_words(evidence: Evidence, task: str) -> Tested:
     """Compare the onsets of every two content-word categories, and add the rank agreement with the paper's order."""
     onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
-    ranked = {name: onset.step for name, onset in onsets.items() if onset}
-    paper = list(paper_ranks(ranked).values())
-    return Tested(_pairs(evidence, task, combinations(CONTENT, 2)), agreement_with_paper(list(ranked.values()), paper))
+    onset_steps = {name: onset.step for name, onset in onsets.items() if onset}
+    paper_order = list(paper_ranks(onset_steps).values())
+    return Tested(
+        _compare_pairs(evidence, task, combinations(CONTENT, 2)),
+        agreement_with_paper(list(onset_steps.values()), paper_order),
+    )
 
 
 def paper_ranks(names: Iterable[str]) -> dict[str, int]:
@@ -61,16 +71,22 @@ def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
     """Compare the onsets of every two verb forms; the more frequent one in the training corpus should be first."""
     if not evidence.frequencies:
         return Tested([], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True)
-    if not (frequency := mean_frequencies(evidence, task)):
+    if not (frequencies := mean_frequencies(evidence, task)):
         return Tested([])
-    ordered = sorted(frequency, key=frequency.__getitem__, reverse=True)
-    shown = ", ".join(f"{form} {frequency[form]:,.0f}" for form in ordered)
-    return Tested(_pairs(evidence, task, combinations(ordered, 2)), f"Mean frequency of their words: {shown}.")
+    forms = sorted(frequencies, key=frequencies.__getitem__, reverse=True)
+    listing = ", ".join(f"{form} {frequencies[form]:,.0f}" for form in forms)
+    return Tested(_compare_pairs(evidence, task, combinations(forms, 2)), f"Mean frequency of their words: {listing}.")
 
 
 def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> Tested:
     """Compare the onsets of every two frequency bands in each task."""
-    return Tested([one for task in tasks for one in _pairs(evidence, task, combinations(BANDS, 2), SHORT[task])])
+    return Tested(
+        [
+            comparison
+            for task in tasks
+            for comparison in _compare_pairs(evidence, task, combinations(BANDS, 2), SHORT_NAMES[task])
+        ]
+    )
 
 
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
@@ -86,20 +102,25 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
     for form in VERB_FORMS:
         words = results.read_words(evidence.run, task, form, int(steps.max()))
         if len(words):
-            times = words["word"].map(lambda word: counts.get(word, counts.get(word.lower(), 0)))
-            means[form] = float((times * words["n"]).sum() / words["n"].sum())
+            occurrences = words["word"].map(lambda word: counts.get(word, counts.get(word.lower(), 0)))
+            means[form] = float((occurrences * words["n"]).sum() / words["n"].sum())
     return means
 
 
-def _pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
+def _compare_pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
     """Compare the onsets of each pair of groups: by how many checkpoints the first precedes the second."""
-    ending = f", {note}" if note else ""
-    comparisons = [_between(evidence, (task, one), (task, two), f"{one} before {two}{ending}") for one, two in pairs]
+    suffix = f", {note}" if note else ""
+    comparisons = [
+        _compare_curves(evidence, (task, first), (task, second), f"{first} before {second}{suffix}")
+        for first, second in pairs
+    ]
     return [comparison for comparison in comparisons if comparison]
 
 
-def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], label: str) -> Comparison | None:
-    first, second = evidence.curve(*one), evidence.curve(*two)
+def _compare_curves(
+    evidence: Evidence, first_key: tuple[str, str], second_key: tuple[str, str], label: str
+) -> Comparison | None:
+    first, second = evidence.curve(*first_key), evidence.curve(*second_key)
     if first is None or second is None:
         return None
     return compare_onsets(label, first, second, (first.onset(), second.onset()))
@@ -107,29 +128,29 @@ def _between(evidence: Evidence, one: tuple[str, str], two: tuple[str, str], lab
 
 def _findings_of(task: str) -> list[Finding]:
     """Return the paper's findings on one task; those on next-word prediction have the names of mask prediction."""
-    shared: dict[str, Any] = {"place": PLACE[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
-    shared |= {"needs": NEEDS[task], "measure": SHORT[task]}
+    shared: dict[str, Any] = {"place": PAPER_PLACES[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
+    shared |= {"needs": NEEDS[task], "measure": SHORT_NAMES[task]}
     categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}
-    said = SHORT[task]
-    name = SHORT[PREDICTION if task == NEXT else task]
+    short_name = SHORT_NAMES[task]
+    name = SHORT_NAMES[PREDICTION if task == NEXT_PREDICTION else task]
     return [
         Finding(
             name=f"function_words_{name}",
-            claim=f"Function words are learned before content words ({said}).",
+            claim=f"Function words are learned before content words ({short_name}).",
             predicts="The onset of each function category precedes that of each content category.",
             test=partial(function_words_first, task=task),
             **shared | categories,
         ),
         Finding(
             name=f"content_words_{name}",
-            claim=f"Content words come in the paper's order ({said}).",
+            claim=f"Content words come in the paper's order ({short_name}).",
             predicts="Verb, adverb, adjective, noun, proper noun: the onset of each precedes those of the later ones.",
             test=partial(order_of_content_words, task=task),
             **shared | categories,
         ),
         Finding(
             name=f"verb_forms_{name}",
-            claim=f"Frequent verb forms are learned first ({said}).",
+            claim=f"Frequent verb forms are learned first ({short_name}).",
             predicts="Of two forms, the onset of the one with the more frequent words comes first.",
             test=partial(frequent_verb_forms_first, task=task),
             **shared | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
@@ -141,7 +162,8 @@ def _frequent_words(tasks: tuple[str, ...]) -> Finding:
     """Return the finding on frequency bands, for the tasks of masked language models or of decoders."""
     return Finding(
         name="frequent_words",
-        claim="Frequent words are learned before rare ones" + (f" ({SHORT[NEXT]})." if NEXT in tasks else "."),
+        claim="Frequent words are learned before rare ones"
+        + (f" ({SHORT_NAMES[NEXT_PREDICTION]})." if NEXT_PREDICTION in tasks else "."),
         place="Section 3, Figures 7 and 8",
         predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
         page="Tokens",
@@ -150,7 +172,7 @@ def _frequent_words(tasks: tuple[str, ...]) -> Finding:
         command=COMMAND,
         test=partial(frequent_bands_first, tasks=tasks),
         needs=NEEDS[tasks[0]],
-        measure=" and ".join(SHORT[task] for task in tasks),
+        measure=" and ".join(SHORT_NAMES[task] for task in tasks),
     )
 
 
@@ -168,6 +190,9 @@ FINDINGS = (
         needs=NEEDS[RECONSTRUCTION],
     ),
     *_findings_of(RECONSTRUCTION),
-    *(replace(one, otherwise=other) for one, other in zip(_findings_of(PREDICTION), _findings_of(NEXT), strict=True)),
-    replace(_frequent_words(TASKS), otherwise=_frequent_words((NEXT,))),
+    *(
+        replace(one, otherwise=other)
+        for one, other in zip(_findings_of(PREDICTION), _findings_of(NEXT_PREDICTION), strict=True)
+    ),
+    replace(_frequent_words(TASKS), otherwise=_frequent_words((NEXT_PREDICTION,))),
 )

@@ -185,7 +185,7 @@ def _grammar(runs: Runs) -> SitePage:
     paradigm_table = shapes.drop(columns=["group", "fallen"]).assign(
         turns=grammar.name_turns(shapes, AxisChoice().for_run(run))
     )
-    paradigms = FixedTable(f"Every paradigm of {set_names[0]}", paradigm_table, grammar.SHAPES)
+    paradigms = FixedTable(f"Every paradigm of {set_names[0]}", paradigm_table, grammar.SHAPES_CAPTION)
     order_choices = {pairs: {"pairs": pairs} for pairs in set_names}
     return SitePage(
         grammar.headline(set_names[0], shapes, accuracies, AxisChoice().for_run(run)),

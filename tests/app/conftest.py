@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from app import drawing
-from embryo_core.figures.file_words import TAGS
+from embryo_core.figures.file_words import TAG_PATTERN
 from embryo_core.types import Run
 
 # Each AppTest scans all installed packages for components, which takes longer than a page, so the scan is cached.
@@ -43,7 +43,7 @@ def unescaped(markdown: str) -> str:
 
 def words_of(heatmap: go.Heatmap) -> list[list[str]]:
     """Return the texts of the cells without their colour tags."""
-    return [[TAGS.sub("", text) for text in row] for row in heatmap.text]
+    return [[TAG_PATTERN.sub("", text) for text in row] for row in heatmap.text]
 
 
 class Dashboard:

@@ -79,7 +79,7 @@ def test_marks_of_changes_have_their_own_legend(figure) -> None:
     assert (
         one["legend"]["entrywidth"] == bare.layout["legend"]["entrywidth"] and one["legend2"]["y"] < one["legend"]["y"]
     )
-    assert one["margin"]["t"] == bare.layout["margin"]["t"] + file_layout.ROW
+    assert one["margin"]["t"] == bare.layout["margin"]["t"] + file_layout.LEGEND_ROW
 
 
 def test_long_names_of_curves_are_in_the_second_legend(figure) -> None:

@@ -51,7 +51,10 @@ def test_headings_move_with_their_panels(width: int) -> None:
     for (left, right, _, top), note in zip(boxes(layout), layout["annotations"], strict=True):
         assert (note["x"], note["y"]) == (pytest.approx((left + right) / 2), top)
         room = (right - left) * width
-        assert max(map(len, note["text"].split("<br>"))) * file_panels.LETTER * file_panels.HEADING / style.FONT <= room
+        assert (
+            max(map(len, note["text"].split("<br>"))) * file_panels.LETTER * file_panels.HEADING_SIZE / style.FONT
+            <= room
+        )
         assert note["text"].replace("<br>", " ").startswith("[X] was given this long name in [Y]")
 
 

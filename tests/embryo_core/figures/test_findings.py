@@ -68,7 +68,7 @@ def test_picture_draws_the_curves_behind_a_verdict():
     assert [y for _, y in first] == sorted((y for _, y in first), reverse=True)
     assert [x for x, _ in first] == sorted(x for x, _ in first) == [x for x, _ in second]
     assert {y for _, y in second} == {16.0}  # halfway up
-    width, height = findings.PICTURE
+    width, height = findings.PICTURE_SIZE
     assert all(0 <= x <= width and 0 <= y <= height for x, y in [*first, *second])
 
 

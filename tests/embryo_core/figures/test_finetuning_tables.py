@@ -84,9 +84,9 @@ def test_caption_has_average_and_unlearned_tasks():
 def test_caption_names_mostly_tied_scores():
     """Rank correlations of such scores are nearly meaningless; RTE has only two ties."""
     table = pd.DataFrame({"task": ["cola", "rte"], "value": 0.5, "low": 0.1, "high": 0.9, "steps": 19, "tied": [13, 2]})
-    caption = tables.describe_associations(table, tables.EVALUATED)
+    caption = tables.describe_associations(table, tables.EVALUATED_ACCURACY)
     assert "CoLA has the same score at 13 of 19 steps" in caption.details and "RTE" not in str(caption)
-    assert tables.EVALUATED in caption.summary
+    assert tables.EVALUATED_ACCURACY in caption.summary
 
 
 def test_masked_accuracy_comes_from_log_or_mask_prediction(tiny_run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -95,9 +95,9 @@ def test_masked_accuracy_comes_from_log_or_mask_prediction(tiny_run: Run, monkey
     monkeypatch.setattr(results, "read_scores", lambda run, metric: scores)
     logged = [{"split": "train", "step": 8}, {"split": "heldout", "step": 8, "masked_lm_accuracy": 0.2}]
     for log, accuracy, value in (
-        (logged, tables.LOGGED, 0.2),
-        ([row | {"masked_lm_accuracy": None} for row in logged], tables.EVALUATED, 0.3),
-        ([], tables.EVALUATED, 0.3),
+        (logged, tables.LOGGED_ACCURACY, 0.2),
+        ([row | {"masked_lm_accuracy": None} for row in logged], tables.EVALUATED_ACCURACY, 0.3),
+        ([], tables.EVALUATED_ACCURACY, 0.3),
     ):
         monkeypatch.setattr(runs, "read_log", lambda run, log=log: log)
         masked, named = tables.read_masked_accuracy(tiny_run, [8])

@@ -32,8 +32,8 @@ def test_curves_are_those_with_the_widest_range(tiny_results: Run) -> None:
     table = growth.changed_most(tiny_results)
     rows = scores[scores["group"].isin(growth.style.PARTS_OF_SPEECH)].groupby("group")["value"]
     widest = (rows.max() - rows.min()).sort_values(ascending=False)
-    assert set(table["group"]) <= set(widest[widest >= widest.iloc[growth.CURVES - 1]].index)
-    assert table["group"].nunique() == growth.CURVES
+    assert set(table["group"]) <= set(widest[widest >= widest.iloc[growth.CURVE_COUNT - 1]].index)
+    assert table["group"].nunique() == growth.CURVE_COUNT
 
 
 def test_description_has_family_steps_and_sizes(tiny_results: Run) -> None:

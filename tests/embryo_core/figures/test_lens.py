@@ -89,7 +89,7 @@ def test_unsure_first_steps_are_folded_into_one_column() -> None:
     assert list(figure.layout.xaxis.ticktext) == ["0 … 8", "16"] and list(figure.data[0].x) == [1]
     assert figure.layout.meta == {"steps": list(STEPS), "points": [[0], [0], [1]]}
     assert {point[1] for point in figure.data[1].customdata} == {STEPS[2]}
-    assert [note.text for note in figure.layout.annotations] == [lens.NOTHING]
+    assert [note.text for note in figure.layout.annotations] == [lens.FOLDED_TEXT]
     assert not grid(noisy, StepAxis("log", step_unit=StepUnit.UPDATES), None, {}).layout.annotations
 
 

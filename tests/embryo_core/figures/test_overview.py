@@ -83,7 +83,9 @@ def test_log_is_cached_until_it_changes(with_log) -> None:
     with_log([row("train", 4), row("heldout", 4)])
     assert len(overview.training_log(run)) == 2
     (run.path / "log.jsonl").unlink()
-    assert overview.training_log(run).empty and overview.logged_quantities(run) == list(overview.WORDS["masked_words"])
+    assert overview.training_log(run).empty and overview.logged_quantities(run) == list(
+        overview.WORD_QUANTITIES["masked_words"]
+    )
     with pytest.raises(FigureError, match=run.name):
         overview.training_curve([run], AxisChoice("log"), "masked_lm_loss")
 

@@ -26,7 +26,7 @@ def test_palette_shows_on_light_and_dark_pages() -> None:
 
 def test_runs_of_one_figure_look_different() -> None:
     """There are as many looks as combinations of symbol and lightness."""
-    looks = [style.run_look(i) for i in range(len(style.RUN_SYMBOLS) * len(style.LIGHTNESS))]
+    looks = [style.run_look(i) for i in range(len(style.RUN_SYMBOLS) * len(style.RUN_OPACITIES))]
     assert len(set(looks)) == len(looks) and looks[0] == ("circle", 1)
 
 

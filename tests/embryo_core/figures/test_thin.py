@@ -34,7 +34,7 @@ def test_stretches_keep_their_ends_and_extremes(scale):
     """The kept points are exactly those that a loop over the stretches finds; the band keeps the same ones."""
     y = curve(LONG)
     x = np.arange(1, LONG + 1)
-    stretch = np.floor(axis_shares(x, scale) * thin.STRETCHES)
+    stretch = np.floor(axis_shares(x, scale) * thin.STRETCH_COUNT)
     expected = set()
     for number in np.unique(stretch):
         own = np.flatnonzero(stretch == number)
@@ -47,7 +47,7 @@ def test_stretches_keep_their_ends_and_extremes(scale):
     assert band.y.tolist() == [*(line.y + 1), *(line.y - 1)[::-1]]
 
 
-@pytest.mark.parametrize("points", [2, 4 * thin.STRETCHES])
+@pytest.mark.parametrize("points", [2, 4 * thin.STRETCH_COUNT])
 def test_short_curves_are_drawn_whole(points):
     """Their figure is not recorded as thinned."""
     figure = drawn("linear", np.arange(float(points)))

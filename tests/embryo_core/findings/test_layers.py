@@ -48,7 +48,7 @@ def test_saturation_is_undecided_if_the_rise_spans_the_quarter(run):
     steps = np.array([10, 100, 260, 1000])
     for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
         curve = layers.Curve(steps, np.array(rise), np.full(4, 10_000))
-        found = layers._saturation("", curve)
+        found = layers._compare_saturation("", curve)
         assert (True if found.low > 0 else False if found.high < 0 else None) is expected
 
 
@@ -79,7 +79,7 @@ def test_interval_of_saturation_combines_those_of_its_shares():
     n, early, first, last = 200, 0.03, 0.01, 0.99
     ends = {share: [float(end) for end in curves.interval(share, n)] for share in (early, first, last)}
     values = np.array([first] + [early] * 6 + [last] * 2)
-    found = layers._saturation("", layers.Curve(np.array(STEPS), values, np.full(len(STEPS), n)))
+    found = layers._compare_saturation("", layers.Curve(np.array(STEPS), values, np.full(len(STEPS), n)))
     value = early - 0.1 * first - 0.9 * last
     below = [early - ends[early][0], 0.1 * (ends[first][1] - first), 0.9 * (ends[last][1] - last)]
     above = [ends[early][1] - early, 0.1 * (first - ends[first][0]), 0.9 * (last - ends[last][0])]
@@ -95,7 +95,7 @@ def test_interval_of_saturation_covers_the_true_value():
     for _ in range(400):
         first, early, last = rng.binomial(n, truth) / n
         values = [first] + [early] * 6 + [last] * 2
-        found = layers._saturation("", layers.Curve(np.array(STEPS), np.array(values), np.full(len(STEPS), n)))
+        found = layers._compare_saturation("", layers.Curve(np.array(STEPS), np.array(values), np.full(len(STEPS), n)))
         covered += found.low <= value <= found.high
     assert 0.90 < covered / 400 < 0.99
 
