@@ -11,8 +11,9 @@ weights.
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -81,11 +82,7 @@ def add(
     target = _target(name)
     series = _find(source, patterns)
     chosen = _chosen(series, steps)
-    busy = RunError(f"Another `add` is writing to {target.parent}; wait until it ends, then run the same command.")
-    runs.own_folder(target, target, BrokenRun)
-    with runs.locked(target.parent, busy), runs.replacing(target) as folder:
-        old = runs.read_run(target) if os.path.lexists(target) else None
-        folder.mkdir()
+    with _replacing(target) as (folder, old):
         added, troubles = _write_checkpoints(chosen, folder, copy, name)
         troubles[:0] = series.incomplete.values() if steps is None else ()
         if not added:
@@ -168,6 +165,20 @@ def _chosen(series: SourceSeries, steps: Iterable[int] | None) -> list[SourceChe
 
 
 # === Writing ===
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[tuple[Path, Run | None]]:
+    """Yield the new folder that will replace a run's folder, and the earlier run in it or None.
+
+    Raises RunError while another process adds.
+    """
+    busy = RunError(f"Another `add` is writing to {target.parent}; wait until it ends, then run the same command.")
+    runs.own_folder(target, target, BrokenRun)
+    with runs.locked(target.parent, busy), runs.replacing(target) as folder:
+        old = runs.read_run(target) if os.path.lexists(target) else None
+        folder.mkdir()
+        yield folder, old
 
 
 def _write_checkpoints(
