@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core.groups import BANDS, PARTS_OF_SPEECH, SINGLE_TAGS, TAGS, band_of
 
-DOCS = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
 
 def test_parts_of_speech_match_the_docs():
