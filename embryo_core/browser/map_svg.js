@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const XLINK = "http://www.w3.org/1999/xlink";
-const FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"; // as in charts/figure_file.py
+const FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"; // as in embryo_core/figures/file_layout.py
 const [TITLE, SMALL] = [15, 10.5]; // pixels of the title's and of the small print's letters
 
 function shape(parent, name, attributes, text) {

@@ -2,8 +2,6 @@
 // smoothing.
 "use strict";
 
-const WINDOWS = [1, 3, 5, 9, 15]; // points, of which the mean is taken (embryo_core/figures/smoothing.py)
-
 const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };
 
 // Numbers of a trace as an array; Plotly's Python package may have written them as bytes.

@@ -108,7 +108,7 @@ function view(site) {
   return {
     run, others, folder, beside: beside.length > 1 ? "all" : (beside[0] ?? ""), scale: now.get("scale") === "linear" ? "linear" : "log",
     step: steps.findLast((one) => one <= step) ?? steps[0], message: sentences.join(" "), embed: now.get("embed"),
-    beside_runs: beside, unit, smoothing: WINDOWS.includes(window) ? window : 1,
+    beside_runs: beside, unit, smoothing: site.windows.includes(window) ? window : 1,
   };
 }
 
@@ -137,7 +137,7 @@ async function render() {
   find(".message").hidden = !now.message;
   options(find("#unit"), [["step", "steps"], ...Object.entries(site.runs[now.run].units).map(([unit, { name }]) => [unit, name])], now.unit);
   find(".unit").hidden = now.beside || find("#unit").length < 2;
-  options(find("#smoothing"), WINDOWS.map((window) => [String(window), window === 1 ? "off" : `${window} points`]), String(now.smoothing));
+  options(find("#smoothing"), site.windows.map((window) => [String(window), window === 1 ? "off" : `${window} points`]), String(now.smoothing));
   links();
   if (page.folder !== now.folder) await open(now);
   const stops = page.stops.length ? { stops: page.stops } : {};

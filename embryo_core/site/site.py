@@ -26,6 +26,7 @@ from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
+from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
 from embryo_core.runs.trusted import MAX_BYTES
@@ -277,6 +278,7 @@ def _write_frame(
         # a list, since a JavaScript object does not keep this order for numeric names
         "names": [run.name for run in runs],
         "runs": {run.name: _run(run) for run in runs},
+        "windows": WINDOWS,
         "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
     }
     _write(folder / "data" / "site.js", script("site", site_data))

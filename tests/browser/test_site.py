@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from embryo_core import results, runs
 from embryo_core.curves import interval, smooth
+from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.types import Run
 from tests.browser.conftest import PATIENCE, WINDOW
 
@@ -120,6 +121,7 @@ def test_curves_are_drawn_over_tokens_and_smoothed(tiny_site: Path, page: Page, 
     for name, one in measured.items():
         assert one["x"][1:] == tokens[1:] and one["x"][0] > 0
         assert means[name] == pytest.approx(smooth(one["y"], 3))
+    assert page.locator("#smoothing option").evaluate_all("all => all.map(one => Number(one.value))") == [*WINDOWS]
     assert (
         page.locator("#accuracy .js-plotly-plot").evaluate("plot => plot._fullLayout.xaxis.title.text") == "tokens seen"
     )
