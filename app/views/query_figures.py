@@ -39,7 +39,7 @@ def show_step(question: AskedQuestion, number: int) -> None:
     st.header(f"At {view.name_step(view.step)}", anchor=False)
     with widgets.explaining():
         best = question.best()
-        if best[0].probability < query.NOISE:
+        if best[0].probability < query.MAX_NOISE_PROBABILITY:
             widgets.show_caption(query.describe_noise(view.name_step(view.step)))
         else:
             show_ranking(_ranking(best), "words" if question.mask == TOGETHER else "piece", key=f"answers_{number}")
@@ -103,7 +103,7 @@ def show_lead(question: AskedQuestion, number: int) -> None:
     st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}" if over_time else "In short", anchor=False)
     if over_time:
         widgets.show_problems(view.run, question.problems)
-    is_learned = answers.best(last_step, question.mask)[0].probability >= query.LEARNED
+    is_learned = answers.best(last_step, question.mask)[0].probability >= query.MIN_LEARNED_PROBABILITY
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(lead.token) if is_learned else "none", border=True)
         if len(answers.steps) > 1:
@@ -245,7 +245,7 @@ def _show_pinned(question: AskedQuestion, answers: Answers, pin: tuple[int, int]
     if step not in answers.steps:
         answers = by_layer(view.run, question.request.text, question.mask, step)
     best = answers.best(step, question.mask, layer)
-    if best[0].probability < query.NOISE:
+    if best[0].probability < query.MAX_NOISE_PROBABILITY:
         widgets.show_caption(query.describe_noise(view.name_step(step)))
         return
     show_ranking(_ranking(best), "piece", key=f"pinned_{name}", bars=False)

@@ -62,14 +62,14 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     return table.sort_values(["place", "group"], ignore_index=True)[COLUMNS + SLOPE_COLUMNS * (rule == "paper")]
 
 
-def acquisitions(compared: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
+def acquisitions(compared_runs: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """Return `acquisition` of a metric's scores for each run, with the column run; runs without scores have no rows.
 
     A metric of word prediction is replaced by the equivalent for the run's models (see `measured_as`). Raises
     ResultsError.
     """
     tables = []
-    for run in compared:
+    for run in compared_runs:
         scores = results.read_scores(run, measured_as(run, metric))
         group_scores = scores[scores["group"].isin(groups)].sort_values("step").rename(columns={"value": "accuracy"})
         tables.append(acquisition(group_scores, rule).assign(run=run.name))

@@ -83,13 +83,13 @@ def design(run: Run) -> dict[str, Value]:
     }
 
 
-def designs(compared: Sequence[Run]) -> pd.DataFrame:
+def designs(compared_runs: Sequence[Run]) -> pd.DataFrame:
     """Return the designs of runs as a table with the columns row, one per run, and differs (whether the values do)."""
-    by_run = [design(run) for run in compared]
+    by_run = [design(run) for run in compared_runs]
     rows = list(dict.fromkeys(row for design in by_run for row in _order_rows(design, by_run)))
     values = {row: [design.get(row) for design in by_run] for row in rows}
     table = [[row, *row_values, len(set(row_values)) > 1] for row, row_values in values.items()]
-    return pd.DataFrame(table, columns=["row", *(run.name for run in compared), "differs"], dtype=object)
+    return pd.DataFrame(table, columns=["row", *(run.name for run in compared_runs), "differs"], dtype=object)
 
 
 def _order_rows(design: dict[str, Value], designs: Iterable[dict[str, Value]]) -> list[str]:

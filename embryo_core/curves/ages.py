@@ -24,9 +24,9 @@ FINE_GRID, COARSE_GRID = (480, 64), (120, 16)
 MAX_VALUES_AT_ONCE = 2**22  # curves times sigmoids of the grid, in memory at once
 # Reasons why a word has no age.
 FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
-FEW = f"fewer than {MIN_OCCURRENCES} occurrences"
-CHANCE = "never significantly below chance"
-EARLY, LATE = "halfway before the first step", "halfway after the last step"
+FEW_OCCURRENCES = f"fewer than {MIN_OCCURRENCES} occurrences"
+NOT_BELOW_CHANCE = "never significantly below chance"
+BEFORE_FIRST_STEP, AFTER_LAST_STEP = "halfway before the first step", "halfway after the last step"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     fits = fit_sigmoids(evaluated_steps, means)
     log_ages = fits.crossing((chance + means.min(axis=1)) / 2)
     ages, low, high = (np.full(word_count, np.nan) for _ in range(3))
-    reasons = [FEW if curve.shape[1] < MIN_OCCURRENCES else "" for curve in curves]
+    reasons = [FEW_OCCURRENCES if curve.shape[1] < MIN_OCCURRENCES else "" for curve in curves]
     resampled_curves = _resample([curve for curve, reason in zip(curves, reasons, strict=True) if not reason])
     resampled_fits = fit_sigmoids(evaluated_steps, resampled_curves.reshape(-1, len(evaluated_steps)), COARSE_GRID)
     is_rare = np.array([bool(reason) for reason in reasons])
@@ -98,31 +98,31 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
 
 def _thin(steps: Floats) -> NDArray[np.integer]:
     """Return the indices of the steps after step 0, thinned to MAX_STEPS."""
-    after = np.flatnonzero(steps > 0)
-    if len(after) <= MAX_STEPS:
-        return after
-    log_steps = np.log10(steps[after])
+    indices = np.flatnonzero(steps > 0)
+    if len(indices) <= MAX_STEPS:
+        return indices
+    log_steps = np.log10(steps[indices])
     targets = np.linspace(log_steps[0], log_steps[-1], MAX_STEPS)
-    return after[np.unique(np.abs(log_steps[:, None] - targets).argmin(axis=0))]
+    return indices[np.unique(np.abs(log_steps[:, None] - targets).argmin(axis=0))]
 
 
 def _reason_without_age(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:
     """Return the reason why a word has no age, or "", from mean surprisals [S] and those of samples [R, S]."""
     if np.quantile(samples[:, mean.argmin()], TAILS[1]) >= chance:
-        return CHANCE
+        return NOT_BELOW_CHANCE
     if crossing < np.log10(steps[0]):
-        return EARLY
-    return LATE if crossing > np.log10(steps[-1]) else ""
+        return BEFORE_FIRST_STEP
+    return AFTER_LAST_STEP if crossing > np.log10(steps[-1]) else ""
 
 
 def _resample(curves: Sequence[Floats]) -> Floats:
     """Return mean curves [W, RESAMPLE_COUNT, S] of bootstrap samples of curves [S, n]; words are independent."""
-    resampled = []
+    mean_curves = []
     for curve in curves:
         n = curve.shape[1]
         counts = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), RESAMPLE_COUNT)
-        resampled.append(counts @ curve.T / n)
-    return np.stack(resampled) if resampled else np.zeros((0, RESAMPLE_COUNT, 1))
+        mean_curves.append(counts @ curve.T / n)
+    return np.stack(mean_curves) if mean_curves else np.zeros((0, RESAMPLE_COUNT, 1))
 
 
 # === Fitting ===

@@ -24,8 +24,8 @@ import numpy as np
 from embryo_core.curves.scores import Floats, Z
 
 EPSILON = 1e-7  # added to each p of RankMe
-RANKS = slice(10, 100)  # the eigenvalues that alpha-ReQ fits, by rank from 0
-MIN_RANKS = 10  # least number of positive eigenvalues in RANKS for a fit
+FITTED_RANKS = slice(10, 100)  # the eigenvalues that alpha-ReQ fits, by rank from 0
+MIN_RANKS = 10  # least number of positive eigenvalues in FITTED_RANKS for a fit
 FITTED_SHARE = 0.9  # share of the ratios that TwoNN fits
 MIN_POINTS = 20  # least number of distinct states for TwoNN
 PACKED_DTYPE = np.dtype("<f2")  # type of packed products
@@ -51,11 +51,11 @@ def eigenvalues(states: Floats) -> Floats:
 
 
 def alpha_req(spectrum: Floats) -> float | None:
-    """Return the exponent with which `eigenvalues` decay; None if RANKS has fewer than MIN_RANKS of them."""
-    logarithms = np.log(spectrum[RANKS])
+    """Return the exponent with which `eigenvalues` decay; None if FITTED_RANKS has fewer than MIN_RANKS of them."""
+    logarithms = np.log(spectrum[FITTED_RANKS])
     if len(logarithms) < MIN_RANKS:
         return None
-    ranks = np.arange(1 + RANKS.start, 1 + RANKS.start + len(logarithms))
+    ranks = np.arange(1 + FITTED_RANKS.start, 1 + FITTED_RANKS.start + len(logarithms))
     slope, _ = np.polyfit(np.log(ranks), logarithms, 1, w=ranks**-0.5)  # polyfit squares its weights
     return float(-slope)
 

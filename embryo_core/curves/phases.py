@@ -18,8 +18,8 @@ LOSS_COLUMNS = ("masked_lm_loss", "next_token_loss")
 MIN_POINTS, MAX_POINTS = 10, 96  # points of the fit
 MAX_BREAKS = 8  # a run with all six phases turns five times, and some turns are bends that need several lines
 MIN_DISTANCE = 2  # least number of points between two breakpoints, or between a breakpoint and an end
-RESAMPLES = 200  # bootstrap samples for the intervals of breakpoints
-FASTER = 1.15  # a fast stretch falls by more than this times the mean; a long plateau falls by about the mean
+RESAMPLE_COUNT = 200  # bootstrap samples for the intervals of breakpoints
+MIN_SPEED_RATIO = 1.15  # a fast stretch falls by more than this times the mean; a long plateau falls by about the mean
 MAX_SWEEPS = 10  # passes over all breakpoints, each of which may move
 TINY_RESIDUAL = 1e-9  # a smaller residual of a column, relative to its sum of squares, is rounding
 SLOW_NAMES: tuple[Name, ...] = ("plateau", "later plateau")
@@ -58,8 +58,8 @@ def phases_of_log(log: pd.DataFrame) -> list[Phase]:
 def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     """Find the phases of `losses` [S] at ascending `steps` [S] above 0; none without a breakpoint or an overall fall.
 
-    A stretch is fast if the fitted loss falls more than FASTER times as much per doubling of the step as over the whole
-    run, else slow. Without a fast stretch there are no phases.
+    A stretch is fast if the fitted loss falls more than MIN_SPEED_RATIO times as much per doubling of the step as over
+    the whole run, else slow. Without a fast stretch there are no phases.
     """
     points, values = _bin_points(np.asarray(steps, float), np.asarray(losses, float))
     if len(points) < MIN_POINTS:
@@ -69,7 +69,7 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     turns, line = min(lines.fits(values), key=lambda fit: _criterion(values, fit[1], len(fit[0])))
     knots = [0, *turns, len(points) - 1]
     mean_slope = (line[0] - line[-1]) / (doublings[-1] - doublings[0])
-    is_fast = (-np.diff(line[knots]) > FASTER * mean_slope * np.diff(doublings[knots])).tolist()
+    is_fast = (-np.diff(line[knots]) > MIN_SPEED_RATIO * mean_slope * np.diff(doublings[knots])).tolist()
     if not turns or mean_slope <= 0 or not any(is_fast):
         return []
     resampled_turns = doublings[lines.resampled(values, line, turns)]
@@ -184,16 +184,16 @@ class _Lines:
         return turns
 
     def resampled(self, values: Floats, line: Floats, turns: Sequence[int]) -> np.ndarray:
-        """Return the indices [RESAMPLES, K] of the breakpoints refitted after giving the residuals random signs.
+        """Return the indices [RESAMPLE_COUNT, K] of the breakpoints refitted after giving the residuals random signs.
 
         This is the wild bootstrap of Wu (1986), used because residuals are much larger where the loss changes than on a
         plateau. Starting at `turns`, each breakpoint is moved to where the sum of squares is smallest, until no move
         helps.
         """
         residuals = (values - line) * np.sqrt(self.size / max(1, self.size - 2 - 2 * len(turns)))
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, RESAMPLES))
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.size, RESAMPLE_COUNT))
         products = (line + residuals * signs.T) @ self.columns
-        resampled_turns = np.tile(np.array(turns, int), (RESAMPLES, 1))
+        resampled_turns = np.tile(np.array(turns, int), (RESAMPLE_COUNT, 1))
         for _ in range(MAX_SWEEPS):
             previous = resampled_turns.copy()
             for i in range(len(turns)):
@@ -203,21 +203,23 @@ class _Lines:
                 break
         return resampled_turns
 
-    def _one_more(self, products: Floats, others: np.ndarray) -> Floats:
+    def _one_more(self, products: Floats, breakpoints: np.ndarray) -> Floats:
         """Return the squares [B, S] that an additional breakpoint at each point explains; -1 where none is allowed.
 
-        `others` [B, k] are the breakpoints so far, `products` [B, 2 + S] the products of values with the columns.
+        `breakpoints` [B, k] are the breakpoints so far, `products` [B, 2 + S] the products of values with the columns.
         """
-        cross_products, coefficients, residuals = self._residuals(products, others)
+        cross_products, coefficients, residuals = self._residuals(products, breakpoints)
         remaining = self.products.diagonal()[2:] - (cross_products * coefficients).sum(axis=1)
         return np.where(
-            self._free(others) & (remaining > TINY_RESIDUAL), residuals**2 / np.maximum(remaining, TINY_RESIDUAL), -1
+            self._free(breakpoints) & (remaining > TINY_RESIDUAL),
+            residuals**2 / np.maximum(remaining, TINY_RESIDUAL),
+            -1,
         )
 
-    def _two_more(self, value_products: Floats, others: np.ndarray) -> Floats:
+    def _two_more(self, value_products: Floats, breakpoints: np.ndarray) -> Floats:
         """Return the squares [S, S] that two additional breakpoints explain, given others [1, k]; -1 if not allowed."""
-        (cross_products,), (coefficients,), (residuals,) = self._residuals(value_products, others)
-        (is_allowed,), index = self._free(others), np.arange(self.size)
+        (cross_products,), (coefficients,), (residuals,) = self._residuals(value_products, breakpoints)
+        (is_allowed,), index = self._free(breakpoints), np.arange(self.size)
         products = self.products[2:, 2:] - cross_products.T @ coefficients
         squares = products.diagonal()
         norm_products, is_allowed = np.outer(squares, squares), is_allowed & (squares > TINY_RESIDUAL)
@@ -232,13 +234,13 @@ class _Lines:
         )
         return np.where(is_valid, explained / np.where(is_valid, determinant, 1), -1)
 
-    def _residuals(self, products: Floats, others: np.ndarray) -> tuple[Floats, Floats, Floats]:
+    def _residuals(self, products: Floats, breakpoints: np.ndarray) -> tuple[Floats, Floats, Floats]:
         """Regress the bending columns on the other columns.
 
         Returns the products [B, k + 2, S] of the others with the bending columns, the coefficients [B, k + 2, S], and
         the products [B, S] of values with the residuals of the bending columns.
         """
-        columns = np.column_stack([np.tile([0, 1], (len(others), 1)), others + 2])
+        columns = np.column_stack([np.tile([0, 1], (len(breakpoints), 1)), breakpoints + 2])
         rows = self.products[columns]
         gram = np.take_along_axis(rows, columns[:, None], axis=2)
         cross_products = rows[:, :, 2:]
@@ -246,11 +248,11 @@ class _Lines:
         explained = (coefficients * np.take_along_axis(products, columns, axis=1)[:, :, None]).sum(axis=1)
         return cross_products, coefficients, products[:, 2:] - explained
 
-    def _free(self, others: np.ndarray) -> np.ndarray:
+    def _free(self, breakpoints: np.ndarray) -> np.ndarray:
         """Return where an additional breakpoint is allowed, given others [B, k]: bool [B, S]."""
         index = np.arange(self.size)
         is_inside = (index >= MIN_DISTANCE) & (index < self.size - MIN_DISTANCE)
-        return is_inside & (np.abs(index - others[:, :, None]) >= MIN_DISTANCE).all(axis=1)
+        return is_inside & (np.abs(index - breakpoints[:, :, None]) >= MIN_DISTANCE).all(axis=1)
 
 
 def _criterion(values: Floats, line: Floats, turn_count: int) -> float:

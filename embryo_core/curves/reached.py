@@ -10,15 +10,15 @@ import pandas as pd
 from embryo_core.curves.multibootstrap import resampled_counts
 from embryo_core.errors import ResultsError
 
-DRAWS = 400  # bootstrap samples of the development examples
+DRAW_COUNT = 400  # bootstrap samples of the development examples
 SEED = 7  # seed of the draws
-AT_ONCE = 2**20  # examples times draws in memory at once: tens of MB with the arrays computed from them
+MAX_VALUES_AT_ONCE = 2**20  # examples times draws in memory at once: tens of MB with the arrays computed from them
 MAX_ANSWERS = 2**23  # answers to a task at all steps: enough for QQP at 40 steps with five seeds
 MAX_LABELS = 256  # labels of a task; every draw counts how often each was answered
 SHARES = (0.95, 0.99)  # shares of the last score
 MIN_SURE_SHARE = 0.975  # the last score is significantly above 0 if it is above 0 in this share of the draws
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
-LABELLED = ("matthews", "accuracy", "f1")  # metrics of answers that are labels
+LABEL_METRICS = ("matthews", "accuracy", "f1")  # metrics of answers that are labels
 # a step's answers [n] and the samples' weights [B, n] -> scores [B]
 ScoreFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -45,7 +45,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
         return [None] * len(shares)
     is_span_task = "question" in answers
     example_column, value_column = ("question", metric) if is_span_task else ("example", "answer")
-    _check_answers(answers, example_column, has_labels=metric in LABELLED and not is_span_task)
+    _check_answers(answers, example_column, has_labels=metric in LABEL_METRICS and not is_span_task)
     table = answers.pivot(index=["step", "seed"], columns=example_column, values=value_column)
     gold = (
         None
@@ -58,7 +58,8 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
     by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
     n = len(table.columns)
-    samples = chain([np.ones((1, n))], resampled_counts(n, DRAWS, AT_ONCE, SEED))  # all examples once, then the draws
+    # all examples once, then the draws
+    samples = chain([np.ones((1, n))], resampled_counts(n, DRAW_COUNT, MAX_VALUES_AT_ONCE, SEED))
     first_steps = [_first_steps(by_step, score, shares, weights) for weights in samples]
     observed_steps, *sampled_steps = np.concatenate(first_steps)
     return [
@@ -69,7 +70,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
 def _with_interval(step: int, sampled_steps: list[int]) -> Reached | None:
     """Return a step with the interval of the drawn steps; None if it is -1 or too few draws reached one."""
-    if step < 0 or len(sampled_steps) < MIN_SURE_SHARE * DRAWS:
+    if step < 0 or len(sampled_steps) < MIN_SURE_SHARE * DRAW_COUNT:
         return None
     low, high = np.quantile(sampled_steps, [0.025, 0.975], method="inverted_cdf")
     return Reached(int(step), int(low), int(high))
@@ -115,7 +116,7 @@ def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.nd
 
     The results equal those of scikit-learn and scipy for each sample, many times faster. An undefined correlation is 0.
     """
-    if metric in LABELLED:
+    if metric in LABEL_METRICS:
         return _label_scores(metric, gold.astype(int), answers.astype(int), weights)
     if metric == "spearman":
         gold, answers = _ranks(gold, weights), _ranks(answers, weights)

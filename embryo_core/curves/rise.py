@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from embryo_core.curves.scores import difference_interval, onset
 
-FOOT_SHARE, TOP = 0.1, 0.9  # shares of the last value between which a curve rises
+FOOT_SHARE, TOP_SHARE = 0.1, 0.9  # shares of the last value between which a curve rises
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     As in docs/metrics.md, it is the onset at a tenth of the last value, and the slope from the checkpoint before this
     onset to the onset at nine tenths.
     """
-    foot, top = onset(steps, values, n, FOOT_SHARE), onset(steps, values, n, TOP)
+    foot, top = onset(steps, values, n, FOOT_SHARE), onset(steps, values, n, TOP_SHARE)
     if foot is None or top is None:
         return None
     steps, values, n = np.asarray(steps), np.asarray(values, float), np.asarray(n)

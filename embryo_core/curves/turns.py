@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-MAX_NAMED = 3  # largest number of moves that a shape lists
+MAX_NAMED_MOVES = 3  # largest number of moves that a shape lists
 CONFIDENCE = 0.95  # joint, for all comparisons of two steps
 MIN_CHANGE = 1.1  # least ratio of the ends of a rise or fall, without a test on items
 
@@ -28,7 +28,7 @@ class Turns:
     @property
     def shape(self) -> str:
         """Return the moves in words: "rises, falls"; "flat" without moves; the number of turns if there are many."""
-        if len(self.moves) > MAX_NAMED:
+        if len(self.moves) > MAX_NAMED_MOVES:
             return f"turns {len(self.moves) - 1} times, last {self.moves[-1]}"
         return ", ".join(self.moves) or "flat"
 

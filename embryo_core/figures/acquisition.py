@@ -85,11 +85,11 @@ def acquisition(
 
 def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> pd.Series:
     """Return the last step evaluated before each `earliest` step (or the first one), at which a bar begins."""
-    before = table["earliest"].copy()
+    bar_starts = table["earliest"].copy()
     for line, rows in table.dropna(subset="earliest").groupby("run"):
         steps = np.unique(results.read_scores(runs[line], measured_as(runs[line], metric))["step"])
-        before[rows.index] = steps[np.maximum(np.searchsorted(steps, rows["earliest"].astype(int)) - 1, 0)]
-    return before
+        bar_starts[rows.index] = steps[np.maximum(np.searchsorted(steps, rows["earliest"].astype(int)) - 1, 0)]
+    return bar_starts
 
 
 def agreement(

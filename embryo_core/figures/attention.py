@@ -96,7 +96,7 @@ def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Fi
 def head_maps(run: Run, history: HeadHistory) -> Figure:
     """Return the figure of one head's averaged maps with a slider over the steps; its table has all maps."""
     steps = history.steps.tolist()
-    caption = describe_head(run, history, (), normalised=False, evaluated=len(steps))
+    caption = describe_head(run, history, (), normalised=False, evaluated_count=len(steps))
     name = f"{run.name}-attention-layer{history.layer}-head{history.head}"
     last_figure = head_map(history, steps[-1], caption, name)
     slider_steps = [
@@ -134,12 +134,12 @@ def weights_table(weights: np.ndarray, step: int) -> pd.DataFrame:
 
 
 def describe_head(
-    run: Run, history: HeadHistory, sentences_at: Sequence[int], normalised: bool, evaluated: int
+    run: Run, history: HeadHistory, sentences_at: Sequence[int], normalised: bool, evaluated_count: int
 ) -> Caption:
     """Return the caption of one head's averaged maps.
 
-    `sentences_at` [L] is the number of sentences that reach each position, if known; `evaluated` is the number of steps
-    with maps.
+    `sentences_at` [L] is the number of sentences that reach each position, if known; `evaluated_count` is the number of
+    steps with maps.
     """
     reach_note = f": {sentences_at[0]:,} reach position 0, {sentences_at[-1]:,} the last" if len(sentences_at) else ""
     return Caption(
@@ -150,19 +150,19 @@ def describe_head(
             f"is averaged over the sentences that have both positions{reach_note}.",
             "" if normalised else "So rows do not sum to 1; the switch above divides each by its sum.",
             map_style.clipping(history),
-            describe_steps(len(history.steps), evaluated),
+            describe_steps(len(history.steps), evaluated_count),
             describe_networks([run], NEEDS),
         ),
     )
 
 
-def describe_steps(shown: int, total: int) -> str:
+def describe_steps(map_count: int, step_count: int) -> str:
     """Return the part of the caption on the steps whose maps are on the page; "" if it has all of them."""
-    if shown == total:
+    if map_count == step_count:
         return ""
     return (
-        f"Of {total:,} steps, {shown} have their maps here: log-spaced ones, and the one that the time bar was last "
-        "set to. While it is dragged, the last of them up to its step is shown."
+        f"Of {step_count:,} steps, {map_count} have their maps here: log-spaced ones, and the one that the time bar "
+        "was last set to. While it is dragged, the last of them up to its step is shown."
     )
 
 
@@ -246,20 +246,24 @@ BERTVIZ = {
 
 
 def describe_sentence(
-    kind: str, run: Run, step_name: str, size: int, shown: Sequence[int], layers: int, few: int
+    view: str, run: Run, step_name: str, size: int, visible_layers: Sequence[int], layer_count: int, initial_count: int
 ) -> Caption:
     """Return the caption of bertviz's "head" or "model" view of a text of `size` pieces.
 
-    The view has the layers `shown`. It opens with `few` of all `layers`, since more make it slower.
+    The view has the `visible_layers`. It opens with `initial_count` of the `layer_count` layers; more make it slower.
     """
-    which = f"layers {', '.join(map(str, shown))}" if len(shown) > 1 else f"layer {shown[0]}"
+    layer_names = (
+        f"layers {', '.join(map(str, visible_layers))}" if len(visible_layers) > 1 else f"layer {visible_layers[0]}"
+    )
     return Caption(
         f"Attention of this one text ({size} pieces, [CLS] and [SEP] counted; ## marks a piece inside a word), run "
-        f"'{run.name}', {step_name}, {which}.",
+        f"'{run.name}', {step_name}, {layer_names}.",
         sentences(
-            BERTVIZ[kind],
+            BERTVIZ[view],
             f"Weights below {bertviz.MIN_WEIGHT} are not drawn. Drawing: bertviz (Vig, 2019).",
-            f"It begins with {few} of {layers} layers; more make it slower." if few < layers else "",
+            f"It begins with {initial_count} of {layer_count} layers; more make it slower."
+            if initial_count < layer_count
+            else "",
             describe_networks([run], NEEDS),
         ),
     )

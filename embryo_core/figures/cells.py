@@ -132,7 +132,7 @@ def layer_map(
     axis: AxisChoice,
     rows: pd.DataFrame,
     layer: int,
-    how: CellFormat,
+    cell_format: CellFormat,
     name: str,
     title: str,
     metric: str,
@@ -140,27 +140,30 @@ def layer_map(
     """Return the figure of a heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
     checkpoint_count = rows["step"].nunique()
     caption = Caption(
-        f"The same values{how.scale}: a column for each evaluated checkpoint ({checkpoint_count}), a row for each "
-        "layer.",
+        f"The same values{cell_format.scale}: a column for each evaluated checkpoint ({checkpoint_count}), a row for "
+        "each layer.",
         f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
         hint="Click a cell for its layer and step.",
     )
-    plot = plot_layer_map(rows, axis.for_run(runs[0], runs), layer, how)
+    plot = plot_layer_map(rows, axis.for_run(runs[0], runs), layer, cell_format)
     return make_figure([runs[0]], name, title, plot, rows, caption, metric)
 
 
-def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, how: CellFormat) -> go.Figure:
+def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, cell_format: CellFormat) -> go.Figure:
     """Return the plot of `data` (layer, step, value, n), layer by step.
 
     Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer,
     step, value and n. Colours run from the lowest cell to the highest.
     """
-    hover = f"{axis.hover_step('customdata[1]')}: %{{customdata[2]:{how.form}}}<br>n = %{{customdata[3]:,}} {how.unit}"
+    hover = (
+        f"{axis.hover_step('customdata[1]')}: %{{customdata[2]:{cell_format.form}}}<br>"
+        f"n = %{{customdata[3]:,}} {cell_format.unit}"
+    )
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers, z = list(values.columns), list(values.index), values.to_numpy(float)
-    numbers = [["" if np.isnan(value) else how.cell(value) for value in row] for row in z]
+    numbers = [["" if np.isnan(value) else cell_format.cell(value) for value in row] for row in z]
     figure = go.Figure()
-    add_cells(figure, z, numbers, colorbar=how.colour_bar)
+    add_cells(figure, z, numbers, colorbar=cell_format.colour_bar)
     add_points(
         figure,
         data["step"].map(steps.index),

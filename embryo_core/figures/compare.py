@@ -43,9 +43,11 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
     if rows.empty:
         return ""
     row = rows.loc[rows["rho"].abs().idxmax()]
-    how = "similar orders" if row["low"] > 0 else "opposite orders" if row["high"] < 0 else "orders that need not agree"
+    orders = (
+        "similar orders" if row["low"] > 0 else "opposite orders" if row["high"] < 0 else "orders that need not agree"
+    )
     return (
-        f"{row['first']} and {row['second']} learn parts of speech in {how}: rank correlation {row['rho']:.2f} "
+        f"{row['first']} and {row['second']} learn parts of speech in {orders}: rank correlation {row['rho']:.2f} "
         f"(95 % interval {row['low']:.2f} to {row['high']:.2f}, n = {row['n']}, {measure})."
     )
 

@@ -79,8 +79,8 @@ def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
         first_step = held_from(rows_of_task["step"].to_numpy(), rows_of_task["rho"], MIN_RHO)
         return task != measure, float("inf") if first_step is None else first_step, -rows_of_task["rho"].mean()
 
-    ordered = sorted(table["task"].unique(), key=sort_key)
-    is_repeated = table.pivot(index="task", columns="step", values="rho").loc[ordered].duplicated()
+    task_order = sorted(table["task"].unique(), key=sort_key)
+    is_repeated = table.pivot(index="task", columns="step", values="rho").loc[task_order].duplicated()
     return [*is_repeated.index[~is_repeated], *is_repeated.index[is_repeated]]
 
 
@@ -90,8 +90,10 @@ def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
     if step is None or len(rows) < 2:
         return ""
     if step == rows["step"].iloc[-1]:
-        before = axis.step_in_unit(int(rows["step"].iloc[-2]))
-        return f"Up to {before}, the order of the runs by {measure} has not settled: rank correlation below {MIN_RHO}."
+        previous = axis.step_in_unit(int(rows["step"].iloc[-2]))
+        return (
+            f"Up to {previous}, the order of the runs by {measure} has not settled: rank correlation below {MIN_RHO}."
+        )
     at_step = rows.set_index("step").loc[step]
     return (
         f"From {axis.step_in_unit(step)} on, {measure} ranks the {at_step['n']:.0f} runs almost as at the end: rank "

@@ -45,13 +45,15 @@ def verdict_name(verdict: Verdict) -> str:
 # === All findings ===
 
 
-def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[Judgement]] = ()) -> pd.DataFrame:
+def finding_table(
+    judgements: Sequence[Judgement], other_judgements: Sequence[Sequence[Judgement]] = ()
+) -> pd.DataFrame:
     """Return a row for each finding: verdict, finding, hold, picture, comparisons, paper.
 
     `comparisons` are numbers: 1 holds, 0 not decided, -1 opposed; `hold` counts those that hold ("9 of 9"). Each
-    `compared` run adds a column of verdicts (`verdict_column`), with the measure if it differs.
+    `other_judgements` run adds a column of verdicts (`verdict_column`), with the measure if it differs.
     """
-    rows, by_name = [], [{item.finding.name: item for item in other} for other in compared]
+    rows, by_name = [], [{item.finding.name: item for item in other} for other in other_judgements]
     for judgement in judgements:
         name = judgement.finding.name
         others = {verdict_column(i): _name_other_verdict(judgement, other.get(name)) for i, other in enumerate(by_name)}
@@ -71,9 +73,9 @@ def finding_table(judgements: Sequence[Judgement], compared: Sequence[Sequence[J
     return pd.DataFrame(rows)
 
 
-def verdict_column(place: int) -> str:
-    """Return the name of the column of a compared run's verdicts; `place` counts compared runs from 0."""
-    return f"verdict, run {place + 2}"
+def verdict_column(index: int) -> str:
+    """Return the name of the column of a compared run's verdicts; `index` counts compared runs from 0."""
+    return f"verdict, run {index + 2}"
 
 
 def _name_other_verdict(judgement: Judgement, other: Judgement | None) -> str:
@@ -91,7 +93,7 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
         return ""
     counts: Counter[str] = Counter(judgement.verdict for judgement in decided)
     steps = f" up to {name_step(last, unit)} of {planned:,}" if last < planned else ""
-    others = ", ".join(
+    other_counts = ", ".join(
         f"{counts[verdict]} {name}"
         for verdict, name in {"partly": "in part", "not": "not", "contradicted": "contradicted"}.items()
         if counts[verdict]
@@ -99,16 +101,16 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
     summary = f"This run shows {counts['reproduced']} of {quantity(len(decided), 'finding')} of the paper{steps}"
     left = len(judgements) - len(decided)
     undecided = f"{left} more {'is' if left == 1 else 'are'} undecided" if left else ""
-    return "; ".join(filter(None, [summary, others, undecided])) + "."
+    return "; ".join(filter(None, [summary, other_counts, undecided])) + "."
 
 
-def describe_findings(judgements: Sequence[Judgement], compared: Collection[str] = ()) -> Caption:
-    """Return the caption of `finding_table`: the rules of the verdicts, and the names of `compared` runs."""
+def describe_findings(judgements: Sequence[Judgement], other_runs: Collection[str] = ()) -> Caption:
+    """Return the caption of `finding_table`: the rules of the verdicts, and the names of `other_runs`."""
     rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
     columns_note = (
-        f" The columns {', '.join(compared)} have the verdicts of those runs; all else is about the first run."
+        f" The columns {', '.join(other_runs)} have the verdicts of those runs; all else is about the first run."
     )
-    columns_note = columns_note if compared else ""
+    columns_note = columns_note if other_runs else ""
     if left_out := len(FINDINGS) - len(judgements):
         columns_note += f" {left_out} others need models of another kind."
     return Caption(

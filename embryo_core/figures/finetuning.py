@@ -255,16 +255,16 @@ def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
     return style.finish(plot, "loss, score", height=320)
 
 
-def describe_tuning(noted: Mapping[str, Any]) -> Caption:
+def describe_tuning(source: Mapping[str, Any]) -> Caption:
     """Return the caption of `tuning_curve`, with the choice among tied learning rates.
 
-    `noted` is the entry of the fine-tuning in sources.json.
+    `source` is the entry of the fine-tuning in sources.json.
     """
     summary = (
         "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
         "the development set after every epoch."
     )
-    choice = RateChoice.read(noted)
+    choice = RateChoice.read(source)
     if choice is None or not choice.is_tied:
         return Caption(summary)
     best_rates = [f"{rate:g}" for rate, score in choice.tried.items() if score == max(choice.tried.values())]

@@ -81,19 +81,19 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
 
 
-def with_some_steps(table: pd.DataFrame, chosen: int, unit: StepUnit) -> pd.DataFrame:
+def with_some_steps(table: pd.DataFrame, selected_step: int, unit: StepUnit) -> pd.DataFrame:
     """Reduce a table of examples to MAX_STEPS log-spaced steps and the chosen one; sort changing examples first."""
     if "history" in table:
         changing = ("learned", "forgotten", "oscillating")
         table = table.sort_values("history", key=lambda names: ~names.isin(changing), kind="stable")
     steps = sorted(column for column in table if not isinstance(column, str))
-    shown_steps = sorted({*log_spaced(steps, MAX_STEPS), *({chosen} & {*steps})})
+    shown_steps = sorted({*log_spaced(steps, MAX_STEPS), *({selected_step} & {*steps})})
     other_columns = [column for column in table if isinstance(column, str)]
     return table[[*other_columns, *shown_steps]].rename(columns={step: name_step(step, unit) for step in shown_steps})
 
 
-def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, with_texts: bool) -> Caption:
-    """Return the caption of a table of examples: the number `listed`, histories, and the source of the texts."""
+def describe_examples(task: str, table: pd.DataFrame, listed_count: int, seed: int, with_texts: bool) -> Caption:
+    """Return the caption of a table of examples: the number of listed ones, histories, and the source of the texts."""
     row_name = "the id of their question" if task == SQUAD else "their row in the validation file"
     step_count = sum(not isinstance(column, str) for column in table)
     steps_note = (
@@ -103,8 +103,8 @@ def describe_examples(task: str, table: pd.DataFrame, listed: int, seed: int, wi
     if "history" in table:
         counts = ", ".join(f"{count:,} {name}" for name, count in table["history"].value_counts().items())
         histories = (
-            f"Of {len(table):,}: {counts}; {listed:,} are listed. Learned: right from some step on; forgotten: right "
-            "over one stretch of steps only, then wrong; oscillating: right over several stretches."
+            f"Of {len(table):,}: {counts}; {listed_count:,} are listed. Learned: right from some step on; forgotten: "
+            "right over one stretch of steps only, then wrong; oscillating: right over several stretches."
         )
     match_note = "" if with_texts else " Each step's column has F1, because the paragraphs were not found."
     folder = f"corpora/glue/{task}" if task in GLUE else f"corpora/{task}"

@@ -94,7 +94,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
     if step_rows.empty:
         raise FigureError(f"The words of this pair were not scored at {name_step(step, run.step_unit)}.")
     step_rows = step_rows.assign(difference=step_rows["good_score"] - step_rows["bad_score"])
-    most = step_rows.loc[step_rows["difference"].abs().idxmax()]
+    largest = step_rows.loc[step_rows["difference"].abs().idxmax()]
     total = step_rows["difference"].sum()
     return make_figure(
         [run],
@@ -103,7 +103,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
         _plot_words(step_rows),
         step_rows,
         Caption(
-            f"“{_name_words(most)}” differs most: {most['difference']:+.2f} nats of {total:+.2f} in the whole "
+            f"“{_name_words(largest)}” differs most: {largest['difference']:+.2f} nats of {total:+.2f} in the whole "
             "sentence.",
             "Each bar: the log probability of the good sentence's words at a place minus the bad one's. Words that "
             "both have differ too, because each is predicted from the rest of its sentence.",

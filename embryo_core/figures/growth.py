@@ -39,7 +39,7 @@ def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
         top_words = {next(iter(answers.words)) for answers in example.answers if answers.words}
         return len(top_words) * max(example.answers[-1].words.values(), default=0.0)
 
-    learned = [one for one in examples if one.since is not None and len(one.answers) > 1]
+    learned = [candidate for candidate in examples if candidate.since is not None and len(candidate.answers) > 1]
     return max(learned, key=worth, default=None)
 
 

@@ -33,7 +33,7 @@ BASELINE_RULE = "baseline"  # rule: a head has to reach the best fixed offset
 Head = tuple[int, int]  # layer and head, both from 1
 
 
-def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, chosen: Head) -> Figure:
+def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, selected_head: Head) -> Figure:
     """Return the figure of a pattern by layer and head in the first run at a step, on the colour scale of all steps."""
     run, spec = runs[0], PATTERNS[pattern]
     rows = _read_rows(run, pattern)
@@ -43,7 +43,7 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, chos
         [run],
         f"{run.name}-{pattern}-heads",
         f"{spec.label}, {step_name}",
-        plot_values(rows, pattern, step, chosen),
+        plot_values(rows, pattern, step, selected_head),
         rows_at_step.assign(pattern=pattern),
         Caption(
             f"{sentence_case(spec.means)}.",
@@ -53,11 +53,11 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, chos
         ),
         METRIC,
         suffix=f"step{step}",
-        headline=headline(run, pattern, chosen, axis.for_run(run, runs)),
+        headline=headline(run, pattern, selected_head, axis.for_run(run, runs)),
     )
 
 
-def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, chosen: Head) -> Figure:
+def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, selected_head: Head) -> Figure:
     """Return the figure of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
     behaviour = read_behaviour(run, pattern)
@@ -66,14 +66,16 @@ def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float 
         [run],
         f"{run.name}-{pattern}-since",
         f"{PATTERNS[pattern].label}: {step_axis.step_heading('present since')}",
-        plot_presence(onsets, sorted(set(behaviour["step"])), chosen, step_axis),
+        plot_presence(onsets, sorted(set(behaviour["step"])), selected_head, step_axis),
         onsets.assign(pattern=pattern, change=BASELINE_RULE if change is None else change),
         Caption(*describe_presence(behaviour, change, onsets, step_axis)),
         METRIC,
     )
 
 
-def over_steps(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, chosen: Head) -> Figure:
+def over_steps(
+    runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, selected_head: Head
+) -> Figure:
     """Return the figure of a pattern in every head of the first run over the steps; the chosen head is bold."""
     run = runs[0]
     rows = smoothing.with_smoothed(_read_rows(run, pattern), "value", axis.smoothing, ["layer", "head"])
@@ -81,10 +83,11 @@ def over_steps(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: floa
         [run],
         f"{run.name}-{pattern}",
         f"{PATTERNS[pattern].label} of each head over the steps",
-        plot_heads(rows, baseline(read_behaviour(run, pattern)), pattern, change, chosen, axis.for_run(run)),
+        plot_heads(rows, baseline(read_behaviour(run, pattern)), pattern, change, selected_head, axis.for_run(run)),
         rows.assign(pattern=pattern),
         Caption(
-            f"Layer {chosen[0]}, head {chosen[1]}, bold, among all {rows.groupby(['layer', 'head']).ngroups} heads, at "
+            f"Layer {selected_head[0]}, head {selected_head[1]}, bold, among all "
+            f"{rows.groupby(['layer', 'head']).ngroups} heads, at "
             f"{quantity(rows['step'].nunique(), 'step')}, n = {rows['n'].max():,}.",
             hint="Click a point to choose its head and step.",
         ),
@@ -100,7 +103,7 @@ def describe_rule(option: str, first: int, unit: StepUnit) -> str:
 
 
 def describe_presence(
-    frame: pd.DataFrame, change: float | None, since: pd.DataFrame, axis: StepAxis
+    frame: pd.DataFrame, change: float | None, onsets: pd.DataFrame, axis: StepAxis
 ) -> tuple[str, str]:
     """Return the rule by which a pattern counts as present, and a sentence on the heads that show it."""
     if change is None:
@@ -117,8 +120,8 @@ def describe_presence(
             f"The first step from which a head's value stays at least {abs(change):g} {direction} its value at "
             f"{axis.step_in_unit(int(frame['step'].min()))}, up to the last step."
         )
-    present = since.dropna().sort_values(["step", "layer", "head"])
-    heads = quantity(len(since), "head")
+    present = onsets.dropna().sort_values(["step", "layer", "head"])
+    heads = quantity(len(onsets), "head")
     if present.empty:
         return rule, f"Of {heads}, none shows the pattern at the last step."
     order = ", ".join(
@@ -137,16 +140,16 @@ def _read_rows(run: Run, name: str) -> pd.DataFrame:
     return rows
 
 
-def headline(run: Run, pattern: str, chosen: Head, axis: StepAxis) -> str:
+def headline(run: Run, pattern: str, selected_head: Head, axis: StepAxis) -> str:
     """Return the page's headline: how a head's pattern changed from the first step to the last; "" if it is unknown."""
     rows = _read_rows(run, pattern)
-    head_rows = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])].sort_values("step")
+    head_rows = rows[(rows["layer"] == selected_head[0]) & (rows["head"] == selected_head[1])].sort_values("step")
     if head_rows.empty:
         return ""
     first, last, spec = head_rows.iloc[0], head_rows.iloc[-1], PATTERNS[pattern]
     name = spec.label[:1].lower() + spec.label[1:]
     ends = [axis.step_in_unit(int(step)) for step in (first["step"], last["step"])]
-    subject = f"Layer {chosen[0]}, head {chosen[1]} has the clearest pattern"
+    subject = f"Layer {selected_head[0]}, head {selected_head[1]} has the clearest pattern"
     if pattern not in WEIGHTS:
         summary = f"{subject}, {name}: {spec.write(last['value'])} at {ends[1]}"
         return f"{summary}, {spec.write(first['value'])} at {ends[0]}." if len(head_rows) > 1 else f"{summary}."
@@ -158,35 +161,37 @@ def headline(run: Run, pattern: str, chosen: Head, axis: StepAxis) -> str:
 # === Plots: layer by head ===
 
 
-def plot_values(rows: pd.DataFrame, pattern: str, step: int, chosen: Head) -> go.Figure:
+def plot_values(rows: pd.DataFrame, pattern: str, step: int, selected_head: Head) -> go.Figure:
     """Plot the rows of a pattern at one step by layer and head; colours cover the values of all steps."""
     spec = PATTERNS[pattern]
     at_step = rows[rows["step"] == step]
     texts = [spec.write(value) for value in at_step["value"]]
     return _plot_grid(
         at_step.assign(colour=at_step["value"], text=texts),
-        chosen,
+        selected_head,
         (rows["value"].min(), rows["value"].max()),
         style.colour_bar(spec.axis, tickformat=spec.tickformat),
     )
 
 
-def plot_presence(since: pd.DataFrame, steps: list[int], chosen: Head, axis: StepAxis) -> go.Figure:
+def plot_presence(onsets: pd.DataFrame, steps: list[int], selected_head: Head, axis: StepAxis) -> go.Figure:
     """Plot `appearances` by layer and head: brighter is earlier among the evaluated `steps`, empty is never."""
     order = {step: index for index, step in enumerate(steps)}
     names = axis.short(steps)
-    cells_by_head = since.assign(
-        colour=[np.nan if pd.isna(step) else -order[step] for step in since["step"]],
-        text=[NEVER_TEXT if pd.isna(step) else names[order[step]] for step in since["step"]],
-        exact=[NEVER_TEXT if pd.isna(step) else axis.number(int(step)) for step in since["step"]],
+    cells_by_head = onsets.assign(
+        colour=[np.nan if pd.isna(step) else -order[step] for step in onsets["step"]],
+        text=[NEVER_TEXT if pd.isna(step) else names[order[step]] for step in onsets["step"]],
+        exact=[NEVER_TEXT if pd.isna(step) else axis.number(int(step)) for step in onsets["step"]],
     )
-    first, last = order.get(since["step"].min(), 0), len(steps) - 1
+    first, last = order.get(onsets["step"].min(), 0), len(steps) - 1
     ticks = {-index: names[index] for index in style.few_ticks(first, last)}
     colour_bar = style.colour_bar(axis.step_heading("since"), tickvals=[*ticks], ticktext=[*ticks.values()])
-    return _plot_grid(cells_by_head, chosen, (-last, -first), colour_bar)
+    return _plot_grid(cells_by_head, selected_head, (-last, -first), colour_bar)
 
 
-def _plot_grid(heads: pd.DataFrame, chosen: Head, ends: tuple[float, float], colour_bar: dict[str, Any]) -> go.Figure:
+def _plot_grid(
+    heads: pd.DataFrame, selected_head: Head, ends: tuple[float, float], colour_bar: dict[str, Any]
+) -> go.Figure:
     """Plot cells with colour and text by layer and head; the column `exact`, if it exists, is the hover text."""
     colours = heads.pivot(index="layer", columns="head", values="colour")
     texts = heads.pivot(index="layer", columns="head", values="text")
@@ -198,7 +203,7 @@ def _plot_grid(heads: pd.DataFrame, chosen: Head, ends: tuple[float, float], col
     cells.add_points(figure, heads["head"], heads["layer"], customdata, hover, heads.get("exact", heads["text"]))
     for row in heads[heads["colour"].isna()].itertuples():
         figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
-    layer, head = chosen
+    layer, head = selected_head
     cells.outline(figure, (head, head), (layer, layer), color=HEAD_COLOUR, width=3)
     style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend=False)
     figure.update_xaxes(title_text="head", dtick=1, range=[0.5, colours.columns.max() + 0.5], fixedrange=True)
@@ -214,7 +219,7 @@ def plot_heads(
     base: tuple[float, int] | None,
     pattern: str,
     change: float | None,
-    chosen: Head,
+    selected_head: Head,
     axis: StepAxis,
 ) -> go.Figure:
     """Plot a pattern of every head over the steps: the chosen head bold, all other heads faint in their layer's colour.
@@ -225,15 +230,15 @@ def plot_heads(
     figure = go.Figure()
     for layer, colour in layer_colours(sorted(set(rows["layer"]))).items():
         layer_rows = rows[rows["layer"] == layer]
-        others = layer_rows[(layer_rows["head"] != chosen[1]) | (layer != chosen[0])]
+        others = layer_rows[(layer_rows["head"] != selected_head[1]) | (layer != selected_head[0])]
         _add_others(figure, others, pattern, axis, f"layer {layer}", colour)
-    head_rows = rows[(rows["layer"] == chosen[0]) & (rows["head"] == chosen[1])]
+    head_rows = rows[(rows["layer"] == selected_head[0]) & (rows["head"] == selected_head[1])]
     smoothing.add_curve(
         figure,
         axis.values(head_rows["step"]),
         head_rows,
         "value",
-        f"layer {chosen[0]}, head {chosen[1]}",
+        f"layer {selected_head[0]}, head {selected_head[1]}",
         HEAD_COLOUR,
         line={"width": 3.5},
         marker={"size": 7},

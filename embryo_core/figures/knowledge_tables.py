@@ -100,11 +100,11 @@ def facts_at(answers: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
 
 
-def describe_facts(table: pd.DataFrame, listed: pd.DataFrame, step: int, unit: StepUnit) -> Caption:
-    """Return the caption: the number of right facts of a relation (`table`) at a step, and of `listed` ones."""
+def describe_facts(table: pd.DataFrame, listed_facts: pd.DataFrame, step: int, unit: StepUnit) -> Caption:
+    """Return the caption: the number of right facts of a relation (`table`) at a step, and of `listed_facts`."""
     right_count = int((table["rank"] == 1).sum())
     return Caption(
         f"At {name_step(step, unit)}, {right_count:,} of {len(table):,} facts of this relation are answered correctly; "
-        f"{len(listed):,} are listed.",
+        f"{len(listed_facts):,} are listed.",
         hint="Click a row to follow one fact over all steps.",
     )

@@ -30,17 +30,17 @@ MIN_COLUMN_WIDTH, MAX_COLUMN_WIDTH, MIN_WIDTH = 34, 150, 900
 LAYER_NAMES_WIDTH = 60  # pixels of the layer names
 FOLDED_TEXT = "no word reaches 10 %"  # text in the column of folded steps
 MIN_SURE_PROBABILITY = 0.1  # folded steps end where a layer gives a word this probability
-FILLED = (
+FILLED_DEFINITION = (
     "The model's masked-word head, which was trained only on the last layer, is applied to every hidden state "
     "(layer 0: the embeddings). Other masks stay in place."
 )
-CONTINUED = (
+CONTINUED_DEFINITION = (
     "The model's final norm and head, which were trained only on the last layer, are applied to every layer's "
     "state at the last position (layer 0: the embeddings)."
 )
-COLOURED = "Colour: the word's probability, on a square-root scale. Dotted: the chosen step."
+COLOUR_NOTE = "Colour: the word's probability, on a square-root scale. Dotted: the chosen step."
 Cell = tuple[int, int, str, float]  # layer, step, word and probability
-OUTLINED = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # colours as in MARKED
+OUTLINE_NOTES = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # colours as in MARKED
 
 
 def lens(
@@ -66,14 +66,16 @@ def lens(
         f"The empty first column replaces {len(folded):,} of them; a switch above shows these." if folded else ""
     )
     position, definition = (
-        ("after the text", CONTINUED) if subject.continues else ("in the place of this [MASK]", FILLED)
+        ("after the text", CONTINUED_DEFINITION)
+        if subject.continues
+        else ("in the place of this [MASK]", FILLED_DEFINITION)
     )
     caption = Caption(
         f"The word that each layer would put {position}, at {quantity(step_count, 'checkpoint')}{total_note}.",
         sentences(
             definition,
-            COLOURED,
-            *(f"Outlined in {OUTLINED[role]}." for role in marked.values()),
+            COLOUR_NOTE,
+            *(f"Outlined in {OUTLINE_NOTES[role]}." for role in marked.values()),
             folded_note,
             describe_networks([run], NEEDS),
         ),

@@ -71,7 +71,7 @@ PATTERNS = {
     ),
 }
 # patterns that an averaged map shows, as a diagonal or as its first column
-IN_MAPS = ("previous", "next", "same", "cls")
+MAP_PATTERNS = ("previous", "next", "same", "cls")
 WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
 
 
@@ -164,7 +164,7 @@ def profile(frame: pd.DataFrame, layer: int, head: int, step: int) -> pd.DataFra
     return pd.DataFrame(rows).astype({"appears": "Int64"})
 
 
-def strongest(frame: pd.DataFrame, names: Sequence[str] = IN_MAPS) -> tuple[str, int, int] | None:
+def strongest(frame: pd.DataFrame, names: Sequence[str] = MAP_PATTERNS) -> tuple[str, int, int] | None:
     """Return pattern, layer and head of the clearest of these patterns at the last step; None if none was measured.
 
     By default the patterns are those that averaged maps show; [SEP] is not, since sentences end at different positions.

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from embryo_core import results
-from embryo_core.curves.phases import FASTER, RESAMPLES, Phase
+from embryo_core.curves.phases import MIN_SPEED_RATIO, RESAMPLE_COUNT, Phase
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.overview import training_phases
 from embryo_core.figures.patterns import PREFIX, WEIGHTS
@@ -44,14 +44,14 @@ def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Captio
         "Phases are the stretches between breakpoints of lines fitted to the loss on words over the logarithm of "
         "the step.",
         sentences(
-            f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLES} fits with random signs of the "
-            "residuals (wild bootstrap), widened to the measured steps on both sides. It does not cover other seeds. "
-            f"In falls and take-offs the loss falls by over {FASTER:g} times as much per doubling as over the whole "
-            "run; in the other phases it falls by less. Each change is between two evaluated steps: the last one up to "
-            "the beginning of the phase and the last one up to its end; if they are far from these, they are named. "
-            f"“{HEAD}” is the one whose weight changed most. “{RATIO}” is the standard deviation of the position "
-            f"embeddings divided by that of the words; “{SIMILARITY}” is the mean cosine between the states of two "
-            "pieces of a sentence.",
+            f"“Begins between” is the 95 % interval of a breakpoint, from {RESAMPLE_COUNT} fits with random signs of "
+            "the residuals (wild bootstrap), widened to the measured steps on both sides. It does not cover other "
+            f"seeds. In falls and take-offs the loss falls by over {MIN_SPEED_RATIO:g} times as much per doubling as "
+            "over the whole run; in the other phases it falls by less. Each change is between two evaluated steps: "
+            "the last one up to the beginning of the phase and the last one up to its end; if they are far from "
+            f"these, they are named. “{HEAD}” is the one whose weight changed most. “{RATIO}” is the standard "
+            f"deviation of the position embeddings divided by that of the words; “{SIMILARITY}” is the mean cosine "
+            "between the states of two pieces of a sentence.",
             ""
             if any(phase.name == "take-off" for phase in phases)
             else "Nothing takes off in this run: no fast fall follows a plateau.",

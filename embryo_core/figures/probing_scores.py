@@ -13,7 +13,7 @@ from embryo_core.words import layer_name
 
 METRIC = "edge_probing"
 PREFIX = "edge_probing_"
-ORDER = ("pos", "constituent", "coref", "srl")  # order of the paper's tasks
+TASK_ORDER = ("pos", "constituent", "coref", "srl")  # order of the paper's tasks
 BEST, LAST = "best", "last"  # a layer is chosen by one of these or by its number
 MASKED = "masked accuracy"  # the training log's curve among the tasks, whose names have no space
 HELD_OUT = "held-out text of the pretraining"  # data of this curve
@@ -36,7 +36,7 @@ def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
     for name, key_columns in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
         frame = frame.merge(_column(scores, name, key_columns), on=key_columns, how="left")
     frame = frame.astype({"layer": int}).assign(selectivity=frame["f1"] - frame["control"])
-    order = {task: i for i, task in enumerate(ORDER)}
+    order = {task: i for i, task in enumerate(TASK_ORDER)}
     frame = frame.sort_values(["task", "layer", "step"]).sort_values(
         "task", key=lambda tasks: tasks.map(lambda task: order.get(task, len(order))), kind="stable"
     )

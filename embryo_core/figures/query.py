@@ -28,16 +28,16 @@ SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of a rank axis that ends a
 MIN_PROBABILITY = 1e-30  # lower end of a log axis
 COLUMNS = ("token", "role", "step", "probability", "rank", "exact", "leads", "final")
 NEEDS = frozenset({"masked_words"})  # capability of the network that answers
-AT_LEAST = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
+AT_LEAST_NOTE = f"≥: at least this rank, since a beam of {query.BEAM_WIDTH} can miss a more probable answer."
 JOINTLY = Caption(
     "Several masks are answered jointly, from left to right.",
     "The probability of an answer is the product of the probabilities of its words. Each is read with the words before "
     f"it filled in and the later masks still in place (beam of {query.BEAM_WIDTH}). The list for one mask shows "
-    "only that mask's factor, given the best answer to the masks before it. " + AT_LEAST,
+    "only that mask's factor, given the best answer to the masks before it. " + AT_LEAST_NOTE,
 )
 CHAIN_RULE = "P(word) = P(piece 1) · P(piece 2 | piece 1) · …, by the chain rule. "
-AMONG = "The word's rank is among the answers of as many pieces. " + AT_LEAST
-WIDENED = (
+AMONG_NOTE = "The word's rank is among the answers of as many pieces. " + AT_LEAST_NOTE
+WIDENED_NOTE = (
     CHAIN_RULE + "Pieces are filled in from left to right. Each factor is read with the masks after it still in place. "
 )
 
@@ -168,7 +168,7 @@ def answer_curves(
     table = with_smoothed(table, column, axis.smoothing, ["token", "role"])
     count = quantity(table["step"].nunique(), "checkpoint")
     if column == "rank":
-        joint_answers = f"all joint answers (hollow points, {AT_LEAST})"
+        joint_answers = f"all joint answers (hollow points, {AT_LEAST_NOTE})"
         competitors = joint_answers if subject.mask == TOGETHER else "all pieces of the vocabulary"
         plot, selection_note = plot_rank(table, lead, shared, axis.for_run(run)), ""
         summary = f"Rank among {competitors} at {count}{subject.which}; 1 is the top answer."
@@ -292,14 +292,14 @@ def _hover_texts(curves: pd.DataFrame) -> np.ndarray:
 
 # === Words of the page ===
 
-NOISE = 0.01  # probability of the best answer below which all answers are noise
-LEARNED = 0.05  # least probability of the best answer at the last step of a learned question
-NOT_LEARNED = f"No answer is above {percent(LEARNED, 0)}: this model has not learned that."
+MAX_NOISE_PROBABILITY = 0.01  # probability of the best answer below which all answers are noise
+MIN_LEARNED_PROBABILITY = 0.05  # least probability of the best answer at the last step of a learned question
+NOT_LEARNED = f"No answer is above {percent(MIN_LEARNED_PROBABILITY, 0)}: this model has not learned that."
 
 
 def describe_noise(step_name: str) -> str:
     """Return a sentence on why a step has no list of answers."""
-    return f"No answer is above {percent(NOISE, 0)} at {step_name}: the model has not learned this yet."
+    return f"No answer is above {percent(MAX_NOISE_PROBABILITY, 0)} at {step_name}: the model has not learned this yet."
 
 
 def describe_single(run: Run, step_name: str, loadable: Mapping[Run, int]) -> str:
@@ -330,11 +330,12 @@ def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axi
     return f"The model learns {count_text}, the first at {first}."
 
 
-def describe_progress(asked: int, total: int, narrowing: bool, goes_on: bool) -> Caption:
+def describe_progress(asked_count: int, total_count: int, narrowing: bool, goes_on: bool) -> Caption:
     """Return the caption: how many checkpoints have been asked, and which are next if the rounds continue."""
     next_steps = "where the answer changes" if narrowing else "between them"
     return Caption(
-        f"{asked:,} of {quantity(total, 'checkpoint')} asked" + (f"; going on {next_steps}." if goes_on else "."),
+        f"{asked_count:,} of {quantity(total_count, 'checkpoint')} asked"
+        + (f"; going on {next_steps}." if goes_on else "."),
         "Each point is the answer of a checkpoint that was asked; lines only connect them. “First leads” and “leads "
         "for good” consider only these checkpoints. The first round is log-spaced; further rounds ask between steps "
         "with different answers, then the rest.",
@@ -349,7 +350,11 @@ def describe_word(answers: Answers, step: int, masks: int, unit: StepUnit) -> Ca
     summary = f"Tracked: {word.text}, probability {row['probability']:.3g}, rank {rank_text} at {step_name}."
     piece_count = len(word.pieces)
     pieces_note, continues = f"It is {piece_count} pieces ({' '.join(word.pieces)})", answers.question.continues
-    explanation = f". {CHAIN_RULE}{AMONG}" if continues else f": the mask is widened to {piece_count}. {WIDENED}{AMONG}"
+    explanation = (
+        f". {CHAIN_RULE}{AMONG_NOTE}"
+        if continues
+        else f": the mask is widened to {piece_count}. {WIDENED_NOTE}{AMONG_NOTE}"
+    )
     pieces = pieces_note + explanation
     return Caption(
         summary, sentences(pieces if piece_count > 1 else "", "Other masks stay in place." if masks > 1 else "")
@@ -366,9 +371,9 @@ def describe_continuation(greedy: Prediction) -> Caption:
     )
 
 
-def describe_fact(true_object: str, evaluated: bool) -> Caption:
+def describe_fact(true_object: str, has_row: bool) -> Caption:
     """Return the caption: the true object of a fact, and the source of the "stored" row or why it is missing."""
     stored = "“stored” is the answer stored when the run was evaluated on LAMA."
     return Caption(
-        f"The true object is {true_object}; {stored if evaluated else 'the run has not been evaluated at this step.'}"
+        f"The true object is {true_object}; {stored if has_row else 'the run has not been evaluated at this step.'}"
     )

@@ -18,7 +18,7 @@ from embryo_core.words import count_range
 METRIC = "geometry"
 MIN_WORDS = 20  # least number of words that two compared runs share
 MAX_STEP_RATIO = 1.25  # largest ratio of two steps that are compared
-MAX_NAMED = 6  # largest number of pairs of steps in a caption
+MAX_NAMED_PAIRS = 6  # largest number of pairs of steps in a caption
 COLUMNS = ["layer", "step", "value", "n", "low", "high"]
 DETAILS = (
     "Linear CKA is 1 if one set of states is the other one rotated and scaled, and about 0 if they have nothing in "
@@ -168,5 +168,7 @@ def _name_steps(rows: pd.DataFrame, other: str) -> str:
     differing = [f"{their:,} instead of {ours:,}" for ours, their in pairs if ours != their]
     if not differing:
         return "At the steps of both."
-    more_note = f" and {len(differing) - MAX_NAMED} more" if len(differing) > MAX_NAMED else ""
-    return f"At the nearest steps of both; those of {other} that differ: {', '.join(differing[:MAX_NAMED])}{more_note}."
+    more = f" and {len(differing) - MAX_NAMED_PAIRS} more" if len(differing) > MAX_NAMED_PAIRS else ""
+    return (
+        f"At the nearest steps of both; those of {other} that differ: {', '.join(differing[:MAX_NAMED_PAIRS])}{more}."
+    )

@@ -26,8 +26,8 @@ SETS = {
     "universal tags": UNIVERSAL_TAGS,
     "frequency bands": tuple(style.FREQUENCY_BANDS),
 }
-IN_PAPER = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # Table 4, Figure 1
-TASKS = {
+PAPER_CATEGORIES = {"verb forms": VERB_FORMS, "single tags": tuple(style.PAPER_TAGS)}  # Table 4, Figure 1
+TASK_DEFINITIONS = {
     "mask_prediction": "every word is masked as a whole and predicted from its sentence; all its pieces must match",
     "next_word_prediction": "every word is predicted from the words before it in its sentence; each of its pieces must "
     "be the best after the true ones",
@@ -57,7 +57,7 @@ def category_sets(scores: pd.DataFrame) -> dict[str, list[str]]:
 
 def default_categories(name: str, groups: Sequence[str]) -> list[str]:
     """Return the default categories of a set: those that the paper draws, else all."""
-    return [group for group in groups if group in IN_PAPER.get(name, groups)]
+    return [group for group in groups if group in PAPER_CATEGORIES.get(name, groups)]
 
 
 def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool = False) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
     """
     metric = measured_as(run, metric)
     table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)
-    if table.empty or metric not in TASKS or metric == "replaced_token_accuracy":
+    if table.empty or metric not in TASK_DEFINITIONS or metric == "replaced_token_accuracy":
         return table
     return with_baselines(
         table, baselines.word_baselines(results.read_word_counts(run, metric), is_cased(run)), rescaled
@@ -199,7 +199,7 @@ def _accuracy_caption(
     run: Run, metric: str, table: pd.DataFrame, groups: Sequence[str], rescaled: bool, bands: bool
 ) -> Caption:
     metric = measured_as(run, metric)
-    name, task = title_of(metric), TASKS.get(metric)
+    name, task = title_of(metric), TASK_DEFINITIONS.get(metric)
     counts = table.groupby("group")["n"].last().sort_values()
     smallest, largest = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))
     line_note = "Line: as measured" + ("; band: its 95 % interval (Wilson)" if bands else "")

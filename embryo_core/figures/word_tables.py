@@ -16,12 +16,12 @@ from embryo_core.types import Run
 from embryo_core.words import two_digits
 
 METRIC = "word_surprisal"
-FITTED = ("top", "bottom", "rate", "middle")
+FIT_PARAMETERS = ("top", "bottom", "rate", "middle")
 AGE_COLUMNS = "word category age earliest latest why n pieces count unigram bigram beyond children concreteness".split()
-AGE_COLUMNS += ["chance", "first", "lowest", *FITTED]
+AGE_COLUMNS += ["chance", "first", "lowest", *FIT_PARAMETERS]
 # columns of the table that pages show of all words
-LISTED = "word category age earliest latest why children beyond lowest n count".split()
-PARTLY = "measured at some steps alone"
+LISTED_COLUMNS = "word category age earliest latest why children beyond lowest n count".split()
+PARTLY_MEASURED = "measured at some steps alone"
 EXPECTED = {  # expected surprisal -> label of its line, its definition, and dash of its line
     "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
     "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
@@ -58,9 +58,9 @@ def age_table(run: Run) -> pd.DataFrame:
     ]
     ages = find_ages(evaluated_steps.tolist(), word_curves, rows["chance"].to_numpy()[is_whole])
     estimates = {"age": ages.step, "earliest": ages.earliest, "latest": ages.latest}
-    estimates |= {name: getattr(ages.fits, name) for name in FITTED}
+    estimates |= {name: getattr(ages.fits, name) for name in FIT_PARAMETERS}
     rows = rows.join(pd.DataFrame({**estimates, "why": ages.reasons}, np.flatnonzero(is_whole)))
-    rows["why"] = rows["why"].fillna(PARTLY)
+    rows["why"] = rows["why"].fillna(PARTLY_MEASURED)
     rows = pd.concat([rows, pd.DataFrame(_read_left_out(run), columns=["word", "why"])], ignore_index=True)
     counts = _count_words(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
@@ -124,10 +124,10 @@ def _count_words(run: Run) -> Counter[str]:
 
 
 def list_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Reduce an `age_table` to the columns LISTED; ages are rounded to two significant digits."""
+    """Reduce an `age_table` to LISTED_COLUMNS; ages are rounded to two significant digits."""
     ages = table[["age", "earliest", "latest"]].replace([np.inf, -np.inf], np.nan)
     ages = ages.map(lambda age: round(two_digits(age)), na_action="ignore").astype("Int64")
-    return table.assign(**ages, n=table["n"].astype("Int64"), count=table["count"].astype("Int64"))[LISTED]
+    return table.assign(**ages, n=table["n"].astype("Int64"), count=table["count"].astype("Int64"))[LISTED_COLUMNS]
 
 
 def acquired_table(run: Run) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.word_tables import (
     EXPECTED,
-    FITTED,
+    FIT_PARAMETERS,
     METRIC,
     acquired_table,
     age_table,
@@ -187,7 +187,7 @@ def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
     if pd.notna(row["age"]):
         age, half_way = round(row["age"]), (row["chance"] + row["lowest"]) / 2
         later_steps = steps[steps > 0]
-        fit_values = Sigmoids(*(np.array([row[name]], float) for name in FITTED)).at(later_steps.tolist())[0]
+        fit_values = Sigmoids(*(np.array([row[name]], float) for name in FIT_PARAMETERS)).at(later_steps.tolist())[0]
         line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
         figure.plot.add_scatter(
             x=step_axis.values(later_steps.tolist()), y=fit_values, name="sigmoid", line=line, **trace_settings

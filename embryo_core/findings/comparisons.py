@@ -11,8 +11,8 @@ from embryo_core.curves.agreement import rank_agreement
 from embryo_core.findings.evidence import Curve
 from embryo_core.findings.finding import Comparison
 
-CHECKPOINTS = "checkpoints"
-ACCURACY = "score"
+CHECKPOINT_UNIT = "checkpoints"
+SCORE_UNIT = "score"
 
 
 def compare_onsets(
@@ -28,7 +28,7 @@ def compare_onsets(
     grid = np.union1d(first.steps, second.steps)
     (i, i_low, i_high), (j, j_low, j_high) = (_onset_indices(onset, grid) for onset in onsets)
     cases = min(first.cases, second.cases)
-    return Comparison(label, j - i, j_low - i_high, j_high - i_low, CHECKPOINTS, cases, i == j)
+    return Comparison(label, j - i, j_low - i_high, j_high - i_low, CHECKPOINT_UNIT, cases, i == j)
 
 
 def _onset_indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
@@ -74,7 +74,7 @@ def compare_with_peak(label: str, curve: Curve) -> Comparison:
     earlier_values, last = curve.values[:-1], curve.values[-1]
     low, high = curves.difference_interval(earlier_values, np.full(len(earlier_values), last), curve.cases, z)
     return Comparison(
-        label, float(earlier_values.max() - last), float(low.max()), float(high.max()), ACCURACY, curve.cases
+        label, float(earlier_values.max() - last), float(low.max()), float(high.max()), SCORE_UNIT, curve.cases
     )
 
 

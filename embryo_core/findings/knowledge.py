@@ -10,7 +10,7 @@ from embryo_core.groups import ALL
 from embryo_core.words import quantity
 
 PRECISION = "world_knowledge"
-KINDS = ("learned", "forgotten", "oscillating", "never learned")
+HISTORY_KINDS = ("learned", "forgotten", "oscillating", "never learned")
 MIN_SHARE = 0.01  # share of the facts that each kind should exceed
 MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten, and known again
 
@@ -42,14 +42,14 @@ def four_histories(evidence: Evidence) -> Tested:
             [], f"Facts were asked at {quantity(step_count, 'step')}; a fact oscillates over {MIN_STEPS} at least."
         )
     histories = results.read_histories(evidence.run)["history"]
-    counts = histories.value_counts().reindex(KINDS, fill_value=0)
+    counts = histories.value_counts().reindex(HISTORY_KINDS, fill_value=0)
     fact_count = int(counts.sum())
     comparisons = []
-    for kind in KINDS:
+    for kind in HISTORY_KINDS:
         share = counts[kind] / fact_count
         value, low, high = (float(end) - MIN_SHARE for end in (share, *curves.interval(share, fact_count)))
         comparisons.append(Comparison(kind, value, low, high, "share of the facts", fact_count))
-    return Tested(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in KINDS) + ".")
+    return Tested(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in HISTORY_KINDS) + ".")
 
 
 KNOWLEDGE: dict[str, Any] = {

@@ -6,11 +6,17 @@ from typing import Any
 import numpy as np
 
 from embryo_core import curves
-from embryo_core.findings.comparisons import ACCURACY, CHECKPOINTS, compare_onsets, compare_rises, compare_with_peak
+from embryo_core.findings.comparisons import (
+    CHECKPOINT_UNIT,
+    SCORE_UNIT,
+    compare_onsets,
+    compare_rises,
+    compare_with_peak,
+)
 from embryo_core.findings.evidence import Curve, Evidence
 from embryo_core.findings.finding import Comparison, Finding, Tested
 
-F1, SAME = "edge_probing_f1", "head_behaviour_same"
+F1_METRIC, SAME_METRIC = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
 NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
 MAX_STEP_RATIO = 2.0  # two tasks rise together if the steps of half their rises differ by less than this factor
@@ -66,16 +72,21 @@ def _compare_saturation(name: str, curve: Curve) -> Comparison:
     The curve must begin within that quarter. The compared value is the last one measured in the quarter; since nothing
     was measured until the next step, the interval extends to that step's value.
     """
-    before, after = curve.around(EARLY_SHARE)
-    shares = np.array([curve.values[before], curve.values[0], curve.values[-1]])
+    last_inside, first_outside = curve.around(EARLY_SHARE)
+    shares = np.array([curve.values[last_inside], curve.values[0], curve.values[-1]])
     weights = np.array([1, -(1 - SATURATED_SHARE), -SATURATED_SHARE])
     low, high = curves.interval(shares, curve.cases)
-    high[0] = max(high[0], curves.interval(curve.values[after], curve.cases)[1])
+    high[0] = max(high[0], curves.interval(curve.values[first_outside], curve.cases)[1])
     below = np.where(weights > 0, weights * (shares - low), weights * (shares - high))
     above = np.where(weights > 0, weights * (high - shares), weights * (low - shares))
     value = float(weights @ shares)
     return Comparison(
-        name, value, value - float(np.hypot.reduce(below)), value + float(np.hypot.reduce(above)), ACCURACY, curve.cases
+        name,
+        value,
+        value - float(np.hypot.reduce(below)),
+        value + float(np.hypot.reduce(above)),
+        SCORE_UNIT,
+        curve.cases,
     )
 
 
@@ -88,10 +99,10 @@ def upper_layers(evidence: Evidence) -> Tested:
 
 def _compare_last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Comparison]:
     """Yield the comparisons of `upper_layers` for one task; none without scores of two layers."""
-    layers = [layer for layer in evidence.layers(F1, task) if layer > 0]
+    layers = [layer for layer in evidence.layers(F1_METRIC, task) if layer > 0]
     if len(layers) < 2:
         return
-    first, last = (evidence.curve(F1, task, layer) for layer in (layers[0], layers[-1]))
+    first, last = (evidence.curve(F1_METRIC, task, layer) for layer in (layers[0], layers[-1]))
     if first is None or last is None:
         return
     label = f"{name}, layer {layers[0]} before layer {layers[-1]}"
@@ -102,23 +113,23 @@ def _compare_last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Co
 
 def semantic_roles_decay(evidence: Evidence) -> Tested:
     """Compare in every layer how far the F1 of semantic roles has fallen from its peak."""
-    layers = [layer for layer in evidence.layers(F1, "srl") if layer > 0]
-    by_layer = [(layer, evidence.curve(F1, "srl", layer)) for layer in layers]
+    layers = [layer for layer in evidence.layers(F1_METRIC, "srl") if layer > 0]
+    by_layer = [(layer, evidence.curve(F1_METRIC, "srl", layer)) for layer in layers]
     return Tested([compare_with_peak(f"layer {layer}", curve) for layer, curve in by_layer if curve])
 
 
 def diagonals_from_above(evidence: Evidence) -> Tested:
     """Compare when a head first attends to its own token, in each layer of the upper and each of the lower half."""
-    table = evidence.scores(SAME).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
+    table = evidence.scores(SAME_METRIC).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
     steps, strongest = table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
     for layer, values in strongest.items():
-        evidence.note(SAME, "", layer, Curve(steps, values, np.ones_like(steps)))
+        evidence.note(SAME_METRIC, "", layer, Curve(steps, values, np.ones_like(steps)))
     onsets = {
         layer: curves.held_from(steps, values, values[0] + MIN_PATTERN_GAIN) for layer, values in strongest.items()
     }
     layers = sorted(onsets)
     half = len(layers) // 2
-    n = int(max(evidence.scores(SAME)["n"], default=0))
+    n = int(max(evidence.scores(SAME_METRIC)["n"], default=0))
     comparisons = [
         _compare_first_steps(f"layer {upper} before layer {lower}", onsets[upper], onsets[lower], steps, n)
         for upper in layers[len(layers) - half :]
@@ -136,18 +147,18 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
 def _compare_first_steps(label: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
     indices = [len(steps) if step is None else int(np.searchsorted(steps, step)) for step in (upper, lower)]
     lead = float(indices[1] - indices[0])
-    return Comparison(label, lead, lead, lead, CHECKPOINTS, n, not lead)
+    return Comparison(label, lead, lead, lead, CHECKPOINT_UNIT, n, not lead)
 
 
 def best_layer(evidence: Evidence, task: str) -> Curve | None:
     """Return the curve of a task's F1 in the layer where it is highest at the last step."""
-    layers = [evidence.curve(F1, task, layer) for layer in evidence.layers(F1, task)]
+    layers = [evidence.curve(F1_METRIC, task, layer) for layer in evidence.layers(F1_METRIC, task)]
     return max((curve for curve in layers if curve), key=lambda curve: curve.values[-1], default=None)
 
 
 PROBING: dict[str, Any] = {
     "page": "Probing",
-    "metrics": (F1,),
+    "metrics": (F1_METRIC,),
     "command": "evaluate --probing FOLDER",
     "needs": frozenset({"states"}),
 }
@@ -196,7 +207,7 @@ FINDINGS = (
         "lower layer.",
         page="Attention",
         view={"section": "heads", "pattern": "same"},
-        metrics=(SAME,),
+        metrics=(SAME_METRIC,),
         command="evaluate --treebank PATH",
         test=diagonals_from_above,
         needs=frozenset({"attentions"}),

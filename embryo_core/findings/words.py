@@ -33,8 +33,8 @@ def measured_as(run: Run, metric: str) -> str:
     """Return the run's equivalent of a metric: decoders have next-word prediction instead of mask prediction."""
     if metric not in PREDICTIONS:
         return metric
-    stored = results.read_metrics(run)
-    return next((name for name in (metric, *PREDICTIONS) if name in stored), metric)
+    stored_metrics = results.read_metrics(run)
+    return next((name for name in (metric, *PREDICTIONS) if name in stored_metrics), metric)
 
 
 def reconstruction_first(evidence: Evidence) -> Tested:
@@ -128,8 +128,13 @@ def _compare_curves(
 
 def _findings_of(task: str) -> list[Finding]:
     """Return the paper's findings on one task; those on next-word prediction have the names of mask prediction."""
-    shared: dict[str, Any] = {"place": PAPER_PLACES[task], "page": "Tokens", "metrics": (task,), "command": COMMAND}
-    shared |= {"needs": NEEDS[task], "measure": SHORT_NAMES[task]}
+    common_fields: dict[str, Any] = {
+        "place": PAPER_PLACES[task],
+        "page": "Tokens",
+        "metrics": (task,),
+        "command": COMMAND,
+    }
+    common_fields |= {"needs": NEEDS[task], "measure": SHORT_NAMES[task]}
     categories: dict[str, Any] = {"view": {"metric": task, "family": "parts of speech"}}
     short_name = SHORT_NAMES[task]
     name = SHORT_NAMES[PREDICTION if task == NEXT_PREDICTION else task]
@@ -139,21 +144,22 @@ def _findings_of(task: str) -> list[Finding]:
             claim=f"Function words are learned before content words ({short_name}).",
             predicts="The onset of each function category precedes that of each content category.",
             test=partial(function_words_first, task=task),
-            **shared | categories,
+            **common_fields | categories,
         ),
         Finding(
             name=f"content_words_{name}",
             claim=f"Content words come in the paper's order ({short_name}).",
             predicts="Verb, adverb, adjective, noun, proper noun: the onset of each precedes those of the later ones.",
             test=partial(order_of_content_words, task=task),
-            **shared | categories,
+            **common_fields | categories,
         ),
         Finding(
             name=f"verb_forms_{name}",
             claim=f"Frequent verb forms are learned first ({short_name}).",
             predicts="Of two forms, the onset of the one with the more frequent words comes first.",
             test=partial(frequent_verb_forms_first, task=task),
-            **shared | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
+            **common_fields
+            | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
         ),
     ]
 
@@ -191,8 +197,8 @@ FINDINGS = (
     ),
     *_findings_of(RECONSTRUCTION),
     *(
-        replace(one, otherwise=other)
-        for one, other in zip(_findings_of(PREDICTION), _findings_of(NEXT_PREDICTION), strict=True)
+        replace(finding, otherwise=alternative)
+        for finding, alternative in zip(_findings_of(PREDICTION), _findings_of(NEXT_PREDICTION), strict=True)
     ),
     replace(_frequent_words(TASKS), otherwise=_frequent_words((NEXT_PREDICTION,))),
 )

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from embryo_core.curves.reached import LABELLED, SHARES, Reached, reached
+from embryo_core.curves.reached import LABEL_METRICS, SHARES, Reached, reached
 from embryo_core.errors import ResultsError
 from embryo_core.results.checks import check_keys
 from embryo_core.results.memo import memoized
@@ -147,7 +147,7 @@ COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
 # === When a task's score reached a share of its last value ===
 
 ENDS = ("step", "earliest", "latest")  # columns, null if the last score is not significantly above 0
-REACHED_METRICS = {ANSWERS.name: (*LABELLED, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
+REACHED_METRICS = {ANSWERS.name: (*LABEL_METRICS, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 
 
 def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:

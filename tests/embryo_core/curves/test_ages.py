@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy.optimize import curve_fit
 
-from embryo_core.curves.ages import CHANCE, EARLY, FEW, FEW_STEPS, LATE, find_ages, fit_sigmoids
+from embryo_core.curves.ages import (
+    AFTER_LAST_STEP,
+    BEFORE_FIRST_STEP,
+    FEW_OCCURRENCES,
+    FEW_STEPS,
+    NOT_BELOW_CHANCE,
+    find_ages,
+    fit_sigmoids,
+)
 
 STEPS = np.array([0, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384])
 X = np.log10(STEPS[1:])
@@ -69,8 +77,8 @@ def test_words_without_an_age_have_a_reason():
     known = np.full((len(STEPS), 10), 3.0)
     late = np.tile(np.r_[[13.0] * (len(STEPS) - 1), 12.0][:, None], 10)
     found = find_ages(STEPS, [rising, known, late, word(rng, 3)[:, :3], word(rng, 3)], [13.0] * 5)
-    assert found.reasons == (CHANCE, EARLY, found.reasons[2], FEW, "")
-    assert found.reasons[2] in (LATE, "")
+    assert found.reasons == (NOT_BELOW_CHANCE, BEFORE_FIRST_STEP, found.reasons[2], FEW_OCCURRENCES, "")
+    assert found.reasons[2] in (AFTER_LAST_STEP, "")
     assert np.isnan(found.step[[0, 1, 3]]).all() and np.isfinite(found.step[4])
     assert find_ages(STEPS[:4], [word(rng, 3)[:4]], [13.0]).reasons == (FEW_STEPS,)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.curves.multibootstrap import DRAWS, difference_of_seeds, draw_cases, draw_shares
+from embryo_core.curves.multibootstrap import DRAW_COUNT, difference_of_seeds, draw_cases, draw_shares
 
 RANDOM = np.random.default_rng(7)
 
@@ -26,7 +26,7 @@ def test_interval_equals_that_of_a_loop_over_draws():
     first = (RANDOM.random((3, 200)) < np.array([[0.3], [0.4], [0.5]])).astype(float)
     second = (RANDOM.random((2, 200)) < np.array([[0.6], [0.7]])).astype(float)
     draws = draw_cases(np.concatenate([first, second]))
-    assert draws.shape == (DRAWS, 5)
+    assert draws.shape == (DRAW_COUNT, 5)
     assert difference_of_seeds(draws[:, :3], draws[:, 3:]) == pytest.approx(slow(first, second), abs=0.02)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from embryo_core import results, runs
-from embryo_core.curves.ages import CHANCE, FEW, find_ages
+from embryo_core.curves.ages import FEW_OCCURRENCES, NOT_BELOW_CHANCE, find_ages
 from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, word_tables, words
 from embryo_core.figures.axis import AxisChoice
@@ -79,8 +79,8 @@ def test_words_have_an_age_or_a_reason(run):
     assert table["age"].reindex(NAMES).to_numpy() == pytest.approx(expected.step, nan_ok=True)
     assert table["earliest"].reindex(NAMES).to_numpy() == pytest.approx(expected.earliest, nan_ok=True)
     assert table["why"].to_dict() == dict.fromkeys(NAMES[:8], "") | {
-        "flat": CHANCE,
-        "rare": FEW,
+        "flat": NOT_BELOW_CHANCE,
+        "rare": FEW_OCCURRENCES,
         "zoo": "never in the text",
     }
     assert table["age"].dropna().is_monotonic_increasing and table.index[0] == "the"
@@ -101,7 +101,7 @@ def test_words_measured_at_some_steps_have_no_age(run):
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
     results.write(at(run, 4096), word_tables.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
     table = word_tables.age_table(run)
-    assert set(table["why"]) == {word_tables.PARTLY, "never in the text"}
+    assert set(table["why"]) == {word_tables.PARTLY_MEASURED, "never in the text"}
     with pytest.raises(FigureError, match="No word"):
         word_ages.ages([run], AXIS)
 

@@ -12,7 +12,7 @@ from tests.embryo_core.findings.conftest import STEPS, evidence, risen
 @pytest.mark.parametrize(("kinds", "verdict"), [(4, "reproduced"), (1, "contradicted")])
 def test_each_fate_needs_more_than_1_percent_of_facts(run, monkeypatch, kinds: int, verdict: str):
     """Either each of the four kinds has 250 facts, or all 1,000 facts are of one kind."""
-    facts = pd.DataFrame({"history": [knowledge.KINDS[i % kinds] for i in range(1000)]})
+    facts = pd.DataFrame({"history": [knowledge.HISTORY_KINDS[i % kinds] for i in range(1000)]})
     monkeypatch.setattr(results, "read_histories", lambda run: facts)
     tested = knowledge.four_histories(evidence(run, (knowledge.PRECISION, "all", None, risen(8))))
     assert verdict_of(tested.comparisons) == verdict and f"{1000 // kinds:,} learned" in tested.statistic

@@ -13,7 +13,7 @@ TASKS = tuple(layers.NAMES)
 
 def f1(task: str, layer: int, values: list[float]) -> tuple:
     """Return a curve of edge probing."""
-    return (layers.F1, task, layer, values)
+    return (layers.F1_METRIC, task, layer, values)
 
 
 @pytest.mark.parametrize(("syntax", "semantics", "verdict"), [(8, 8, "reproduced"), (2, 64, "contradicted")])
@@ -124,8 +124,10 @@ def test_semantic_roles_decay_in_each_layer_but_the_embeddings(run):
 def test_diagonals_are_compared_between_halves_of_the_layers(run):
     """Layers 3 and 4 are compared with 1 and 2; the gain of a layer's strongest head counts, not its weight."""
     for upper, lower, verdict in ((2, 32, "reproduced"), (32, 2, "contradicted")):
-        weak = [(layers.SAME, "1", layer, [0.3] * len(STEPS)) for layer in (1, 2, 3, 4)]
-        strong = [(layers.SAME, "2", layer, risen(upper if layer > 2 else lower, 0.3, 0.4)) for layer in (1, 2, 3, 4)]
+        weak = [(layers.SAME_METRIC, "1", layer, [0.3] * len(STEPS)) for layer in (1, 2, 3, 4)]
+        strong = [
+            (layers.SAME_METRIC, "2", layer, risen(upper if layer > 2 else lower, 0.3, 0.4)) for layer in (1, 2, 3, 4)
+        ]
         tested = layers.diagonals_from_above(evidence(run, *weak, *strong))
         assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4
         assert "1, 2, 3, 4" in tested.statistic and tested.comparisons[0].n == N
@@ -133,7 +135,7 @@ def test_diagonals_are_compared_between_halves_of_the_layers(run):
 
 def test_middle_layer_is_in_neither_half(run):
     """The third of three layers is compared with the first."""
-    rows = [(layers.SAME, "1", layer, risen(step, 0.3, 0.4)) for layer, step in ((1, 64), (2, 1), (3, 8))]
+    rows = [(layers.SAME_METRIC, "1", layer, risen(step, 0.3, 0.4)) for layer, step in ((1, 64), (2, 1), (3, 8))]
     (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
     assert comparison.what == "layer 3 before layer 1"
     assert comparison.value == STEPS.index(64) - STEPS.index(8)
@@ -141,13 +143,13 @@ def test_middle_layer_is_in_neither_half(run):
 
 def test_head_without_a_diagonal_comes_after_the_last_step(run):
     """Such a head is one checkpoint later than one that shows the diagonal at the last step."""
-    rows = [(layers.SAME, "1", 1, risen(8, 0.3, 0.34)), (layers.SAME, "1", 2, risen(128, 0.3, 0.4))]
+    rows = [(layers.SAME_METRIC, "1", 1, risen(8, 0.3, 0.34)), (layers.SAME_METRIC, "1", 2, risen(128, 0.3, 0.4))]
     (comparison,) = layers.diagonals_from_above(evidence(run, *rows)).comparisons
     assert comparison.value == 1 and comparison.unit == "checkpoints"
 
 
 def test_run_without_diagonals_has_no_comparisons(run):
     """No head gains 0.05."""
-    rows = [(layers.SAME, "1", layer, risen(8, 0.1, 0.14)) for layer in (1, 2)]
+    rows = [(layers.SAME_METRIC, "1", layer, risen(8, 0.1, 0.14)) for layer in (1, 2)]
     tested = layers.diagonals_from_above(evidence(run, *rows))
     assert not tested.comparisons and "none" in tested.statistic
