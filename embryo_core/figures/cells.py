@@ -79,7 +79,7 @@ def add_cells(
     texts: Sequence[Sequence[str]],
     colorscale: Any = "Viridis",
     ends: tuple[float, float] | None = None,
-    font: int = style.FONT - 2,
+    font: int = style.FONT_SIZE - 2,
     gap: int = 1,
     **more: Any,
 ) -> None:
@@ -196,7 +196,7 @@ def finish_by_step(
         tickvals=list(labelled_columns),
         ticktext=[steps[i] for i in labelled_columns],
         tickangle=0,
-        tickfont={"size": style.FONT - 3},
+        tickfont={"size": style.FONT_SIZE - 3},
         range=[-0.55, len(steps) - 0.45],
         fixedrange=True,
     )

@@ -259,7 +259,7 @@ def _finish_axes(
     if panel_count > 1:
         style.set_axes(figure, "x", title={"text": ""}, nticks=5, tickangle=0)
         figure.update_layout(margin={"t": 64}, legend={"y": 1 + 30 / height})
-        figure.update_annotations(font={"size": style.FONT})
+        figure.update_annotations(font={"size": style.FONT_SIZE})
         figure.update_xaxes(title_text=first.title, row=-(-panel_count // curves.panels_per_row), col=1)
         for suffix in axis_suffixes[-curves.panels_per_row :]:
             figure.layout[f"xaxis{suffix}"].showticklabels = True

@@ -69,17 +69,17 @@ def map_sizes(small_print: str) -> dict[str, Any]:
 def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> Paper:
     """Lay out a figure for its file; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
-    kept = legible_columns(figure, width)
-    if kept:
-        small_print += describe_left_out(figure, kept)
-    heading = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
+    kept_columns = legible_columns(figure, width)
+    if kept_columns:
+        small_print += describe_left_out(figure, kept_columns)
+    title_lines = textwrap.wrap(title, int(width / LETTER), break_on_hyphens=False)
     file = figure.layout.to_plotly_json()  # a copy as a dictionary: Plotly's updates take many times as long
     file.pop("meta", None)  # only for the page
-    beside, rows = _name_rows(figure, file, width)
-    lines = textwrap.wrap(small_print, int((width - beside) / (LETTER * PRINT_SIZE / 14)), break_on_hyphens=False)
+    names_width, rows_height = _name_rows(figure, file, width)
+    lines = textwrap.wrap(small_print, int((width - names_width) / (LETTER * PRINT_SIZE / 14)), break_on_hyphens=False)
     file["shapes"] = [shape for shape in file.get("shapes", ()) if shape.get("name") not in STEP_MARKS]
-    if kept:
-        draw_columns(file, kept)
+    if kept_columns:
+        draw_columns(file, kept_columns)
     for name in [name for name in file if AXIS_PATTERN.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
     text: dict[str, Any] = {
@@ -90,28 +90,28 @@ def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> 
     }
     text |= PRINT_POSITION
     axes = [name for name in file if name.startswith("yaxis")]
-    named = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
-    width_of_legends = width - SIDE_MARGINS - (beside if named else AXIS_NUMBERS)
+    has_names = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
+    legend_width = width - SIDE_MARGINS - (names_width if has_names else AXIS_NUMBERS)
     names = _legend_names(figure, file)
-    long = _long_names(names, width_of_legends)
-    legends, room = _lay_out_legends(file, names, long, width_of_legends)
-    inner = fit_panels(file, width - SIDE_MARGINS, max(rows, _plot_height(figure, width)))
-    more = PRINT_LINE * _break_title(file, width - SIDE_MARGINS - beside) if rows else 0
-    text["yshift"] -= more
-    top, below = 16 + 19 * len(heading) + room, 64 + more + PRINT_LINE * len(lines)
-    height = top + inner + below
+    long_names = _long_names(names, legend_width)
+    legends, legend_height = _lay_out_legends(file, names, long_names, legend_width)
+    plot_height = fit_panels(file, width - SIDE_MARGINS, max(rows_height, _plot_height(figure, width)))
+    added_height = PRINT_LINE * _break_title(file, width - SIDE_MARGINS - names_width) if rows_height else 0
+    text["yshift"] -= added_height
+    top, bottom = 16 + 19 * len(title_lines) + legend_height, 64 + added_height + PRINT_LINE * len(lines)
+    height = top + plot_height + bottom
     file |= {
         "width": width,
         "height": height,
-        "margin": {"l": 12, "r": 16, "t": top, "b": below},
+        "margin": {"l": 12, "r": 16, "t": top, "b": bottom},
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
-        "font": {"family": FAMILY, "size": style.FONT, "color": INK},
-        "title": {"text": _join_lines(heading), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE_POSITION},
-        **{name: one | {"y": 1 - (top - room + one["y"]) / height} for name, one in legends.items()},
+        "font": {"family": FAMILY, "size": style.FONT_SIZE, "color": INK},
+        "title": {"text": _join_lines(title_lines), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE_POSITION},
+        **{name: legend | {"y": 1 - (top - legend_height + legend["y"]) / height} for name, legend in legends.items()},
         "annotations": [*file.get("annotations", ()), text],
     }
-    return Paper(file, kept, long)
+    return Paper(file, kept_columns, long_names)
 
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
@@ -120,7 +120,7 @@ def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[flo
     The height is 0 if no name was broken.
     """
     names_width = max(AXIS_WIDTH, MAX_NAME_SHARE * width)
-    letter_width = LETTER * (style.FONT - 1) / 14
+    letter_width = LETTER * (style.FONT_SIZE - 1) / 14
     max_letters, row_count, max_lines = int((names_width - 8) / letter_width), 0, 0
     for name in [name for name in file if name.startswith("yaxis")]:
         axis = file[name]

@@ -85,7 +85,7 @@ def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, he
             x["showticklabels"] = i + column_count >= len(panels_of)
             x["title"] = title if row == row_count - 1 and column == 0 else {"text": ""}
         elif x.get("title", {}).get("text"):
-            x["title"] = x["title"] | {"text": _wrap(x["title"]["text"], panel_share * plot_width, style.FONT)}
+            x["title"] = x["title"] | {"text": _wrap(x["title"]["text"], panel_share * plot_width, style.FONT_SIZE)}
         if shares_y:
             y["showticklabels"] = column == 0
     return total_height
@@ -101,7 +101,7 @@ def _find_heading(layout: Layout, x: Axis, y: Axis) -> Layout:
 
 def _wrap(text: str, width: float, size: float) -> str:
     """Break a text into lines that fit into a width at a font size, both in pixels; existing line breaks stay."""
-    max_letters = max(8, int(width / (LETTER * size / style.FONT)))
+    max_letters = max(8, int(width / (LETTER * size / style.FONT_SIZE)))
     lines = [line for part in text.split("<br>") for line in textwrap.wrap(part, max_letters, break_on_hyphens=False)]
     return "<br>".join(lines)
 

@@ -32,11 +32,11 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
     return [labelled[i] for i in sorted(set(indices))]
 
 
-def keep_columns(trace: dict[str, Any], kept: Sequence[int]) -> None:
-    """Reduce a heat map of words to the columns `kept`."""
-    places = [[*trace["x"]].index(column) for column in kept]
-    z, text = (np.asarray(trace[name])[:, places] for name in ("z", "text"))
-    trace |= {"x": [*range(len(kept))], "z": z, "text": text}
+def keep_columns(trace: dict[str, Any], kept_columns: Sequence[int]) -> None:
+    """Reduce a heat map of words to the columns `kept_columns`."""
+    indices = [[*trace["x"]].index(column) for column in kept_columns]
+    z, text = (np.asarray(trace[name])[:, indices] for name in ("z", "text"))
+    trace |= {"x": [*range(len(kept_columns))], "z": z, "text": text}
 
 
 def draw_columns(layout: dict[str, Any], kept_columns: Sequence[int]) -> None:

@@ -221,7 +221,7 @@ def plot_comparisons(table: pd.DataFrame) -> go.Figure:
         plot.update_yaxes(categoryorder="array", categoryarray=names[::-1], row=i, col=1)
         plot.add_vline(0, line={"color": style.GREY, "width": 1.5, "dash": "dot"}, row=i, col=1)
     style.finish(plot, "", height=height)
-    return style.set_axes(plot, "y", automargin=True, tickfont={"size": style.FONT - 1})
+    return style.set_axes(plot, "y", automargin=True, tickfont={"size": style.FONT_SIZE - 1})
 
 
 def _add_panel(plot: go.Figure, rows: pd.DataFrame, i: int) -> None:

@@ -102,7 +102,7 @@ def layers(
     return curves_figure(
         runs,
         axis,
-        lambda one: measure_table(one, measure, to),
+        lambda line_run: measure_table(line_run, measure, to),
         by_layer(bold, y_title=spec.label.lower(), decimals=spec.form, unit="words"),
         f"geometry-{measure}",
         f"{_name_measure(run, measure, to)}, layer by layer",

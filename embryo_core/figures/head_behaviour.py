@@ -202,7 +202,7 @@ def _plot_grid(
     hover = "layer %{customdata[0]}, head %{customdata[1]}: %{text}"
     cells.add_points(figure, heads["head"], heads["layer"], customdata, hover, heads.get("exact", heads["text"]))
     for row in heads[heads["colour"].isna()].itertuples():
-        figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT - 2)
+        figure.add_annotation(x=row.head, y=row.layer, text=row.text, showarrow=False, font_size=style.FONT_SIZE - 2)
     layer, head = selected_head
     cells.outline(figure, (head, head), (layer, layer), color=HEAD_COLOUR, width=3)
     style.finish(figure, "layer", height=min(90 + 46 * len(colours), 560), legend=False)

@@ -17,12 +17,12 @@ from embryo_core.words import percent, quantity
 LIGHT_RGB, DARK_RGB = (0xEE, 0xF4, 0xF8), (0x08, 0x45, 0x7C)
 COLOUR_TICKS = (0.01, 0.1, 0.25, 0.5, 1)  # ticks of the colour bar
 COLOUR_BAR = {
-    "title": {"text": "probability", "side": "top", "font_size": style.FONT - 2},
+    "title": {"text": "probability", "side": "top", "font_size": style.FONT_SIZE - 2},
     "orientation": "h",
     "len": 0.3,
 }
 COLOUR_BAR |= {"x": 1, "xanchor": "right", "y": 1.01, "yanchor": "bottom", "thickness": 8, "outlinewidth": 0}
-COLOUR_BAR |= {"tickfont_size": style.FONT - 3}
+COLOUR_BAR |= {"tickfont_size": style.FONT_SIZE - 3}
 LETTER_WIDTH = 6.4  # pixels of a letter of a word in a cell
 WORD_PADDING = 12  # pixels around a word
 # pixels: narrowest column, widest column of a grid with few columns, least width of a grid with more
@@ -160,7 +160,7 @@ def _add_words(figure: Draft, top_cells: Sequence[Cell], columns: Mapping[int, i
         texts,
         colours,
         (0, 1),
-        style.FONT - 3,
+        style.FONT_SIZE - 3,
         meta=WORDS,
         x=[columns[step] for step in steps],
         showscale=False,

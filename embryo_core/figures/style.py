@@ -59,7 +59,7 @@ def _assign_symbols() -> dict[str, str]:
 
 SYMBOL_OF = _assign_symbols()
 
-FONT = 14  # pixels
+FONT_SIZE = 14  # pixels
 INK = "#000037"  # colour of text, almost black; on a page Streamlit replaces it by its own text colour
 
 
@@ -131,17 +131,17 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
     legend_position = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
     layout = {
         "height": height,
-        "font": {"size": FONT, "color": INK},
+        "font": {"size": FONT_SIZE, "color": INK},
         "margin": {"l": 8, "r": 8, "t": 36 if legend else 12, "b": 8},
         "hovermode": "closest",
         "dragmode": "zoom",  # a double click zooms out again
-        "hoverlabel": {"font": {"size": FONT, "color": INK}, "align": "left"},
+        "hoverlabel": {"font": {"size": FONT_SIZE, "color": INK}, "align": "left"},
         "showlegend": legend,
-        "legend": {**legend_position, "font": {"size": FONT}, "title": {"text": ""}} | {"tracegroupgap": 0},
+        "legend": {**legend_position, "font": {"size": FONT_SIZE}, "title": {"text": ""}} | {"tracegroupgap": 0},
     }
     axis = {
-        "title": {"font": {"size": FONT, "color": INK}, "standoff": 10},
-        "tickfont": {"size": FONT - 1, "color": INK},
+        "title": {"font": {"size": FONT_SIZE, "color": INK}, "standoff": 10},
+        "tickfont": {"size": FONT_SIZE - 1, "color": INK},
         "zeroline": False,
         "automargin": True,
     }
@@ -152,7 +152,12 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
 
 def colour_bar(title: str, side: str = "right", **more: Any) -> dict[str, Any]:
     """Return a narrow colour bar with a title in the size of axis titles; `more` are settings of Plotly."""
-    return {"title": {"text": title, "side": side, "font": {"size": FONT}}, "thickness": 12, "outlinewidth": 0, **more}
+    return {
+        "title": {"text": title, "side": side, "font": {"size": FONT_SIZE}},
+        "thickness": 12,
+        "outlinewidth": 0,
+        **more,
+    }
 
 
 def few_ticks(first: int, last: int) -> list[int]:

@@ -64,12 +64,12 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     def caption(table: pd.DataFrame) -> Caption:
         all_words = table[table["group"] == ALL].reset_index(drop=True)
         nearest, below_half = all_words.loc[all_words["value"].idxmin()], all_words[all_words["below"] >= 0.5]
-        since = (
+        onset_note = (
             f"from {step_axis.step_in_unit(int(below_half['step'].iloc[0]))} on" if len(below_half) else "at no step"
         )
         return Caption(
             f"Words are nearest to their frequency at {step_axis.step_in_unit(int(nearest['step']))}, by "
-            f"{nearest['value']:.1f} bits on average; {since}, context makes half of them significantly less "
+            f"{nearest['value']:.1f} bits on average; {onset_note}, context makes half of them significantly less "
             f"surprising ({percent(all_words['below'].iloc[-1], 0)} at the end).",
             f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
             f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",

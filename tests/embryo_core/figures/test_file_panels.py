@@ -52,7 +52,7 @@ def test_headings_move_with_their_panels(width: int) -> None:
         assert (note["x"], note["y"]) == (pytest.approx((left + right) / 2), top)
         room = (right - left) * width
         assert (
-            max(map(len, note["text"].split("<br>"))) * file_panels.LETTER * file_panels.HEADING_SIZE / style.FONT
+            max(map(len, note["text"].split("<br>"))) * file_panels.LETTER * file_panels.HEADING_SIZE / style.FONT_SIZE
             <= room
         )
         assert note["text"].replace("<br>", " ").startswith("[X] was given this long name in [Y]")
