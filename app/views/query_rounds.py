@@ -67,13 +67,14 @@ class Rounds:
 
     def answers(self, step: int) -> Answers:
         """Return the answers so far, including `step`: ask the first round, or `step`, if needed. Errors as `ask`."""
-        with lock_released(), self._lock:
-            if not self.asked:
-                with st.spinner("Following the word …" if self.question.word else "Asking the checkpoints …"):
-                    self._ask({*self._refinement.next_round(), step})
-            elif step not in self._refinement.asked:
-                self._ask({step})
-            return self._refinement.answers
+        if step not in self._refinement.asked:  # else a page does not wait for another one's round
+            with lock_released(), self._lock:
+                if not self.asked:
+                    with st.spinner("Following the word …" if self.question.word else "Asking the checkpoints …"):
+                        self._ask({*self._refinement.next_round(), step})
+                elif step not in self._refinement.asked:
+                    self._ask({step})
+        return self._refinement.answers
 
     def ask_next_round(self, step: int) -> None:
         """Ask the next round, and `step` with it. Raises TooCostly if the whole question then exceeds the budget."""

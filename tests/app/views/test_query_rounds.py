@@ -1,6 +1,7 @@
 """Tests of rounds: the Query page asks a long series part by part, for all visitors together, until it is stopped."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 import streamlit as st
@@ -84,6 +85,23 @@ def test_next_round_includes_chosen_step(tiny_run: Run, monkeypatch: pytest.Monk
     missing = {*tiny_run.planned_steps} - {*rounds.answers(0).steps}
     rounds.ask_next_round(max(missing))
     assert max(missing) in rounds.answers(0).steps
+
+
+def test_round_does_not_delay_answers_at_an_asked_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another page shows them while the round is being asked."""
+    rounds, seen, in_turn = Rounds(tiny_run, TEXT), [], query_rounds.in_turn
+    other_page = ThreadPoolExecutor(1)
+    rounds.answers(0)
+
+    def show_in_turn(*asked: object) -> None:
+        seen.append(other_page.submit(rounds.answers, 0))
+        wait(seen, timeout=5)
+        assert seen[0].done()
+        in_turn(*asked)
+
+    monkeypatch.setattr(query_rounds, "in_turn", show_in_turn)
+    rounds.ask_next_round(0)
+    assert seen[0].result().steps == (0, 16) and not rounds.unfinished
 
 
 def test_pinned_step_need_not_be_in_lens_figure(open_page, tiny_run: Run) -> None:
