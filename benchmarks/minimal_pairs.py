@@ -92,7 +92,7 @@ def main() -> int:
 
 
 def _compare(ours: list[PairScore], theirs: np.ndarray) -> int:
-    """Print the differences of scores and decisions; return 1 if a decision differs that is not a near tie."""
+    """Print the differences of scores and decisions; return 1 if a decision differs that was not a near tie."""
     scores = np.array([(one.good, one.bad) for one in ours])
     near = np.abs(theirs[:, 0] - theirs[:, 1]) < ROUNDING
     differ = (np.sign(scores[:, 0] - scores[:, 1]) != np.sign(theirs[:, 0] - theirs[:, 1])) & ~near

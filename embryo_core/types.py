@@ -384,7 +384,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class RightAnswers:
-    """Whether each fact was answered right at each step: steps [S], correct [F, S] bool.
+    """The answers to facts over the steps: steps [S], and whether each fact was answered right, correct [F, S] bool.
 
     Rows are the facts of `results.read_histories`, in its order. A step at which a fact was not asked counts as wrong.
     """

@@ -127,7 +127,7 @@ def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterato
 
 
 def spare_cores() -> int:
-    """Return how many processes can make batches beside the training process: the cores minus two, at most 8."""
+    """Return how many processes can make batches next to the training process: the cores minus two, at most 8."""
     return max(0, min(8, len(os.sched_getaffinity(0)) - 2)) if hasattr(os, "sched_getaffinity") else 0
 
 

@@ -84,7 +84,7 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
 
 
 def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
-    """Return the targets of a batch, and each objective's loss weight, repeated for every sequence."""
+    """Return the targets of a batch, and the loss weight of each objective, repeated for every sequence."""
     weights = {f"{name}_weight": np.full(len(batch.ids), weight, np.float32) for name, weight in loss_weights.items()}
     return batch.targets() | weights
 

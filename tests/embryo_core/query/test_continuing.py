@@ -141,7 +141,7 @@ def test_greedy_continuation_equals_generate(run: Run) -> None:
 
 
 def test_draft_changes_the_passes_and_not_the_continuation(run: Run) -> None:
-    """Drafts are right, right at first, or wrong; a right one takes a single pass."""
+    """Drafts are right, right only at the beginning, or wrong; a right one takes a single pass."""
     model, question = MODELS.get(runs.checkpoint(run, 5)), parse(run, TEXT)
     (plain,) = query.beam.continue_greedily([model], question, [])
     right, passes = plain.answers[0], []

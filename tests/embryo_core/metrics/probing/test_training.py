@@ -210,7 +210,7 @@ def test_f1_equals_scikit_learns(probing, layer):
 
 @pytest.mark.parametrize(("n", "labels"), [(4000, 2), (4000, 7), (400, 5)])
 def test_f1_of_span_pairs_equals_scikit_learns(n, labels):
-    """The features are correlated, with variances far apart, and 400 targets are few; control F1 is at chance."""
+    """The features are correlated, their variances differ widely, and targets are few; control F1 is at chance."""
     features, task = random_task(n, labels, 24)
     train_x, test_x = plain(features[0], task.train), plain(features[0], task.test)
     mean, deviation = train_x.mean(0), train_x.std(0)
