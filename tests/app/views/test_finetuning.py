@@ -95,7 +95,7 @@ def test_error_of_one_task_leaves_others(look, tuned, monkeypatch):
 
     def broken(run, task, metric, spans=False):
         if task == "rte":
-            raise ResultsError("Some steps did not answer all examples of the task.")
+            raise ResultsError("Some steps lack answers to examples of the task.")
         return read(run, task, metric, spans)
 
     monkeypatch.setattr(store, "read_reached", broken)

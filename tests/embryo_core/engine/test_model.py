@@ -122,7 +122,7 @@ def test_discriminator_has_no_masked_words(own_run):
     assert model.capabilities == {"replaced_tokens", "states", "attentions", "trainable"}
     ids = np.array([[2, 9, 3]])
     given = "attentions, replaced tokens, states, trainable"
-    wanted = rf"step16 \(ElectraForPreTraining\) gives no masked words, only {given}; choose"
+    wanted = rf"step16 \(ElectraForPreTraining\) does not output masked words, only {given}; choose"
     with pytest.raises(MissingCapability, match=wanted):
         model.mlm_logits(ids, np.ones_like(ids), [0], [1])
     with pytest.raises(MissingCapability, match=wanted):

@@ -98,7 +98,7 @@ def test_runs_are_compared_at_nearest_steps(own_run, other):
     assert table["value"].iloc[1] == pytest.approx(plain_cka(ours[1, 0], theirs[1, 0]), abs=1e-3)
     assert "9 instead of 8" in similarity.between([own_run, other], LINEAR, "other").caption.details
     assert similarity.nearest_steps([7, 8], [8, 9]) == {8: 8} and similarity.nearest_steps([], [1]) == {}
-    with pytest.raises(FigureError, match="'other' words"):
+    with pytest.raises(FigureError, match="'other' in words"):
         similarity.to_run(own_run, replace(other, step_unit=StepUnit.WORDS))
 
 
@@ -108,12 +108,12 @@ def test_runs_with_different_words_are_not_compared(own_run, other):
     with pytest.raises(FigureError, match="has not been measured"):
         similarity.to_run(own_run, other)
     store(other, states(1), words=range(30, WORDS))
-    with pytest.raises(FigureError, match="other words"):
+    with pytest.raises(FigureError, match="different words"):
         similarity.to_run(own_run, other)
     results.note_dataset(
         other, "geometry", {"sha256": "b"}, {"compared": [[0, i] for i in range(WORDS)]}, overwrite=True
     )
-    with pytest.raises(FigureError, match="other words"):
+    with pytest.raises(FigureError, match="different words"):
         similarity.to_run(own_run, other)
 
 

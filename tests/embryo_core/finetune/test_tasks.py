@@ -100,12 +100,12 @@ FAULTS = {
     ),
     "no row": ({"sentence": [], "label": []}, {}, "^The training data of .* hold no example"),
     "one row": ({"sentence": ["a"], "label": [1]}, {}, "hold one example; give at least two"),
-    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a text"),
+    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a string"),
 }
 OWN_FAULTS = {
     "no row": ({"sentence": [], "label": []}, {}, "hold no example"),
-    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a text"),
-    "objects": ({"sentence": ["a", "b"], "label": [{"x": 0}] * 2}, {}, "as label in row 0; a number or a text"),
+    "lists": ({"sentence": ["a", "b"], "label": [[0], [1]]}, {}, r"\[0\] as label in row 0; a number or a string"),
+    "objects": ({"sentence": ["a", "b"], "label": [{"x": 0}] * 2}, {}, "as label in row 0; a number or a string"),
     "a test set": ({"sentence": ["a", "b"], "label": [-1, -1]}, {}, "have no labels; give labelled data"),
     "hidden labels": (
         {"sentence": ["a", "b"], "label": [-1, 1]},
