@@ -106,7 +106,7 @@ def _cut(corpus: corpora.Corpus, config: Config) -> Data:
 # === Prefetched batches ===
 
 
-def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterator[MaskedBatch]:
+def prefetched(data: Data, first_step: int, end_step: int, processes: int = 0) -> Iterator[MaskedBatch]:
     """Yield the batches of the steps first..last-1 in order, making at least MIN_AHEAD of them in advance.
 
     Two threads make the batches. If `processes` is above 0, that number of processes does, each with the corpus
@@ -115,11 +115,11 @@ def prefetched(data: Data, first: int, last: int, processes: int = 0) -> Iterato
     min_ahead = max(MIN_AHEAD, 2 * processes)
     with _pool(data, processes) as pool:
         make = _batch if processes else data.training
-        futures = deque(pool.submit(make, step) for step in range(first, min(first + min_ahead, last)))
+        futures = deque(pool.submit(make, step) for step in range(first_step, min(first_step + min_ahead, end_step)))
         try:
-            for step in range(first, last):
+            for step in range(first_step, end_step):
                 batch = futures.popleft().result()
-                if step + min_ahead < last:
+                if step + min_ahead < end_step:
                     futures.append(pool.submit(make, step + min_ahead))
                 yield batch
         finally:

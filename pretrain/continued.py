@@ -111,8 +111,8 @@ def check_model(config: Config, start: Checkpoint) -> None:
 def is_wider(config: Config, start: Checkpoint) -> bool:
     """Return whether the model of the settings is twice as wide as the checkpoint's, and its family can be widened."""
     narrow = runs.read_config(start, dict[str, object])
-    sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED_SETTINGS]
-    are_doubled = all(isinstance(size, int) and own_size == 2 * size for size, own_size in sizes)
+    pairs_of_sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED_SETTINGS]
+    are_doubled = all(isinstance(size, int) and own_size == 2 * size for size, own_size in pairs_of_sizes)
     return are_doubled and FAMILIES[config.family].can_widen
 
 
@@ -122,7 +122,7 @@ def is_extended(config: Config, start: Checkpoint) -> bool:
     return config.extend_vocabulary > 0 and stored_size == config.vocab_size - config.extend_vocabulary
 
 
-def check_vocabulary(kind: str, start: Checkpoint) -> None:
+def check_vocabulary(vocabulary_type: str, start: Checkpoint) -> None:
     """Check that the vocabulary of the checkpoint's run is of this kind and unchanged since training.
 
     Raises ConfigError for a vocabulary of another kind, TokenizerMismatch for a changed or missing file.
@@ -133,9 +133,10 @@ def check_vocabulary(kind: str, start: Checkpoint) -> None:
             f"{path} is not the vocabulary that run '{start.run.name}' was trained with; put that one back."
         )
     theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["type"].lower()
-    if theirs != kind:
+    if theirs != vocabulary_type:
         raise ConfigError(
-            f"{path} is a {theirs} vocabulary, but these settings have tokenizer={kind}; a continued pretraining "
+            f"{path} is a {theirs} vocabulary, but these settings have tokenizer={vocabulary_type}; a continued "
+            "pretraining "
             f"keeps the vocabulary: use --set tokenizer={theirs}."
         )
 

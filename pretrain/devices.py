@@ -154,8 +154,8 @@ class TensorFlowReplicas(Devices):
     def meet(self) -> None:
         import tensorflow as tf
 
-        ones = tf.function(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.ones(())))
-        self.strategy.run(ones)
+        reduce_ones = tf.function(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.ones(())))
+        self.strategy.run(reduce_ones)
 
 
 def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any], dict[str, Any]]:

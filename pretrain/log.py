@@ -23,7 +23,7 @@ class Means:
         for name in self.objectives:
             n = of_batch[f"{name}_n"]
             sums_of_batch = {"loss": of_batch[f"{name}_loss"] * n, "accuracy": of_batch[f"{name}_accuracy"] * n, "n": n}
-            sums.update({f"{name}_{kind}": value for kind, value in sums_of_batch.items()})
+            sums.update({f"{name}_{quantity}": value for quantity, value in sums_of_batch.items()})
 
     def take(self) -> dict[str, Any]:
         """Return the means (with `loss`, the plain sum of the objectives' losses) and reset the sums.
@@ -41,9 +41,9 @@ class Means:
 
     def _divided(self, sums: Counter[str]) -> dict[str, float]:
         mean_values = {
-            f"{name}_{kind}": sums[f"{name}_{kind}"] / max(sums[f"{name}_n"], 1)
+            f"{name}_{quantity}": sums[f"{name}_{quantity}"] / max(sums[f"{name}_n"], 1)
             for name in self.objectives
-            for kind in ("loss", "accuracy")
+            for quantity in ("loss", "accuracy")
         }
         return {"loss": sum(mean_values[f"{name}_loss"] for name in self.objectives), **mean_values}
 
@@ -56,10 +56,12 @@ class Log:
 
     def __init__(self, path: Path, after: int, writer: Any = None, first: int = 0):
         self.path, self.writer = path, writer
-        last = {"train": after, "heldout": after if after > first else first - 1}
+        last_steps = {"train": after, "heldout": after if after > first else first - 1}
         lines = runs.read_lines(path)
-        kept = [line for line in lines if (row := runs.parse_row(line)) and row["step"] <= last[row["split"]]]
-        runs.write_lines(path, kept)
+        kept_lines = [
+            line for line in lines if (row := runs.parse_row(line)) and row["step"] <= last_steps[row["split"]]
+        ]
+        runs.write_lines(path, kept_lines)
 
     def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
         """Append one row; with a writer, also write the numbers among its means to TensorBoard."""

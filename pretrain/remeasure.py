@@ -112,8 +112,8 @@ def _measure(
     config: Config, model: PretrainingModel, measurement: Measurement, checkpoint: Checkpoint
 ) -> dict[str, Any]:
     read_checkpoint(model, config, checkpoint)
-    means, details = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
-    return {"split": "heldout", "step": checkpoint.step, **means, "tokens": checkpoint.tokens, **details}
+    mean_values, details = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
+    return {"split": "heldout", "step": checkpoint.step, **mean_values, "tokens": checkpoint.tokens, **details}
 
 
 def _add_to_log(run: Run, row: dict[str, Any]) -> None:

@@ -134,18 +134,18 @@ def _parsed(config: Config, assignments: list[str]) -> dict[str, Any]:
     return settings
 
 
-def _value(given: str, value: str, field_type: Any) -> Any:
-    """Parse the value of a setting as its type; "none" is None if the type allows it. Errors quote what was `given`."""
+def _value(source_text: str, value: str, field_type: Any) -> Any:
+    """Parse the value of a setting as its type; "none" is None if the type allows it. Errors quote `source_text`."""
     types = get_args(field_type) or (field_type,)
     if NoneType in types and value.lower() == "none":
         return None
     if bool in types:
         if value.lower() not in ("true", "false"):
-            raise ConfigError(f"{given}: '{value}' is neither true nor false.")
+            raise ConfigError(f"{source_text}: '{value}' is neither true nor false.")
         return value.lower() == "true"
     if str in types:
         return value
     try:
         return types[0](value.replace("_", ""))
     except ValueError:
-        raise ConfigError(f"{given}: '{value}' is not a number.") from None
+        raise ConfigError(f"{source_text}: '{value}' is not a number.") from None

@@ -163,7 +163,7 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
                 return array.shape[axis]
         raise ConfigError(f"{prefix} has no {axis + 1}-dimensional {name}; it is not a complete {family.name}.")
 
-    sizes: dict[str, Any] = {
+    model_sizes: dict[str, Any] = {
         "vocab_size": size("word_embeddings.weight"),
         "max_position_embeddings": size("position_embeddings.weight"),
         "hidden_size": size("query.weight"),
@@ -171,19 +171,23 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         depth_setting: len({match[1] for name in main if (match := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
     }
-    sizes |= _from_configuration(family, prefix, sizes)
+    model_sizes |= _from_configuration(family, prefix, model_sizes)
     if original.head_size:
-        sizes.setdefault("num_attention_heads", max(1, sizes["hidden_size"] // original.head_size))
+        model_sizes.setdefault("num_attention_heads", max(1, model_sizes["hidden_size"] // original.head_size))
     if "generator" in tensors:
-        sizes["generator_size"] = size("query.weight", folder="generator") / sizes["hidden_size"]
+        model_sizes["generator_size"] = size("query.weight", folder="generator") / model_sizes["hidden_size"]
     preset = next(iter(family.presets.values()))
     settings = {field.name for field in fields(preset)}
-    changes = {name: match for name, match in sizes.items() if name in settings}
-    changes |= {"sequence_length": sizes["max_position_embeddings"], "short_steps": 0, "checkpoint_dtype": "float32"}
+    changes = {name: match for name, match in model_sizes.items() if name in settings}
+    changes |= {
+        "sequence_length": model_sizes["max_position_embeddings"],
+        "short_steps": 0,
+        "checkpoint_dtype": "float32",
+    }
     return replace(preset, **changes)
 
 
-def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> dict[str, Any]:
+def _from_configuration(family: Family, prefix: Path, model_sizes: dict[str, int]) -> dict[str, Any]:
     """Read the settings that variables do not determine from a file next to the checkpoint, or in the folder above.
 
     Raises ConfigError if the file is missing and required, if its sizes differ from the variables', or for an
@@ -201,7 +205,7 @@ def _from_configuration(family: Family, prefix: Path, sizes: dict[str, int]) -> 
             settings |= {name: float(content[name]) for name in shares if name in content}
         except (ValueError, KeyError, TypeError) as reason:
             raise ConfigError(f"{path} is not the configuration of an original {family.name} ({reason!r}).") from None
-        for name, size in sizes.items():
+        for name, size in model_sizes.items():
             if content.get(name, size) != size:
                 difference = f"{path} has {name} {content[name]}, and {prefix} has {size}"
                 raise ConfigError(f"{difference}; put the configuration of this model next to it.")

@@ -273,11 +273,11 @@ def _pick_comparison(request: Request) -> list[Request]:
     with right:
         if comparison in ("run", "both"):
             answering_runs = {run.name: run for run in other_runs if _can_answer(run)}
-            other = answering_runs[pickers.pick_one("other", "The other run", list(answering_runs))]
-            views.append(_same_step(request.view, other))
+            other_run = answering_runs[pickers.pick_one("other", "The other run", list(answering_runs))]
+            views.append(_same_step(request.view, other_run))
             if (step := views[-1].step) > request.view.step:
                 step_name, used_step_name = request.view.name_step(request.view.step), views[-1].name_step(step)
-                words = f"'{other.name}' has no weights up to {step_name}; it is asked at {used_step_name}."
+                words = f"'{other_run.name}' has no weights up to {step_name}; it is asked at {used_step_name}."
                 st.info(literal(words), icon=":material/info:")
         if comparison in ("text", "both"):
             form = form_of(request.view.run)

@@ -89,10 +89,10 @@ class Rounds:
 
     def _ask(self, steps: Collection[int]) -> None:
         """Ask these checkpoints when the turn of the question comes."""
-        before, asked = self.asked, self.asked + len(steps)
-        spent = cost.ask_seconds(self._run, self.question, before) if before else 0.0
-        seconds = cost.ask_seconds(self._run, self.question, asked) - spent
-        in_turn(seconds, self._command, partial(self._refinement.ask, steps), spent)
+        asked_before, asked_after = self.asked, self.asked + len(steps)
+        spent_seconds = cost.ask_seconds(self._run, self.question, asked_before) if asked_before else 0.0
+        seconds = cost.ask_seconds(self._run, self.question, asked_after) - spent_seconds
+        in_turn(seconds, self._command, partial(self._refinement.ask, steps), spent_seconds)
 
     @property
     def _command(self) -> str:
@@ -135,13 +135,15 @@ class AskedQuestion:
     @property
     def marked(self) -> dict[str, str]:
         """Return {piece: role} of the marked words that are a single piece."""
-        words = {role: found.question.tracked for role, (_, found) in self.words.items()}
+        words = {role: answers_to_word.question.tracked for role, (_, answers_to_word) in self.words.items()}
         return {word.token: role for role, word in words.items() if len(word.pieces) == 1}
 
     @cached_property
     def table(self) -> pd.DataFrame:
         """Return the answers over the steps in the form of figures (see `curve_table`)."""
-        return curve_table(self.answers, self.mask, {role: found for role, (_, found) in self.words.items()})
+        return curve_table(
+            self.answers, self.mask, {role: answers_to_word for role, (_, answers_to_word) in self.words.items()}
+        )
 
     def subject(self, number: int) -> Subject:
         """Return the subject of the question's figures; `number` distinguishes the questions of a page."""
@@ -178,7 +180,7 @@ def ask_request(request: Request, mask: int) -> AskedQuestion:
                 words[role] = of_word, of_word.answers(step)
         except QueryError as error:
             problems.append(str(error))
-    if len({found.question.tracked.pieces for _, found in words.values()}) < len(words):
+    if len({answers_to_word.question.tracked.pieces for _, answers_to_word in words.values()}) < len(words):
         del words[TRACKED]
     return AskedQuestion(request, mask, rounds, answers, words, tuple(problems))
 

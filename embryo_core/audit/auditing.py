@@ -107,10 +107,10 @@ def _series(statistics: Sequence[TensorStatistics]) -> Series:
         return sketched_distance(i, j) if exact is None else exact
 
     shapes = statistics[0].shapes
-    sizes = np.array([np.prod(shape, dtype=float) for _, shape in shapes])
-    norms = np.array([one.norms for one in statistics]).T
-    steps, names = tuple(one.step for one in statistics), tuple(name for name, _ in shapes)
-    return Series(steps, names, sizes, statistics[0].resolution, norms, distance, sketched_distance)
+    tensor_sizes = np.array([np.prod(shape, dtype=float) for _, shape in shapes])
+    norms = np.array([entry.norms for entry in statistics]).T
+    steps, names = tuple(entry.step for entry in statistics), tuple(name for name, _ in shapes)
+    return Series(steps, names, tensor_sizes, statistics[0].resolution, norms, distance, sketched_distance)
 
 
 def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
@@ -155,8 +155,8 @@ SWAPPED = (
 OUTSIDE = f"The weights at {{}} are not between those of the neighbours, nor do they fit another step; {REMEDY}."
 
 
-def _fault(steps: Sequence[int], kind: str, text: str, unit: StepUnit) -> Fault:
-    return Fault(tuple(steps), kind, text.format(join_steps(steps, unit)))
+def _fault(steps: Sequence[int], fault_type: str, text: str, unit: StepUnit) -> Fault:
+    return Fault(tuple(steps), fault_type, text.format(join_steps(steps, unit)))
 
 
 def _infinite_fault(entry: TensorStatistics, unit: StepUnit) -> Fault:
@@ -167,10 +167,11 @@ def _infinite_fault(entry: TensorStatistics, unit: StepUnit) -> Fault:
 
 def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, unit: StepUnit) -> Fault:
     """Return the fault of steps that come from another training, with the share of weights kept across the break."""
-    before, after = (name_step(series.steps[i], unit) for i in (foreign.before, foreign.after))
+    step_before, step_after = (name_step(series.steps[i], unit) for i in (foreign.before, foreign.after))
     text = (
         f"The weights at {join_steps(steps, unit)} come from another training than the others, such as another seed: "
-        f"{after} keeps {percent(max(foreign.kept_share, 0), 0)} of {before}, by the cosines of large tensors; "
+        f"{step_after} keeps {percent(max(foreign.kept_share, 0), 0)} of {step_before}, by the cosines of large "
+        "tensors; "
         f"{REMEDY}."
     )
     return Fault(tuple(steps), "out of line", text)
@@ -192,14 +193,14 @@ def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
 
 def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
     """Return a fault for each step with tensors out of line; at steps with `twins`, only large tensors count."""
-    known = {(tensor, group.step) for group in twins for tensor in group.tensors}
+    reported_pairs = {(tensor, group.step) for group in twins for tensor in group.tensors}
     steps_of_shards = {group.step for group in twins}
     tensors_at: dict[int, list[int]] = {}
     names, shard = misplaced_shard(series, [step for step in indices if step not in steps_of_shards])
     for step in shard.indices:
         tensors_at[step] = [series.names.index(name) for name in names]
-        known |= {(tensor, step) for tensor in tensors_at[step]}
-    for tensor, step in odd_tensors(series, indices, known):
+        reported_pairs |= {(tensor, step) for tensor in tensors_at[step]}
+    for tensor, step in odd_tensors(series, indices, reported_pairs):
         if step not in steps_of_shards or series.sizes[tensor] >= MIN_NUMBERS:
             tensors_at.setdefault(step, []).append(tensor)
     return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in tensors_at.items()]

@@ -130,8 +130,8 @@ class _Path:
             (self._exchange(k, position), k, position) for k in suspects for position in positions if k != position
         ]
         best, k, position = min(candidates, key=lambda candidate: candidate[0].cost)
-        first, second = sorted((self.slots[k], self.slots[position]))
-        return best, (first, second)
+        first_slot, second_slot = sorted((self.slots[k], self.slots[position]))
+        return best, (first_slot, second_slot)
 
     def without(self, suspects: list[int]) -> tuple["_Path", int]:
         """Return the best path after removing one suspect, and the suspect's slot."""

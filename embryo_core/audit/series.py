@@ -58,10 +58,10 @@ class Series:
         )
 
 
-def growth(now: np.ndarray, before: np.ndarray) -> float:
-    """Return the ratio of the move `now` to the move `before`, both [T]: the median over tensors that made both."""
-    is_moving = (now > 0) & (before > 0)
-    return float(np.median(now[is_moving] / before[is_moving])) if is_moving.any() else 0.0
+def growth(move: np.ndarray, previous_move: np.ndarray) -> float:
+    """Return the ratio of a `move` to the `previous_move`, both [T]: the median over tensors that made both."""
+    is_moving = (move > 0) & (previous_move > 0)
+    return float(np.median(move[is_moving] / previous_move[is_moving])) if is_moving.any() else 0.0
 
 
 def turn(ab: np.ndarray, bc: np.ndarray, ac: np.ndarray) -> np.ndarray:

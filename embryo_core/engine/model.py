@@ -89,14 +89,14 @@ class Model:
         self.capabilities = checkpoint_capabilities(checkpoint)
         self.vocabulary_size = tokenizer.vocabulary_size  # V
         engines: list[Engine] = [engine, generator._engine] if generator else [engine]
-        self.max_positions = min(one.max_positions for one in engines)
+        self.max_positions = min(part.max_positions for part in engines)
         self.num_layers = engine.num_layers
         self.num_heads = engine.num_heads
         self.hidden_size = engine.hidden_size  # H
-        self.nbytes = sum(one.nbytes for one in engines)  # memory of the weights
+        self.nbytes = sum(part.nbytes for part in engines)  # memory of the weights
         self.mapped = engine.mapped  # the weights stay in their file
         self.parallel_passes = engine.parallel_passes
-        self.max_batch_tokens = min(one.max_batch_tokens for one in engines)
+        self.max_batch_tokens = min(part.max_batch_tokens for part in engines)
 
     @property
     def masked_word_model(self) -> "Model":

@@ -229,8 +229,8 @@ def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, positions:
     """Compute masked-word logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     logits_of: list[Tensor] = []
     for i, network in enumerate(networks):
-        states, first = embed_once(network, ids[i])
-        first_states: Tensor | None = first
+        states, shared_states = embed_once(network, ids[i])
+        first_states: Tensor | None = shared_states
         for j in range(network.depth - 1):
             states = apply_layer(states, layer_at(network, j), mask, None, first_states)
             first_states = None

@@ -107,20 +107,20 @@ def _files(folder: Path, split: str) -> list[Path]:
     pattern = re.compile(rf"({split}(?:_part)?)(?:-(\d{{1,9}})-of-(\d{{1,9}}))?\.parquet")
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     # (name, number of parts or None for a single file) -> files by number
-    layouts: dict[tuple[str, int | None], dict[int, Path]] = {}
+    files_of_layouts: dict[tuple[str, int | None], dict[int, Path]] = {}
     for match in filter(None, map(pattern.fullmatch, names)):
         name, number, total = match.groups()
-        layouts.setdefault((name, int(total) if total else None), {})[int(number or 0)] = folder / match[0]
-    if not layouts:
+        files_of_layouts.setdefault((name, int(total) if total else None), {})[int(number or 0)] = folder / match[0]
+    if not files_of_layouts:
         raise CorpusError(
             f"{folder} has no {split}.parquet; it holds {', '.join(names[:8]) or 'no file'}. Put that split there."
         )
-    if len(layouts) > 1:
-        first, second, *_ = (min(files_by_number.values()).name for files_by_number in layouts.values())
+    if len(files_of_layouts) > 1:
+        first, second, *_ = (min(files_by_number.values()).name for files_by_number in files_of_layouts.values())
         raise CorpusError(
             f"{folder} has {first} and {second}, which may hold the same examples; leave one of them there."
         )
-    ((_, total), files_by_number), *_ = layouts.items()
+    ((_, total), files_by_number), *_ = files_of_layouts.items()
     if missing := [number for number in range(total or 0) if number not in files_by_number]:
         raise CorpusError(
             f"{folder} has {len(files_by_number)} of {total} parts of {split}, and number {missing[0]} is missing; "

@@ -260,8 +260,8 @@ class ClusterWorkers:
 
     writes = False  # only this process writes results
 
-    def __init__(self, ray: ModuleType, encoded: EncodedTasks, device: str | None):
-        self._ray, self._device, self._encoded = ray, device, ray.put(encoded)
+    def __init__(self, ray: ModuleType, encoded_tasks: EncodedTasks, device: str | None):
+        self._ray, self._device, self._encoded = ray, device, ray.put(encoded_tasks)
 
     def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
         """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
@@ -277,13 +277,13 @@ class ClusterWorkers:
 
 
 @contextmanager
-def cluster_workers(address: str, encoded: EncodedTasks, device: str | None) -> Iterator[ClusterWorkers]:
+def cluster_workers(address: str, encoded_tasks: EncodedTasks, device: str | None) -> Iterator[ClusterWorkers]:
     """Connect to the cluster at an address (see `evaluate.cluster`). Raises ConfigError."""
     with connect_to_ray(address) as ray:
-        yield ClusterWorkers(ray, encoded, device)
+        yield ClusterWorkers(ray, encoded_tasks, device)
 
 
-def _work_on_cluster(work: JobFunction, job: Any, encoded: EncodedTasks, device: str | None) -> Any:
+def _work_on_cluster(work: JobFunction, job: Any, encoded_tasks: EncodedTasks, device: str | None) -> Any:
     """Run one job in a worker of the cluster, with one CPU thread."""
     torch.set_num_threads(1)
-    return work(job, encoded, choose_device(device))
+    return work(job, encoded_tasks, choose_device(device))

@@ -145,7 +145,7 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
     inner = rows[..., first : first + pieces]
     distances = np.abs(np.subtract.outer(np.arange(pieces), np.arange(pieces))).astype(np.float32)
     is_punctuation = np.stack([sentence.punctuation for sentence in sentences])[None, :, None, :]  # [1, b, 1, P]
-    received = inner.sum(axis=-2)  # [layers, b, heads, P]
+    weights_received = inner.sum(axis=-2)  # [layers, b, heads, P]
     neighbours = [np.trace(rows, first + offset, -2, -1) for offset in (0, -1, 1)]  # columns include [CLS], rows do not
     entropy = -(rows * np.log(np.maximum(rows, np.finfo(np.float32).tiny))).sum(axis=(-2, -1))
     return np.stack(
@@ -153,10 +153,10 @@ def _sums(weights: np.ndarray, sentences: list[ParsedSentence]) -> np.ndarray:
             *neighbours,
             rows[..., 0].sum(axis=-1),
             rows[..., -1].sum(axis=-1),
-            (received * is_punctuation).sum(axis=-1),
+            (weights_received * is_punctuation).sum(axis=-1),
             entropy,
             (inner * distances).sum(axis=(-2, -1)),
-            received.sum(axis=-1),
+            weights_received.sum(axis=-1),
             *_links(inner, sentences),
         ]
     )

@@ -70,10 +70,10 @@ class LamaVariants(Metric):
                 f"None of {quantity(len(facts.asked), 'fact')} in {source.second.path} has a variant in {source.path} "
                 "that can be asked; give variants of the same facts."
             )
-        fact_indices, kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
+        fact_indices, variant_kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
         vocabulary = tokenizer.readable(range(tokenizer.vocabulary_size))
-        summary = _summarize(facts, questions, kinds, variants)
-        return FactVariants(facts, questions, np.array(fact_indices), [*kinds], [*texts], vocabulary, summary)
+        summary = _summarize(facts, questions, variant_kinds, variants)
+        return FactVariants(facts, questions, np.array(fact_indices), [*variant_kinds], [*texts], vocabulary, summary)
 
     def compute(self, model: "Model", data: FactVariants) -> Findings:
         are_right = np.array([rank == 1 for rank, *_ in ask(model, data.facts, np.arange(len(data.facts.asked)))])
@@ -108,9 +108,9 @@ def _variants(fact: Fact, variant_list: Variants) -> list[tuple[str, str, Fact]]
 
 def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], variants: Variants) -> dict[str, Any]:
     """Return the numbers of facts and of variants of each kind, and the note for captions."""
-    counts = Counter(kinds)
-    numbers = f"{counts[PARAPHRASED]:,} paraphrased questions, {counts[NEGATED]:,} negated ones, "
-    numbers += f"{sum(counts[kind] for kind in PRIMES):,} after a wrong word"
+    kind_counts = Counter(kinds)
+    numbers = f"{kind_counts[PARAPHRASED]:,} paraphrased questions, {kind_counts[NEGATED]:,} negated ones, "
+    numbers += f"{sum(kind_counts[kind] for kind in PRIMES):,} after a wrong word"
     note = f"{quantity(len(facts.asked), 'fact')} of LAMA's T-REx; {numbers}"
     left_out = {
         "whose object is not at the end": questions.going_on,
@@ -121,7 +121,7 @@ def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], v
     if unchanged_count := sum(variants.negated.get(relation) == template for relation, template in templates.items()):
         reasons.append(f"the negation of {quantity(unchanged_count, 'relation')}, which equals the template")
     note += f"; left out: {', '.join(reasons)}" if reasons else ""
-    return {"facts": len(facts.asked), "variants": dict(counts), "note": note}
+    return {"facts": len(facts.asked), "variants": dict(kind_counts), "note": note}
 
 
 def share_scores(answers: list[VariantAnswer]) -> list[Score]:

@@ -222,10 +222,10 @@ def findings(metric: str, treebank: TreebankWords, correct: np.ndarray) -> Findi
 def _targets(sentence: Sentence) -> Iterator[tuple[int, int, str, str]]:
     """Yield start and end position of each tagged word, the word, and its tag."""
     for target in sentence.example.targets:
-        first, last = target.span1
-        start, end = sentence.first + sentence.spans[first, 0], sentence.first + sentence.spans[last - 1, 1]
+        first_word, end_word = target.span1
+        start, end = sentence.first + sentence.spans[first_word, 0], sentence.first + sentence.spans[end_word - 1, 1]
         if end > start:
-            yield int(start), int(end), " ".join(sentence.example.words[first:last]), target.label
+            yield int(start), int(end), " ".join(sentence.example.words[first_word:end_word]), target.label
 
 
 def _groups(tags: tuple[str, ...], bands: list[str | None]) -> dict[str, np.ndarray]:

@@ -202,7 +202,7 @@ def _joint_columns(
             total, rank, exact = scores[step][ids]
             rows.append((step, rank, ids, math.exp(total), exact, ids in best, ids == best[0]))
     tokens = {ids: SEPARATOR.join(question.tokenizer.readable(ids)) for ids in {row[2] for row in rows}}
-    step, rank, ids, probability, exact, listed, leads = zip(*rows, strict=True)
+    step, rank, ids, probability, exact, is_listed, is_leading = zip(*rows, strict=True)
     return {
         "step": np.array(step),
         "mask": np.full(len(rows), TOGETHER),
@@ -210,8 +210,8 @@ def _joint_columns(
         "token": np.array([tokens[row_ids] for row_ids in ids], object),
         "probability": np.array(probability),
         "exact": np.array(exact),
-        "listed": np.array(listed),
-        "leads": np.array(leads),
+        "listed": np.array(is_listed),
+        "leads": np.array(is_leading),
     }
 
 

@@ -107,8 +107,8 @@ class Refinement:
     @property
     def asked(self) -> frozenset[int]:
         """Return the steps that have been asked, including those that could not be read."""
-        known = self._answers.steps if self._answers else ()
-        return frozenset(known) | frozenset(self.broken)
+        answered_steps = self._answers.steps if self._answers else ()
+        return frozenset(answered_steps) | frozenset(self.broken)
 
     @property
     def answers(self) -> Answers:
@@ -131,14 +131,14 @@ class Refinement:
 
     def ask(self, steps: Iterable[int]) -> None:
         """Ask `steps`; if no checkpoint has answered yet, ask further rounds. Raises TokenizerMismatch, QueryError."""
-        while new := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
+        while unasked := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
             answer = partial(_answer, self.question, self._drafts)
-            found, broken = sweep(new, answer, transient=bool(self.asked))
-            answered, skipped = self._answered | found, self.broken | broken
-            if answered:
-                reasons = (*self._thinned, *(skipped[step] for step in sorted(skipped)))
-                self._answers = Answers(self.run.name, self.question, self._tabulate(answered), reasons)
-            self._answered, self.broken = answered, skipped
+            replies, failures = sweep(unasked, answer, transient=bool(self.asked))
+            all_replies, all_failures = self._answered | replies, self.broken | failures
+            if all_replies:
+                reasons = (*self._thinned, *(all_failures[step] for step in sorted(all_failures)))
+                self._answers = Answers(self.run.name, self.question, self._tabulate(all_replies), reasons)
+            self._answered, self.broken = all_replies, all_failures
             steps = self.next_round()
             if not steps:
                 self._answered, self._scores = {}, {}  # freed: the logits of a long series take much memory
@@ -263,14 +263,14 @@ def _by_layer(question: Question, position: int, k: int, models: Sequence["Model
 def _layer_logits(question: Question, position: int, models: Sequence["Model"]) -> np.ndarray:
     """Compute logits [C, layers, V] of the head on every layer's state at one position of a question."""
     ids, attention_mask = question.ids[None], np.ones_like(question.ids)[None]
-    first, last = np.array([0]), np.array([position - 1])
+    row, column = np.array([0]), np.array([position - 1])
     logits = []
     for model in models:
         between_chunks()
         if question.continues:  # the last states are already normalised, and the head would normalise them again
             states = model.hidden_states(ids, attention_mask)[:-1, 0, -1]
             logits.append(
-                np.concatenate([model.next_head(states), model.next_logits(ids, attention_mask, first, last)])
+                np.concatenate([model.next_head(states), model.next_logits(ids, attention_mask, row, column)])
             )
         else:
             logits.append(model.layer_logits(question.ids, position))

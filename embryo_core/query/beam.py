@@ -102,10 +102,10 @@ def search(
             sought_total = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
         words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
         order = top_k(joint, beam)
-        parents, chosen = order // best.shape[2], (every[:, None], order)
+        parents, best_indices = order // best.shape[2], (every[:, None], order)
         rounds.append((logits, logsumexps, best, parents))
-        answers = np.concatenate([answers[every[:, None], parents], words[chosen][..., None]], axis=2)
-        totals = joint[chosen]
+        answers = np.concatenate([answers[every[:, None], parents], words[best_indices][..., None]], axis=2)
+        totals = joint[best_indices]
         bounds = np.maximum(bounds, totals[:, -1])
     path, row = [], np.zeros(len(models), np.int64)  # backtrack from the best answer to the rows of its prefixes
     for *of_mask, parents in reversed(rounds):

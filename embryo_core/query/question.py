@@ -120,9 +120,9 @@ class Question:
         """Return the text as a model reads it: with one mask for each piece of the tracked word."""
         if self.word is None or self.continues:
             return self.text
-        parts = self.text.split(MASK)
-        before, after = MASK.join(parts[: self.word.mask]), MASK.join(parts[self.word.mask :])
-        return before + " ".join([MASK] * len(self.word.pieces)) + after
+        texts = self.text.split(MASK)
+        text_before, text_after = MASK.join(texts[: self.word.mask]), MASK.join(texts[self.word.mask :])
+        return text_before + " ".join([MASK] * len(self.word.pieces)) + text_after
 
 
 # === Texts and words ===

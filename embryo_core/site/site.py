@@ -163,17 +163,17 @@ def _program_fingerprint() -> str:
 
 
 def _fingerprint(run: Run) -> str:
-    within = dict.fromkeys(run.results.rglob("*"), run.results)
-    within |= {run.path / name: run.path for name in ("run.json", "log.jsonl", run_files.AUDIT)}
-    lines = [f"{path.name} {_digest(path, folder)}" for path, folder in sorted(within.items()) if path.is_file()]
+    roots = dict.fromkeys(run.results.rglob("*"), run.results)
+    roots |= {run.path / name: run.path for name in ("run.json", "log.jsonl", run_files.AUDIT)}
+    lines = [f"{path.name} {_digest(path, folder)}" for path, folder in sorted(roots.items()) if path.is_file()]
     steps = [(checkpoint.step, checkpoint.has_weights) for checkpoint in run_files.checkpoints(run)]
     return json.dumps([run.name, lines, steps])
 
 
-def _digest(path: Path, within: Path) -> str:
+def _digest(path: Path, root: Path) -> str:
     """Return the SHA-256 of a file, or the reason why no reader opens it."""
     try:
-        return run_files.digest(path, within, ResultsError, MAX_BYTES)
+        return run_files.digest(path, root, ResultsError, MAX_BYTES)
     except ResultsError as reason:
         return str(reason)
 
