@@ -371,9 +371,9 @@ def describe_continuation(greedy: Prediction) -> Caption:
     )
 
 
-def describe_fact(true_object: str, has_row: bool) -> Caption:
+def describe_fact(true_object: str, is_stored: bool) -> Caption:
     """Return the caption: the true object of a fact, and the source of the "stored" row or why it is missing."""
     stored = "“stored” is the answer stored when the run was evaluated on LAMA."
     return Caption(
-        f"The true object is {true_object}; {stored if has_row else 'the run has not been evaluated at this step.'}"
+        f"The true object is {true_object}; {stored if is_stored else 'the run has not been evaluated at this step.'}"
     )
