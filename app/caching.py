@@ -59,7 +59,7 @@ def cached(state: Callable[[Run], str], max_entries: int, spinner: bool | str = 
     which a page that waits for its result may hold.
     """
     cache = st.cache_data(max_entries=max_entries, show_spinner=spinner, hash_funcs={Run: state})
-    return (lambda read: lock_released()(cache(read))) if spinner else cache
+    return _spinning(cache, spinner)
 
 
 def cached_resource(
@@ -73,4 +73,9 @@ def cached_resource(
     An object that `validate` rejects is computed again.
     """
     cache = st.cache_resource(max_entries=max_entries, show_spinner=spinner, hash_funcs={Run: state}, validate=validate)
+    return _spinning(cache, spinner)
+
+
+def _spinning(cache: Callable, spinner: bool | str) -> Callable:
+    """Return a cache that computes without the drawing lock if it has a spinner."""
     return (lambda read: lock_released()(cache(read))) if spinner else cache

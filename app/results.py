@@ -1,6 +1,5 @@
 """Cached reads of runs and results for all pages (attention maps: map_reads.py; texts of tasks: task_data.py)."""
 
-from collections import defaultdict
 from contextlib import suppress
 
 import pandas as pd
@@ -70,15 +69,10 @@ early_measures = cached(run_state, 16)(early_signals.common_measures)
 
 # === Stored results ===
 
-scores, probes = store.read_scores, store.read_probes
+scores = store.read_scores
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 sources = cached(results_state, 16)(store.read_sources)
 examples = cached(results_state, 16)(store.read_examples)
-
-
-def steps_by_metric(run: Run) -> defaultdict[str, set[int]]:
-    """Return the steps at which each metric has been written (see `results.steps_by_metric`); never modify the sets."""
-    return defaultdict(set, _steps_by_metric(run))
 
 
 def evaluated_steps(run: Run, metric: str) -> set[int]:
@@ -97,16 +91,15 @@ _steps_by_metric = cached_resource(results_state, 64)(store.steps_by_metric)
 steps_done = cached_resource(results_state, 64)(store.steps_done)
 
 
-def answers_at(run: Run, relation: str, step: int) -> pd.DataFrame:
-    """Return the answers of one step to a relation (`results.read_relation_answers`). Raises ResultsError."""
-    answers = _answers(run, relation)
-    return answers[answers["step"] == step].astype({"fact": "str", "prediction": "str"})
+def answers(run: Run, relation: str, **where: int | str) -> pd.DataFrame:
+    """Return the answers to a relation with these values of columns, such as one `step` or one `fact`.
 
-
-def answers_to(run: Run, relation: str, fact: str) -> pd.DataFrame:
-    """Return the answers of every step to one fact (`results.read_relation_answers`). Raises ResultsError."""
-    answers = _answers(run, relation)
-    return answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
+    Columns are those of `results.read_relation_answers`. Raises ResultsError.
+    """
+    rows = _answers(run, relation)
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows.astype({"fact": "str", "prediction": "str"})
 
 
 _answers = cached_resource(results_state, 2)(store.read_relation_answers)
@@ -130,6 +123,7 @@ relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables
 # === Geometry ===
 
 geometry = cached(results_state, 32)(geometry_figures.measure_table)
+measures = cached(results_state, 32)(geometry_figures.measured)
 state_phases = cached(results_state, 32)(geometry_figures.state_phases)
 
 
@@ -167,10 +161,7 @@ def words(run: Run, metric: str, group: str, step: int | None = None) -> pd.Data
     return tokens.merge_case(store.read_words(run, metric, group, step), tokens.is_cased(run))
 
 
-@cached_resource(results_state, 4)
-def head_scores(run: Run) -> pd.DataFrame:
-    """Return the pattern scores of every head (see `patterns.behaviour_curves`). Raises ResultsError."""
-    return patterns.read_behaviour(run)
+head_scores = patterns.read_behaviour
 
 
 @cached(results_state, 16)

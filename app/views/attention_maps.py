@@ -15,8 +15,8 @@ from embryo_core.figures import attention
 from embryo_core.figures.figure import data_note, join_names
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, map_style
+from embryo_core.share.head_history import METRIC
 
-METRIC = "attention"
 GRID_KEY = "head_grid"  # key of the small multiples' component
 STRIP_COUNT, STRIP_SIDE = 5, 120  # number of maps in the strip at the top, and their side in pixels
 ROWS_SWITCH = "rows"  # name in the URL of the switch for normalised rows

@@ -21,11 +21,7 @@ def show() -> None:
         )
     widgets.show_headline(geometry.headline(ranks, view.axis))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        labels = {
-            name: definition.label
-            for name, definition in MEASURES.items()
-            if not results.geometry(view.run, name).empty
-        }
+        labels = {name: MEASURES[name].label for name in results.measures(view.run)}
         measure = pickers.pick_one("measure", "Measure", labels, width=260)
         reference_step = _pick_step(view) if measure == "cka_step" else None
         layer_numbers = sorted(set(ranks["layer"]))

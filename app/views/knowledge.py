@@ -141,7 +141,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
             "named", "Also facts whose subject's name contains the object", optional=True
         )
         relation_facts = of_relation if includes_named else of_relation[~named_by_subject(of_relation)]
-        at_step = results.answers_at(view.run, relation, step)
+        at_step = results.answers(view.run, relation, step=step)
         at_step = at_step[at_step["fact"].isin(relation_facts["fact"])]
         answers = knowledge_tables.facts_at(at_step, relation_facts)
         found_facts = search(filter_history(answers, history), ("subject", "object", "prediction"), words)

@@ -85,7 +85,7 @@ def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
         table = question.words[TRUE_OBJECT][1].table
         for row in table[table["step"] == view.step].itertuples():
             rows["now"] = (best.token, best.probability, spell_rank(row.rank, row.exact), row.probability)
-    cloze = results.answers_to(view.run, fact.relation, fact.id)
+    cloze = results.answers(view.run, fact.relation, fact=fact.id)
     for row in cloze[cloze["step"] == view.step].itertuples():
         rank = spell_rank(row.rank, True)
         rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)

@@ -102,7 +102,7 @@ class Rounds:
         return query.command(self._run.name, self.question.text, "--step", "all", *options)
 
 
-@st.cache_resource(max_entries=32, show_spinner=False, hash_funcs={Run: checkpoints_state})
+@cached_resource(checkpoints_state, 32)
 def in_rounds(run: Run, text: str, word: str = "", mask: int = 1) -> Rounds:
     """Return the rounds of a question, cached for all visitors; asks nothing by itself."""
     return Rounds(run, text, word, mask)

@@ -221,7 +221,7 @@ def _add_intervals(
     run_colour = style.PALETTE[i % len(style.PALETTE)] if run_count > 1 else style.GREY
     colours = [style.GROUPS.get(group, run_colour) for group in rows["group"]]
     for row, height, colour in zip(rows.itertuples(), heights, colours, strict=True):
-        ends = [getattr(row, "before", row.earliest), row.onset if pd.isna(row.latest) else row.latest]
+        ends = [row.before, row.onset if pd.isna(row.latest) else row.latest]
         line = {"color": style.with_opacity(colour, 0.45), "width": 3}
         trace_settings = {"legendgroup": name, "showlegend": False, "hoverinfo": "skip"}
         figure.add_scatter(x=axis.values(ends), y=[height] * 2, mode="lines", line=line, **trace_settings)
@@ -244,7 +244,7 @@ def _add_intervals(
 def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
     label = f"<b>{style.escape_text(tags.with_tag_name(row.group))}</b>" + (f", {run}" if run else "")
     end = "or later" if pd.isna(row.latest) else f"to {axis.step_in_unit(int(row.latest))}"
-    start = axis.step_in_unit(int(getattr(row, "before", row.earliest)))
+    start = axis.step_in_unit(int(row.before))
     onset = axis.step_in_unit(int(row.onset))
     text = f"{label}: {onset} ({start} {end})<br>last accuracy {percent(row.last)}, n = {row.n:,}"
     if pd.isna(getattr(row, "slope", None)):  # the rule has no slope

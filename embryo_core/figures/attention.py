@@ -15,10 +15,10 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_networks, sentences
 from embryo_core.share import HeadHistory, bertviz, map_style
+from embryo_core.share.head_history import METRIC
 from embryo_core.types import Run
 from embryo_core.words import step_unit_name
 
-METRIC = "attention"
 NEEDS = frozenset({"attentions"})
 POSITIONS = {  # label and formula of each of `scores.POSITIONS`
     "same": ("same position", "A[i, i], over i ≥ 0"),

@@ -84,6 +84,13 @@ def measure_table(run: Run, measure: str, to: int | None = None) -> pd.DataFrame
     return rows.sort_values(["layer", "step"], ignore_index=True)
 
 
+def measured(run: Run) -> list[str]:
+    """Return the names of the MEASURES in the results of a run; none is computed. Raises ResultsError."""
+    stored = {name: len(results.read_scores(run, f"{METRIC}_{name}")) for name in MEASURES if name != "cka_step"}
+    stored["cka_step"] = len(similarity.steps(run))
+    return [name for name in MEASURES if stored[name]]
+
+
 def layers(
     runs: Sequence[Run], axis: AxisChoice, measure: str, bold: int | None = None, to: int | None = None
 ) -> Figure:

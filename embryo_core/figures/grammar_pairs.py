@@ -109,7 +109,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
             "both have differ too, because each is predicted from the rest of its sentence.",
         ),
         METRIC,
-        suffix=f"step-{step}",
+        suffix=f"step{step}",
     )
 
 

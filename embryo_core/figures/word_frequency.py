@@ -56,10 +56,15 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     Raises FigureError if no frequency is known for the first run.
     """
     run = runs[0]
-    if distance_table(run).empty:
-        raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
-
     step_axis = axis.for_run(run, runs)
+
+    def read(one_run: Run) -> pd.DataFrame:
+        table = distance_table(one_run)
+        if one_run == run and table.empty:
+            raise FigureError(
+                f"Run '{run.name}' did not count the words of its training text, so no frequency is known."
+            )
+        return table
 
     def caption(table: pd.DataFrame) -> Caption:
         all_words = table[table["group"] == ALL].reset_index(drop=True)
@@ -78,7 +83,7 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     bits = Curves(by="group", y_title="distance (bits)", decimals=".2f", unit="words", styles=category_styles)
     name, title = "words-frequency", "Distance from frequency"
-    return curves_figure(runs, axis, distance_table, bits, name, title, caption, METRIC)
+    return curves_figure(runs, axis, read, bits, name, title, caption, METRIC)
 
 
 def phase_table(run: Run) -> pd.DataFrame:
@@ -105,12 +110,16 @@ def phase_table(run: Run) -> pd.DataFrame:
 def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the shares of words nearest to chance, unigram and bigram, or below all three."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
-    if phase_table(run).empty:
-        raise FigureError(
-            f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
-            f"step again: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
-            "--steps STEP --overwrite"
-        )
+
+    def read(one_run: Run) -> pd.DataFrame:
+        table = phase_table(one_run)
+        if one_run == run and table.empty:
+            raise FigureError(
+                f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
+                f"step again: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
+                "--steps STEP --overwrite"
+            )
+        return table
 
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
@@ -130,4 +139,4 @@ def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         by="group", y_title="words", unit="words", styles=lambda names: {phase: PHASES[phase] for phase in names}
     )
     name, title = "words-phases", "Unigrams, bigrams, context"
-    return curves_figure(runs, axis, phase_table, shares, name, title, caption, METRIC)
+    return curves_figure(runs, axis, read, shares, name, title, caption, METRIC)

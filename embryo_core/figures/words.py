@@ -143,9 +143,7 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
     figure = curves_figure(
         runs, axis, lambda one_run: curve_table(one_run, word), BITS_CURVES, name, title, caption, METRIC
     )
-    if run.name in figure.runs and run.name not in figure.missing and len(curve_table(run, word)):
-        return _with_fit(figure, run, axis, word)
-    return figure
+    return _with_fit(figure, run, axis, word) if run.name in figure.runs else figure
 
 
 def _find_row(run: Run, word: str) -> pd.Series:

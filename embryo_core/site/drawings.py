@@ -18,9 +18,9 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Caption, Figure, citation, data_note, sentences, small_print
 from embryo_core.figures.file_layout import map_sizes
 from embryo_core.share import averaged
+from embryo_core.share.head_history import METRIC
 from embryo_core.types import Run
 
-METRIC = "attention"
 HEAD_STEPS, GRID_STEPS = 8, 12  # at most this number of steps for a head's maps, and for the small maps of all heads
 
 

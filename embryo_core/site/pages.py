@@ -230,11 +230,7 @@ def _geometry(runs: Runs) -> SitePage:
     run, ranks = runs[0], geometry.measure_table(runs[0], "rank_me")
     if ranks.empty:
         return SitePage("", [])
-    choices = {
-        measure.label: {"measure": name}
-        for name, measure in geometry.MEASURES.items()
-        if len(geometry.measure_table(run, name))
-    }
+    choices = {geometry.MEASURES[name].label: {"measure": name} for name in geometry.measured(run)}
     last_layers = {name: options | {"layer": int(ranks["layer"].max())} for name, options in choices.items()}
     panels = [
         Panel("layers", geometry.layers, choices, "Measure"),

@@ -5,7 +5,6 @@ from embryo_core import results as store
 from embryo_core.figures import overview
 from embryo_core.types import Findings, Run, Score
 from tests.conftest import at
-from tests.probed import write_probes
 
 
 def test_new_evaluation_invalidates_cached_scores(own_run: Run) -> None:
@@ -23,15 +22,6 @@ def test_new_evaluation_invalidates_cached_scores(own_run: Run) -> None:
     assert list(results.scores(own_run)["value"]) == [0.2]
     write(0.3)
     assert list(results.scores(own_run)["value"]) == [0.3]
-
-
-def test_probe_training_is_read_per_task_layer_and_step(own_run: Run) -> None:
-    """The rows include those of the control task, and a probe that was not trained has none."""
-    write_probes(own_run)
-    table = results.probes(own_run, "srl", 2, 8)
-    assert len(table) == 8 and set(table["control"]) == {False, True}
-    assert set(map(tuple, table[["task", "layer", "step"]].values)) == {("srl", 2, 8)}
-    assert results.probes(own_run, "coref", 2, 8).empty
 
 
 def test_growing_log_is_read_again(own_run: Run) -> None:

@@ -24,8 +24,8 @@ def scores(**values: list[float]) -> pd.DataFrame:
 
 def order(run: str = "a", rule: str = "half", **values: list[float]) -> pd.DataFrame:
     """Return the order of acquisition of these categories."""
-    table = scores(**values)
-    return acquisition(accuracy_curves(table, list(values), rescaled=False), rule).assign(run=run)
+    table = acquisition(accuracy_curves(scores(**values), list(values), rescaled=False), rule)
+    return table.assign(run=run, before=table["earliest"])
 
 
 def rows_of(plot: go.Figure) -> list[str]:

@@ -48,6 +48,14 @@ def other(own_run: Run) -> Run:
     return runs.read_run(Path(shutil.copytree(own_run.path, own_run.path.with_name("other"))))
 
 
+def test_measures_are_found_without_computing_them(own_run, monkeypatch):
+    """Similarities are computed from products of states, and are found if these are stored."""
+    monkeypatch.setattr(formulas, "cka_interval", None)
+    assert geometry.measured(own_run) == []
+    store(own_run, states(0))
+    assert geometry.measured(own_run) == ["rank_me", "cka_step"]
+
+
 def test_similarity_to_a_step_is_the_cka_of_states(own_run):
     """The reference is the last step, or the last one up to the chosen step; values in float16 are exact to 2e-4."""
     own = states(0)
