@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from embryo_core.metrics.word_surprisal import START, WordBigrams
+from embryo_core.metrics.word_surprisal import SENTENCE_START, WordBigrams
 
 SENTENCES = ["The dog sees the cat.", "the dog runs", "A cat, the cat runs", "ice cream", "Ice cream", "the ice"]
 
@@ -14,9 +14,9 @@ def plain(number: int, place: int) -> float:
     """Return the surprisal in bits of a pair of neighbours by the definition, counting all pairs but this one."""
     pairs = []
     for i, sentence in enumerate(SENTENCES):
-        words = [START, *re.findall(r"\w+", sentence.lower())]
+        words = [SENTENCE_START, *re.findall(r"\w+", sentence.lower())]
         pairs += [(words[j], words[j + 1]) for j in range(len(words) - 1) if (i, j) != (number, place)]
-    words = [START, *re.findall(r"\w+", SENTENCES[number].lower())]
+    words = [SENTENCE_START, *re.findall(r"\w+", SENTENCES[number].lower())]
     first, second = words[place : place + 2]
     kinds = {word for sentence in SENTENCES for word in re.findall(r"\w+", sentence.lower())}
     single = (sum(after == second for _, after in pairs) + 1) / (len(pairs) + len(kinds))
@@ -27,7 +27,7 @@ def plain(number: int, place: int) -> float:
 
 
 def test_bits_leave_out_the_occurrence_itself():
-    """Every word is compared, after START at the beginning of a sentence; bits of two words are summed."""
+    """Every word is compared, after SENTENCE_START at the beginning of a sentence; bits of two words are summed."""
     counts = WordBigrams(SENTENCES)
     for number, sentence in enumerate(SENTENCES):
         for place, part in enumerate(re.finditer(r"\w+", sentence)):
