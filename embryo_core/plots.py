@@ -100,7 +100,7 @@ class Plots:
             one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
         ]
         pattern = _check_choice("pattern", pattern, existing)
-        return self._make(head_behaviour.over_steps, pattern=pattern, change=None, chosen=(layer, head))
+        return self._make(head_behaviour.over_steps, pattern=pattern, change=None, selected_head=(layer, head))
 
     def probing(self, layer: str | int = "best") -> Figure:
         """Plot the F1 of all probing tasks in the best layer at each step, or in one layer."""

@@ -24,16 +24,16 @@ def show(view: View) -> None:
     step = view.evaluated_step(frame["step"].unique())
     left, right = st.columns(2, gap="large")
     with left:
-        values = figures.draw(view, head_behaviour.at_step, pattern=pattern, step=step, chosen=selected_head)
+        values = figures.draw(view, head_behaviour.at_step, pattern=pattern, step=step, selected_head=selected_head)
         figures.show(values, on_point=pickers.choose_head, titled=True)
     with right:
         st.header(view.axis.step_heading("Present since"), anchor=False)
         presence_figure = figures.draw(
-            view, head_behaviour.presence, pattern=pattern, change=change, chosen=selected_head
+            view, head_behaviour.presence, pattern=pattern, change=change, selected_head=selected_head
         )
         figures.show(presence_figure, on_point=pickers.choose_head)
     st.header("Over the steps", anchor=False)
-    curves = figures.draw(view, head_behaviour.over_steps, pattern=pattern, change=change, chosen=selected_head)
+    curves = figures.draw(view, head_behaviour.over_steps, pattern=pattern, change=change, selected_head=selected_head)
     figures.show(curves, on_point=_choose_point)
     _show_profile(view, frame, selected_head, step)
 

@@ -267,7 +267,7 @@ def _attention(runs: Runs) -> SitePage:
         choices[pattern.label] = {
             "pattern": name,
             "change": pattern.changes[0],
-            "chosen": best[1:] if best else (layer, head),
+            "selected_head": best[1:] if best else (layer, head),
         }
     return SitePage(
         head_behaviour.headline(runs[0], pattern_name, (layer, head), AxisChoice().for_run(runs[0])),

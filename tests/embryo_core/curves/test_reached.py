@@ -148,7 +148,7 @@ def test_drawing_in_batches_does_not_change_the_interval(monkeypatch: pytest.Mon
     """The number of indices held at a time bounds the memory, and the number of answers is limited."""
     answers = frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8})
     whole = reached(answers, "accuracy", [0.95])
-    monkeypatch.setattr("embryo_core.curves.reached.AT_ONCE", 1000)
+    monkeypatch.setattr("embryo_core.curves.reached.MAX_VALUES_AT_ONCE", 1000)
     assert reached(answers, "accuracy", [0.95]) == whole
     monkeypatch.setattr("embryo_core.curves.reached.MAX_ANSWERS", 100)
     with pytest.raises(ResultsError, match="the maximum is 100"):

@@ -86,7 +86,7 @@ def test_caption_names_the_first_head_of_each_layer(unit: StepUnit, at: str):
 def test_figures_have_the_rows_that_they_draw(tiny_results):
     """The grids have a row for each of the four heads, and the curves cover every step."""
     what, layer, head = patterns.strongest(patterns.read_behaviour(tiny_results))
-    chosen = {"pattern": what, "chosen": (layer, head)}
+    chosen = {"pattern": what, "selected_head": (layer, head)}
     cells = charts.at_step([tiny_results], AxisChoice(), step=16, **chosen)
     curves = charts.over_steps([tiny_results], AxisChoice(), change=0.05, **chosen)
     assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.suffix == "step16"
