@@ -8,7 +8,7 @@ from app.components.figure_files import map_files
 from app.figures import File
 from app.view import View
 from embryo_core.curves.step_scales import Scale
-from embryo_core.figures.attention import head_map
+from embryo_core.figures.attention import map_table, maps_csv
 from embryo_core.figures.figure import Caption, citation, small_print
 from embryo_core.share import HeadHistory, gif_bytes, html_page
 
@@ -27,20 +27,20 @@ def show_head(
     """Draw a head's maps at the time bar's step; `name` and `page_steps` as in `head_maps.head_history`."""
     step = view.evaluated_step(history.steps)
     head_maps.head_history(history, scale, name, key, page_steps)
+
+    def table() -> str:
+        return maps_csv(map_table(history, step), history.run, history.note)
+
     show_map_files(
         name,
         f"Layer {history.layer}, head {history.head}",
         caption,
         history.run,
         history.note,
-        File("CSV, the weights of this map", f"{name}-step{step}.csv", lambda: _csv(history, step, caption, name)),
+        File("CSV, the weights of this map", f"{name}-step{step}.csv", table),
         File("GIF, this head over all steps", f"{name}.gif", lambda: gif_bytes(history, scale)),
         File("HTML, the same as a page with a slider", f"{name}.html", lambda: html_page(history, scale)),
     )
-
-
-def _csv(history: HeadHistory, step: int, caption: Caption, name: str) -> str:
-    return head_map(history, step, caption, name).to_csv()
 
 
 def show_map_files(name: str, title: str, caption: Caption, run: str, note: str, *files: File) -> None:

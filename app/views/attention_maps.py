@@ -148,7 +148,7 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
     """Draw the caption of the small maps and the menu of their files; `length` is the side of the full maps."""
     step, run = view.evaluated_step(steps), view.run
     name = grid_name(run.name)
-    note = data_note(run, METRIC)
+    note = data_note(run, METRIC) + attention.normalised_suffix(style.normalised)
     caption = attention.describe_all_heads(
         run,
         len(map_reads.grid_steps(run)),
@@ -160,7 +160,7 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
 
     def table() -> str:
         weights = map_reads.at_step(run, step, style.normalised)
-        return attention.all_heads(run, weights, step, note, caption, style.normalised).to_csv()
+        return attention.maps_csv(attention.weights_table(weights, step), run.name, note)
 
     def animation() -> bytes:
         return map_reads.gif(run, steps, style.normalised, style.scale, style.shared)
@@ -170,7 +170,7 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
         "Attention of every head",
         caption,
         run.name,
-        attention.print_all_heads(note + attention.normalised_suffix(style.normalised), style.scale, style.shared),
+        attention.print_all_heads(note, style.scale, style.shared),
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )

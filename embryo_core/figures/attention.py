@@ -1,7 +1,6 @@
 """Figures of averaged attention maps: a head's weight on fixed positions, its map, the maps of all heads (Figure 4)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -77,28 +76,17 @@ def position_rows(weights: pd.DataFrame) -> pd.DataFrame:
 # === One head ===
 
 
-def head_map(history: HeadHistory, step: int, caption: Caption, name: str) -> Figure:
-    """Return the figure of one head's map at a step; the colour scale is the same at all steps of its history."""
-    weights = history.weights[history.steps.tolist().index(step)]
-    plot = go.Figure(go.Heatmap(z=weights, zmin=0, zmax=map_style.end_of(history), colorscale="Viridis"))
-    style.finish(plot, "from", height=520, legend=False)
+def head_maps(run: Run, history: HeadHistory) -> Figure:
+    """Return the figure of one head's averaged maps with a slider over the steps; its table has all maps.
+
+    The colour scale is the same at all steps.
+    """
+    steps = history.steps.tolist()
+    end = map_style.end_of(history)
+    plot = go.Figure(go.Heatmap(z=history.weights[-1], zmin=0, zmax=end, colorscale="Viridis"))
+    style.finish(plot, "from", height=620, legend=False)
     style.set_axes(plot, "x", title={"text": "to"}, constrain="domain")
     style.set_axes(plot, "y", autorange="reversed", scaleanchor="x", constrain="domain")
-    if history.tokens:
-        ticks = {"tickvals": [*range(history.size)], "ticktext": [*map(style.escape_text, history.tokens)]}
-        style.set_axes(plot, "x", **ticks)
-        style.set_axes(plot, "y", **ticks)
-    title = f"Layer {history.layer}, head {history.head}"
-    notes = {history.run: history.note}
-    return Figure(name, title, plot, map_table(history, step), caption, (history.run,), notes, suffix=f"step{step}")
-
-
-def head_maps(run: Run, history: HeadHistory) -> Figure:
-    """Return the figure of one head's averaged maps with a slider over the steps; its table has all maps."""
-    steps = history.steps.tolist()
-    caption = describe_head(run, history, (), normalised=False, evaluated_count=len(steps))
-    name = f"{run.name}-attention-layer{history.layer}-head{history.head}"
-    last_figure = head_map(history, steps[-1], caption, name)
     slider_steps = [
         {"method": "restyle", "label": f"{step:,}", "args": [{"z": [weights.tolist()]}]}
         for step, weights in zip(steps, history.weights.round(4), strict=True)
@@ -108,9 +96,21 @@ def head_maps(run: Run, history: HeadHistory) -> Figure:
         "currentvalue": {"prefix": f"{step_unit_name(run.step_unit)} "},
         "steps": slider_steps,
     }
-    last_figure.plot.update_layout(sliders=[slider | {"pad": {"t": 40}}], height=620)
-    table = pd.concat([map_table(history, step) for step in steps], ignore_index=True)
-    return replace(last_figure, table=table, suffix="")
+    plot.update_layout(sliders=[slider | {"pad": {"t": 40}}])
+    return Figure(
+        f"{run.name}-attention-layer{history.layer}-head{history.head}",
+        f"Layer {history.layer}, head {history.head}",
+        plot,
+        pd.concat([map_table(history, step) for step in steps], ignore_index=True),
+        describe_head(run, history, (), normalised=False, evaluated_count=len(steps)),
+        (history.run,),
+        {history.run: history.note},
+    )
+
+
+def maps_csv(table: pd.DataFrame, run: str, note: str) -> str:
+    """Return a table of maps as CSV; each row names the run and the data, which `note` describes."""
+    return table.assign(run=run, **({"data": note} if note else {})).to_csv(index=False)
 
 
 def map_table(history: HeadHistory, step: int) -> pd.DataFrame:
@@ -167,36 +167,6 @@ def describe_steps(map_count: int, step_count: int) -> str:
 
 
 # === All heads ===
-
-
-def all_heads(
-    run: Run, weights: np.ndarray, step: int, note: str, caption: Caption, normalised: bool = False
-) -> Figure:
-    """Return the figure of all heads' maps at a step, each on a colour scale from 0 to its largest weight.
-
-    `weights` has the shape [layers, heads, L, L]; `note` names the data.
-    """
-    layer_count, head_count, size, _ = weights.shape
-    largest = np.maximum(weights.max(axis=(2, 3), keepdims=True), np.finfo(np.float32).tiny)
-    tiles = np.full((layer_count, size + 1, head_count, size + 1), np.nan, np.float32)
-    tiles[:, :size, :, :size] = (weights / largest).transpose(0, 2, 1, 3)
-    plot = go.Figure(go.Heatmap(z=tiles.reshape(layer_count * (size + 1), -1), zmin=0, zmax=1, colorscale="Viridis"))
-    style.finish(plot, "layer", height=80 + 90 * layer_count, legend=False)
-    for letter, title, count in (("x", "head", head_count), ("y", "layer", layer_count)):
-        middles = [(i + 0.5) * (size + 1) - 1 for i in range(count)]
-        names = [str(i + 1) for i in range(count)]
-        style.set_axes(plot, letter, title={"text": title}, tickvals=middles, ticktext=names, constrain="domain")
-    style.set_axes(plot, "y", autorange="reversed", scaleanchor="x")
-    return Figure(
-        f"{run.name}-attention-all-heads",
-        "Attention of every head",
-        plot,
-        weights_table(weights, step),
-        caption,
-        (run.name,),
-        {run.name: note + normalised_suffix(normalised)},
-        suffix=f"step{step}",
-    )
 
 
 def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalised: bool, more: str = "") -> Caption:

@@ -10,7 +10,6 @@ from embryo_core import results
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.figures import attention as charts
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.figures.figure import Caption
 from embryo_core.share import read_averaged
 from embryo_core.types import Run
 
@@ -54,12 +53,15 @@ def test_maps_of_one_or_all_heads_hold_stored_weights(tiny_results):
     """The caption of one head counts the sentences that reach the first and last position, and the steps with maps."""
     history = read_averaged(tiny_results, 2, 1)
     caption = charts.describe_head(tiny_results, history, [40, 3], False, 5)
-    one = charts.head_map(history, 8, caption, "head")
-    assert np.array_equal(one.plot.data[0].z, history.weights[1]) and one.suffix == "step8"
+    one = charts.head_maps(tiny_results, history)
+    assert np.array_equal(one.plot.data[0].z, history.weights[-1]) and len(one.table) == history.weights.size
     assert "40 reach position 0, 3 the last" in caption.details and "Of 5 steps, 3" in caption.details
     weights, _ = results.read_attention_step(tiny_results, 8)
-    every = charts.all_heads(tiny_results, weights, 8, "a treebank", Caption("All heads."))
-    assert len(every.table) == weights.size and every.plot.data[0].z.shape == (2 * (weights.shape[-1] + 1),) * 2
+    table = charts.weights_table(weights, 8)
+    first, *rows = charts.maps_csv(table, "tiny", "a treebank").splitlines()
+    assert first == "step,layer,head,from,to,weight,run,data" and len(rows) == weights.size
+    assert all(row.endswith(",tiny,a treebank") for row in rows)
+    assert charts.maps_csv(table, "tiny", "").startswith("step,layer,head,from,to,weight,run\n")
 
 
 def test_weight_sharing_is_described(tiny_run: Run):
