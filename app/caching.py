@@ -17,11 +17,6 @@ def results_state(run: Run) -> str:
     return repr((str(run.path), results.results_state(run)))
 
 
-def checkpoints_state(run: Run) -> str:
-    """Return a hash that changes when a checkpoint is added, removed or rewritten."""
-    return runs.checkpoints_digest(run)
-
-
 @runs.read_once
 def log_state(run: Run) -> str:
     """Return a string that changes with the run's training log."""
@@ -31,7 +26,7 @@ def log_state(run: Run) -> str:
 def run_state(run: Run) -> str:
     """Return a string that changes with any file that figures read: results, checkpoints, log, card, audit."""
     card = files_state(run, run.path / "run.json", run.path / runs.AUDIT, run.frequencies)
-    return results_state(run) + checkpoints_state(run) + log_state(run) + card
+    return results_state(run) + runs.checkpoints_digest(run) + log_state(run) + card
 
 
 def files_state(run: Run, *paths: Path) -> str:

@@ -98,7 +98,7 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {  # type -> how Streamlit hash
 def _make(make: Callable[..., Figure], runs: Sequence[Run], axis: AxisChoice, **options: Any) -> Figure:
     """Make a figure, cached by its function, the state of its runs, axis and options."""
     figure = make(runs, axis, **options)
-    _freeze(figure.drawn)
+    _freeze(figure.chart)
     return figure
 
 
@@ -127,8 +127,8 @@ def _with_lists(part: Any) -> Any:
 class _PlainFigure(BaseFigure):
     """A figure for `st.plotly_chart` that skips Plotly's validation: only its plain values are read."""
 
-    def __init__(self, drawn: go.Figure | Draft):
-        self.__dict__["to_dict"] = drawn.to_dict
+    def __init__(self, chart: go.Figure | Draft):
+        self.__dict__["to_dict"] = chart.to_dict
 
 
 def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bool = False) -> None:
@@ -149,10 +149,10 @@ def show(figure: Figure, on_point: Callable[..., None] | None = None, titled: bo
             on_point(*values)
 
     select: dict[str, Any] = {"on_select": clicked, "selection_mode": "points"} if on_point else {}
-    width, panels = figure.drawn.layout.width, figure.drawn.layout.autosize
+    width, panels = figure.chart.layout.width, figure.chart.layout.autosize
     with st.container(key=f"{'wide' if panels else 'scroll'}_{figure.name}") if width else nullcontext():
         fixed: Any = int(width) if width and not panels else "stretch"
-        st.plotly_chart(_PlainFigure(figure.drawn), key=key, width=fixed, alt=figure.title, **select)
+        st.plotly_chart(_PlainFigure(figure.chart), key=key, width=fixed, alt=figure.title, **select)
     show_files(
         figure.name,
         figure.caption,

@@ -10,7 +10,7 @@ from app.results import sources, steps_done
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.browser import head_maps
-from embryo_core.browser.head_maps import MAPS
+from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.figures.attention import METRIC, normalised_suffix
@@ -34,7 +34,7 @@ def shown_steps(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, 
 @runs.read_once
 def grid_steps(run: Run) -> list[int]:
     """Return the steps whose maps are read together and set the colour scale: all, or log-spaced ones of many."""
-    return log_spaced(sorted(map_steps(run)), MAPS)
+    return log_spaced(sorted(map_steps(run)), MAX_MAPS)
 
 
 def head_history(

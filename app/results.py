@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import pandas as pd
 
-from app.caching import cached, cached_resource, checkpoints_state, files_state, log_state, results_state, run_state
+from app.caching import cached, cached_resource, files_state, log_state, results_state, run_state
 from embryo_core import compare, runs
 from embryo_core import results as store
 from embryo_core.browser.growth import make_tiles
@@ -35,7 +35,7 @@ FACTS = "world_knowledge"  # the metric whose results are facts
 
 def _audit_state(run: Run) -> str:
     """Return a string that changes with the report of the audit, or with a checkpoint."""
-    return files_state(run, run.path / runs.AUDIT) + checkpoints_state(run)
+    return files_state(run, run.path / runs.AUDIT) + runs.checkpoints_digest(run)
 
 
 audit = cached(_audit_state, 16)(runs.read_audit)
@@ -43,7 +43,7 @@ audit = cached(_audit_state, 16)(runs.read_audit)
 
 # === Outputs of models ===
 
-capabilities = cached(checkpoints_state, 64)(run_capabilities)
+capabilities = cached(runs.checkpoints_digest, 64)(run_capabilities)
 
 
 # === Progress of runs ===
@@ -51,7 +51,7 @@ capabilities = cached(checkpoints_state, 64)(run_capabilities)
 
 def _progress_state(run: Run) -> str:
     """Return a string that changes with checkpoints, card or word frequencies, on which axes of steps depend."""
-    return checkpoints_state(run) + files_state(run, run.path / "run.json", run.frequencies)
+    return runs.checkpoints_digest(run) + files_state(run, run.path / "run.json", run.frequencies)
 
 
 step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(AxisChoice.for_run)
@@ -143,10 +143,10 @@ word_ages = cached(results_state, 16, "Estimating the ages of words")(word_table
 
 
 @cached(run_state, 32)
-def describe_run(run: Run) -> tuple[str, str]:
-    """Return two sentences: what to watch in a run, and what kind of run it is (see `growth.describe_run`)."""
+def introduce_run(run: Run) -> tuple[str, str]:
+    """Return two sentences: what to watch in a run, and what kind of run it is (see `growth.introduce_run`)."""
     last = runs.checkpoints(run)[-1]
-    return tiles.describe_run(run, last.step, last.tokens)
+    return tiles.introduce_run(run, last.step, last.tokens)
 
 
 growth = cached_resource(results_state, 16)(make_tiles)

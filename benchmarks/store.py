@@ -56,7 +56,7 @@ def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
         words = [
             WordCount("mask_prediction", tags[tag_of[i]], f"word{i}", 3, int(rng.integers(0, 4))) for i in range(WORDS)
         ]
-        checkpoint = Checkpoint(run, step, run.path / f"step{step}", sequences=step, tokens=step, written=0)
+        checkpoint = Checkpoint(run, step, run.path / f"step{step}", sequences=step, tokens=step, manifest_mtime=0)
         results.write(checkpoint, "attention", Findings(attention=maps))
         results.write(checkpoint, "mask_prediction", Findings(scores=scores, words=words))
     results.compact(run)

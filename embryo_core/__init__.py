@@ -10,10 +10,21 @@ from embryo_core.errors import EmbryoError
 if TYPE_CHECKING:
     from embryo_core.study import ComparedRuns, Study, add, list_runs
 
-__all__ = ["ComparedRuns", "EmbryoError", "Room", "Study", "add", "compare", "errors", "evaluate", "list_runs", "open"]
+__all__ = [
+    "CallablePackage",
+    "ComparedRuns",
+    "EmbryoError",
+    "Study",
+    "add",
+    "compare",
+    "errors",
+    "evaluate",
+    "list_runs",
+    "open",
+]
 
-OF_STUDY = ("ComparedRuns", "Study", "add", "list_runs")
-ROOMS = ("compare", "evaluate")  # packages that can also be called, see Room
+STUDY_NAMES = ("ComparedRuns", "Study", "add", "list_runs")
+CALLABLE_PACKAGES = ("compare", "evaluate")  # packages that can also be called, see CallablePackage
 
 
 def open(run: Any) -> "Study":  # hides the builtin, so that notebooks read `embryo.open(...)`
@@ -21,7 +32,7 @@ def open(run: Any) -> "Study":  # hides the builtin, so that notebooks read `emb
     return import_module("embryo_core.study").Study(run)
 
 
-class Room(ModuleType):
+class CallablePackage(ModuleType):
     """A package that is also a function: calling it calls the function of the same name in study.py, for notebooks."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -30,8 +41,8 @@ class Room(ModuleType):
 
 def __getattr__(name: str) -> Any:
     """Import public names on first use, so that the command line starts without importing pandas."""
-    if name in OF_STUDY:
+    if name in STUDY_NAMES:
         return getattr(import_module("embryo_core.study"), name)
-    if name in ROOMS:
+    if name in CALLABLE_PACKAGES:
         return import_module(f"embryo_core.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

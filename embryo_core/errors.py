@@ -11,7 +11,7 @@ EmbryoError
 │   ├── UnknownStep         the run has no checkpoint at that step
 │   ├── MissingWeights      the checkpoint's weights were removed; its results remain
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
-│       └── BrokenList      the user's list of added runs cannot be read
+│       └── BrokenUserList  a list of the user, such as that of added runs, cannot be read
 ├── MissingCapability       the model has no such output (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
 ├── CorpusError             a text, treebank or set of facts cannot be read
@@ -24,7 +24,7 @@ EmbryoError
 ├── SiteError               a static site has nothing to show, or cannot be written
 └── ResultsError            a result may not be written, or cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
-    └── OtherData           stored results are of data that differ from those received
+    └── DatasetMismatch     stored results are of data that differ from those received
 """
 
 import os
@@ -84,8 +84,8 @@ class BrokenCheckpoint(CheckpointError):
     """Files of a checkpoint are missing, truncated, or not the ones named in its manifest."""
 
 
-class BrokenList(BrokenCheckpoint):
-    """The user's list of added runs, which allows weights outside a run, cannot be read."""
+class BrokenUserList(BrokenCheckpoint):
+    """A list of the user cannot be read: of added runs, trusted files, or folders of data."""
 
 
 class MissingCapability(EmbryoError):
@@ -140,7 +140,7 @@ class BrokenExamples(ResultsError):
     """The example questions of a run cannot be read."""
 
 
-class OtherData(ResultsError):
+class DatasetMismatch(ResultsError):
     """Stored results were computed from data that differ from those received; the two are never mixed."""
 
 

@@ -136,7 +136,7 @@ class Plots:
     def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
         """Plot the accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""
         sets = list(dict.fromkeys(name for run in self.runs for name in grammar.pair_sets(run)))
-        return self._make(grammar.accuracy, pairs=_check_choice("set of pairs", pairs, sets), level=level)
+        return self._make(grammar.accuracy, pair_set=_check_choice("set of pairs", pairs, sets), level=level)
 
     def finetuning(self, tasks: Sequence[str] | None = None) -> Figure:
         """Plot the scores of fine-tuned checkpoints."""

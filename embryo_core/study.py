@@ -178,14 +178,14 @@ class Study:
         return self.ask(text, steps, mask=mask, layers=True, k=k)
 
     def findings(self) -> pd.DataFrame:
-        """Return a row for each finding of the paper: name, claim, place, verdict, hold, opposed, of, statistic.
+        """Return a row for each finding of the paper: name, claim, section, verdict, hold, opposed, of, statistic.
 
         `hold` and `opposed` count comparisons, `of` all of them.
         """
         judged = judge(self.run)
         counts = [{"hold": one.holding, "opposed": one.opposed, "of": len(one.comparisons)} for one in judged]
         rows = [one.described | count for one, count in zip(judged, counts, strict=True)]
-        return pd.DataFrame(rows, columns="name claim place verdict hold opposed of statistic".split())
+        return pd.DataFrame(rows, columns="name claim section verdict hold opposed of statistic".split())
 
 
 def _with_given(table: pd.DataFrame) -> pd.DataFrame:

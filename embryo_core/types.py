@@ -118,7 +118,7 @@ class Checkpoint:
     path: Path
     sequences: int | None  # training sequences seen so far; None if unknown
     tokens: int | None  # training tokens seen so far, padding excluded
-    written: int  # manifest mtime (ns); changes if the step is retrained
+    manifest_mtime: int  # in ns; changes if the step is retrained
     has_weights: bool = True
     pointer: Pointer | None = None  # None if the weights are in `path`
 

@@ -10,7 +10,7 @@ from embryo_core.types import StepUnit
 if TYPE_CHECKING:
     import pandas as pd
 
-MAX_NAMED = 8  # longer lists of steps are shortened
+MAX_LISTED_STEPS = 8  # longer lists of steps are shortened
 
 
 def quantity(n: int, noun: str) -> str:
@@ -69,7 +69,7 @@ def list_steps(steps: Sequence[int], unit: StepUnit) -> str:
     named = [f"{step:,}" for step in steps]
     if len(named) == 1:
         return name_step(steps[0], unit)
-    shown = named if len(named) <= MAX_NAMED else [*named[:4], "…", named[-1]]
+    shown = named if len(named) <= MAX_LISTED_STEPS else [*named[:4], "…", named[-1]]
     return f"{with_step_unit(', '.join(shown), unit)} ({len(named):,} in all)"
 
 

@@ -42,7 +42,7 @@ class Devices:
         """Update the model on a batch; return loss, accuracy and n of every objective, computed before the update."""
         return model.train(batch, loss_weights)
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Wait until every host has reached this call."""
 
     def check(self, config: Config) -> None:
@@ -58,10 +58,10 @@ class Devices:
     def first_alone(self) -> Iterator[None]:
         """Run the block on the first host, then on the other hosts, which find its output."""
         if not self.is_first_host:
-            self.meet()
+            self.barrier()
         yield
         if self.is_first_host:
-            self.meet()
+            self.barrier()
 
     @contextmanager
     def own_copy(self, run: Run) -> Iterator[Run]:
@@ -104,7 +104,7 @@ class JaxDevices(Devices):
     def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
         return model.train(part_of(batch, self.host, self.hosts), loss_weights)
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         from jax.experimental import multihost_utils
 
         multihost_utils.sync_global_devices("embryo")
@@ -151,7 +151,7 @@ class TensorFlowReplicas(Devices):
                 mean_outcomes[f"{name}_{quantity}"] = sums[f"{name}_{quantity}"] / keras.ops.maximum(n, 1.0)
         return mean_outcomes
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         import tensorflow as tf
 
         reduce_ones = tf.function(lambda: tf.distribute.get_replica_context().all_reduce("SUM", tf.ones(())))

@@ -11,14 +11,14 @@ from pretrain.model import PretrainingModel, Scores
 BUCKET_SIZE = 64  # positions whose accuracies are averaged together
 
 
-class Measurement:
+class HeldoutEvaluator:
     """The held-out batches of a run and the functions that score them, compiled once for all checkpoints."""
 
     def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.counted):
         self.heldout, self.objectives, self.counted = heldout, tuple(model.objectives), counted
         self.scores = {_shape(sample.batches[0]): Scores(model) for sample in heldout}
 
-    def take(self) -> list[dict[str, Any]]:
+    def measure(self) -> list[dict[str, Any]]:
         """Return the measures (see `measured`) of the model's current weights at each length, for each masking."""
         return [
             {"length": sample.length, "masking": sample.masking, **self._measured(sample.batches)}
@@ -63,10 +63,10 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
     ]
 
 
-def heldout_entry(measurement: Measurement, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
+def heldout_entry(evaluator: HeldoutEvaluator, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
     """Measure the current model; return two parts of a held-out row of the log: means, and counts with all measures."""
-    measures = measurement.take()
-    counts = {measurement.counted: measures[0]["n"], "n_sequences": measurement.heldout[0].sequences}
+    measures = evaluator.measure()
+    counts = {evaluator.counted: measures[0]["n"], "n_sequences": evaluator.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
 
 

@@ -20,7 +20,7 @@ from pretrain.config import Config
 from pretrain.corpus import Text, encode_text
 from pretrain.export import read_checkpoint
 from pretrain.families import FAMILIES
-from pretrain.measure import Measurement, heldout_entry
+from pretrain.measure import HeldoutEvaluator, heldout_entry
 from pretrain.model import PretrainingModel
 from pretrain.train import build
 
@@ -52,14 +52,14 @@ def measure_run(
         is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
         model = build(config)
         collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
-        measurement = Measurement(model, _heldout_samples(encoded_text, config, collator), collator.counted)
+        evaluator = HeldoutEvaluator(model, _heldout_samples(encoded_text, config, collator), collator.counted)
         if not is_own:
             progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")
         for checkpoint in checkpoints:
-            if is_own and _measured_before(run, checkpoint.step, measurement.heldout):
+            if is_own and _measured_before(run, checkpoint.step, evaluator.heldout):
                 progress(f"step {checkpoint.step:,}: measured before")
                 continue
-            row = _measure(config, model, measurement, checkpoint)
+            row = _measure(config, model, evaluator, checkpoint)
             for line in lines(row):
                 progress(line)
             if is_own:
@@ -109,10 +109,10 @@ def _measured_before(run: Run, step: int, heldout: list[HeldOut]) -> bool:
 
 
 def _measure(
-    config: Config, model: PretrainingModel, measurement: Measurement, checkpoint: Checkpoint
+    config: Config, model: PretrainingModel, evaluator: HeldoutEvaluator, checkpoint: Checkpoint
 ) -> dict[str, Any]:
     read_checkpoint(model, config, checkpoint)
-    mean_values, details = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
+    mean_values, details = heldout_entry(evaluator, FAMILIES[config.family].objectives(config))
     return {"split": "heldout", "step": checkpoint.step, **mean_values, "tokens": checkpoint.tokens, **details}
 
 

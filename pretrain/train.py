@@ -17,7 +17,7 @@ from pretrain.devices import ONE_DEVICE, Devices
 from pretrain.export import read_checkpoint, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.log import Log, Means
-from pretrain.measure import Measurement, heldout_entry
+from pretrain.measure import HeldoutEvaluator, heldout_entry
 from pretrain.model import PretrainingModel
 from pretrain.optimizer import ClockDecay, optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state, seconds_of
@@ -38,7 +38,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
     with devices.scope():
         model = build(config)
-    measurement = Measurement(model, list(data.heldout()), data.collator.counted)
+    evaluator = HeldoutEvaluator(model, list(data.heldout()), data.collator.counted)
     progress = restore(model, state) if state else _start(model, run, config)
     first = run.first_step  # the settings count updates from this step
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
@@ -46,7 +46,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     def save_and_measure() -> None:
         if progress.step > first or not run.origin:  # a continued run already has its first checkpoint
             write_checkpoint(model, config, run.path, _counts(run, progress))
-        _measure(config, _counts(run, progress), measurement, log, devices)
+        _measure(config, _counts(run, progress), evaluator, log, devices)
 
     if progress.step == first:
         save_and_measure()
@@ -158,9 +158,9 @@ def multiplies_in_bfloat16() -> bool:
     return multiplies_bfloat16()
 
 
-def _measure(config: Config, progress: Progress, measurement: Measurement, log: Log, devices: Devices) -> None:
-    if not measurement.heldout:
+def _measure(config: Config, progress: Progress, evaluator: HeldoutEvaluator, log: Log, devices: Devices) -> None:
+    if not evaluator.heldout:
         return
     with devices.measuring():
-        means, more = heldout_entry(measurement, FAMILIES[config.family].objectives(config))
+        means, more = heldout_entry(evaluator, FAMILIES[config.family].objectives(config))
     log.add("heldout", progress, means, **more)

@@ -144,7 +144,7 @@ def shorten_probing(patch: pytest.MonkeyPatch) -> None:
 
 def at(run: Run, step: int) -> Checkpoint:
     """Return a checkpoint to write results at, whether or not the run has one at this step."""
-    return Checkpoint(run, step, run.path / "checkpoints" / f"step{step}", sequences=0, tokens=0, written=0)
+    return Checkpoint(run, step, run.path / "checkpoints" / f"step{step}", sequences=0, tokens=0, manifest_mtime=0)
 
 
 def copy_run(run: Run, root: Path) -> Run:

@@ -7,10 +7,11 @@ import streamlit as st
 from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
 from app import figures, permalink, pickers, results, task_data, widgets
-from app.caching import cached, checkpoints_state, results_state
+from app.caching import cached, results_state
 from app.question_queue import in_turn
 from app.tables import PERCENT, filter_history, show_rows, steps_format
 from app.view import View
+from embryo_core import runs
 from embryo_core.figures import grammar, grammar_pairs
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.curves import with_step
@@ -34,18 +35,18 @@ def show() -> None:
         widgets.stop_uncomputed(view.run, METRIC, message)
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        pairs = pickers.pick_one("set", "Set of pairs", set_names, segmented=True)
-        shapes = results.pair_shapes(view.run, pairs)
+        pair_set = pickers.pick_one("set", "Set of pairs", set_names, segmented=True)
+        shapes = results.pair_shapes(view.run, pair_set)
         levels = {level: level.capitalize() for level in grammar.levels(shapes)}
         level = pickers.pick_one("panels_of", "A panel for each of the", levels, segmented=True, optional=True)
         pickers.pick_smoothing()
-    accuracies = results.pair_accuracies(view.run, pairs)
+    accuracies = results.pair_accuracies(view.run, pair_set)
     with headline:
-        widgets.show_headline(grammar.headline(pairs, shapes, accuracies, view.axis))
+        widgets.show_headline(grammar.headline(pair_set, shapes, accuracies, view.axis))
     st.header("Accuracy over the steps", anchor=False)
-    figures.show(figures.draw(view, grammar.accuracy, pairs=pairs, level=level), on_point=_open_point)
+    figures.show(figures.draw(view, grammar.accuracy, pair_set=pair_set, level=level), on_point=_open_point)
     step = view.evaluated_step(accuracies["step"].unique())
-    _show_order(view, pairs)
+    _show_order(view, pair_set)
     _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step, view.axis)
     _show_pairs(view, shapes, step)
 
@@ -56,13 +57,13 @@ def _open_point(group: str, step: int) -> None:
         permalink.choose("paradigm", group)
 
 
-def _show_order(view: View, pairs: str) -> None:
+def _show_order(view: View, pair_set: str) -> None:
     """Draw when the accuracy of each paradigm rises, and state how well the orders of several runs agree."""
     st.header("Order of acquisition", anchor=False)
-    if not figures.show_or_explain(view, grammar.order_of_rise, pairs=pairs):
+    if not figures.show_or_explain(view, grammar.order_of_rise, pair_set=pair_set):
         return
     if len(view.drawn_runs) > 1:
-        for sentence in grammar.describe_agreement(view.drawn_runs, pairs):
+        for sentence in grammar.describe_agreement(view.drawn_runs, pair_set):
             st.markdown(literal(sentence))
 
 
@@ -173,7 +174,7 @@ def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
 
 
 @cached(
-    lambda run: checkpoints_state(run) + results_state(run),
+    lambda run: runs.checkpoints_digest(run) + results_state(run),
     64,
     "Scoring the words; the first time also loads the model library …",
 )

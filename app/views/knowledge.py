@@ -9,13 +9,13 @@ from app.tables import PERCENT, filter_history, search, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.curves import HISTORIES
-from embryo_core.curves.baselines import named_by_subject
+from embryo_core.curves.baselines import object_in_subject
 from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
 from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
 from embryo_core.figures.markdown import literal
-from embryo_core.groups import ALL, KINDS
+from embryo_core.groups import ALL, RELATION_TYPES
 from embryo_core.types import Fact, Run
 from embryo_core.words import step_unit_name
 
@@ -38,12 +38,12 @@ def show() -> None:
 def _show_precision(view: View, precision: pd.DataFrame) -> None:
     """Draw the precision of the picked relations as curves, or of all relations as panels."""
     st.header("Precision at 1 over the steps", anchor=False)
-    unnamed_precision = knowledge.precision_table(view.run, unnamed=True)
+    unnamed_precision = knowledge.precision_table(view.run, without_giveaways=True)
     st.markdown(literal(knowledge.compare_with_baseline(precision, unnamed_precision, view.run)))
-    unnamed = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
+    without_giveaways = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
     if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):
         pickers.pick_smoothing()
-        panels = figures.draw(view, knowledge.precision_panels, unnamed=unnamed)
+        panels = figures.draw(view, knowledge.precision_panels, without_giveaways=without_giveaways)
         figures.show(panels, on_point=_open_point)
         return
     left, right = st.columns([5, 1], vertical_alignment="bottom")
@@ -60,13 +60,13 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
     if not selected:
         widgets.note("Choose at least one relation.")
         return
-    figure = figures.draw(view, knowledge.precision, relations=tuple(selected), unnamed=unnamed)
+    figure = figures.draw(view, knowledge.precision, relations=tuple(selected), without_giveaways=without_giveaways)
     figures.show(figure, on_point=_open_point)
 
 
 def _open_point(relation: str, step: int) -> None:
     permalink.choose("step", step)
-    if relation not in (ALL, *KINDS):
+    if relation not in (ALL, *RELATION_TYPES):
         permalink.choose("relation", relation)
 
 
@@ -140,7 +140,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         includes_named = pickers.pick_switch(
             "named", "Also facts whose subject's name contains the object", optional=True
         )
-        relation_facts = of_relation if includes_named else of_relation[~named_by_subject(of_relation)]
+        relation_facts = of_relation if includes_named else of_relation[~object_in_subject(of_relation)]
         at_step = results.answers(view.run, relation, step=step)
         at_step = at_step[at_step["fact"].isin(relation_facts["fact"])]
         answers = knowledge_tables.facts_at(at_step, relation_facts)

@@ -63,7 +63,7 @@ def show() -> None:
 
 def _show_growth(view: View) -> None:
     """Draw a sentence on what there is to watch, and the animated tiles."""
-    watch, model = results.describe_run(view.run)
+    watch, model = results.introduce_run(view.run)
     with st.container(key="watch"):
         st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
     with widgets.explaining():

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import permalink, pickers, results, widgets
-from app.caching import cached_resource, checkpoints_state
+from app.caching import cached_resource
 from app.components.copy_button import copy_button
 from app.drawing import drawing
 from app.question_queue import QUEUE
@@ -212,7 +212,7 @@ def _show_commands(requests: list[Request], mask: int) -> None:
 # === Loading in advance ===
 
 
-@cached_resource(checkpoints_state, 16)
+@cached_resource(runs.checkpoints_digest, 16)
 def load_ahead(run: Run) -> Thread:
     """Start a thread that loads the run's models while the reader writes a question; once for the same checkpoints."""
     thread = Thread(target=_load, args=(run,), name="load ahead", daemon=True)

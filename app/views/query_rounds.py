@@ -10,11 +10,11 @@ import pandas as pd
 import streamlit as st
 
 from app import widgets
-from app.caching import cached_resource, checkpoints_state
+from app.caching import cached_resource
 from app.drawing import drawing, is_drawing, lock_released
 from app.question_queue import budget, check_budget, in_turn
 from app.views.query_ask import Request
-from embryo_core import query
+from embryo_core import query, runs
 from embryo_core.errors import BrokenCheckpoint, QueryError, TooCostly
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
 from embryo_core.query import TOGETHER, Answers, asking, cost
@@ -102,7 +102,7 @@ class Rounds:
         return query.command(self._run.name, self.question.text, "--step", "all", *options)
 
 
-@cached_resource(checkpoints_state, 32)
+@cached_resource(runs.checkpoints_digest, 32)
 def in_rounds(run: Run, text: str, word: str = "", mask: int = 1) -> Rounds:
     """Return the rounds of a question, cached for all visitors; asks nothing by itself."""
     return Rounds(run, text, word, mask)
@@ -273,7 +273,7 @@ def _show_progress(questions: AskedQuestions) -> None:
 # === Cached answers ===
 
 
-@cached_resource(checkpoints_state, 64, "Reading every layer …")
+@cached_resource(runs.checkpoints_digest, 64, "Reading every layer …")
 def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers:
     """Return the answers of every layer at `step` or, without one, at all steps (log-spaced ones of a long series)."""
     step_option = "all" if step is None else str(step)

@@ -6,12 +6,12 @@ import numpy as np
 import streamlit as st
 
 from app import maps, permalink, pickers, results, widgets
-from app.caching import cached, checkpoints_state
+from app.caching import cached
 from app.components.frame import frame
 from app.question_queue import in_turn
 from app.view import View
 from embryo_core import runs
-from embryo_core.browser.head_maps import MAPS
+from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves.step_scales import SCALES, log_spaced
 from embryo_core.figures import attention as figures
 from embryo_core.query import cost, sentence
@@ -73,7 +73,7 @@ def _show_bertviz(view: View, view_name: str, attention: SentenceAttention) -> N
     )
 
 
-@cached(checkpoints_state, 4, "Reading your sentence; the first time also loads the model library …")
+@cached(runs.checkpoints_digest, 4, "Reading your sentence; the first time also loads the model library …")
 def _attention(run: Run, step: int, text: str) -> SentenceAttention:
     return in_turn(cost.attend_seconds(run, text), COMMAND, lambda: sentence.attend(run, text, step))
 
@@ -96,16 +96,16 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
     data = over_steps.steps, over_steps.weights, over_steps.pieces
     history = HeadHistory(run.name, layer, head, note, *data, step_unit=run.step_unit)
     name = f"{view.run.name}-sentence-layer{layer}-head{head}"
-    total = len(view.loadable) if len(view.loadable) > MAPS else len(over_steps.steps)
+    total = len(view.loadable) if len(view.loadable) > MAX_MAPS else len(over_steps.steps)
     maps.show_head(view, history, scale, name, figures.describe_sentence_head(run, history, total))
 
 
-@cached(checkpoints_state, 16, "Reading your sentence over the steps …")
+@cached(runs.checkpoints_digest, 16, "Reading your sentence over the steps …")
 def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     """Return the attention of one head at every step with weights, or at log-spaced ones of a long series."""
     steps_with_weights = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
     # None asks all steps, so that a message names those without weights
-    steps = log_spaced(steps_with_weights, MAPS) if len(steps_with_weights) > MAPS else None
+    steps = log_spaced(steps_with_weights, MAX_MAPS) if len(steps_with_weights) > MAX_MAPS else None
     seconds = cost.attend_seconds(run, text, len(steps) if steps else None)
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 

@@ -38,7 +38,7 @@ def _clearest_head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[st
     pattern, layer, head = patterns.clearest_head(frame)
     rows = patterns.select_pattern(frame, pattern)
     rows = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("step")["value"]
-    steps = log_spaced(sorted(results.steps_done(run, "attention") & set(rows.index)), head_maps.MAPS)
+    steps = log_spaced(sorted(results.steps_done(run, "attention") & set(rows.index)), head_maps.MAX_MAPS)
     if not steps:
         return ({}, b""), {}
     maps = results.read_attention(run, layer, head, steps)

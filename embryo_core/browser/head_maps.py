@@ -15,7 +15,7 @@ from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
 from embryo_core.share.map_style import DECADES
 from embryo_core.types import StepUnit
 
-MAPS = 32  # at most this number of steps' maps are read together
+MAX_MAPS = 32  # at most this number of steps' maps are read together
 GRID_SIZE = 32  # positions: larger maps are averaged over square blocks, so that small multiples stay small
 
 

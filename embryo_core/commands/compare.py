@@ -34,7 +34,7 @@ def print_findings(options: argparse.Namespace) -> int:
         return 0
     for judgement in judgements:
         finding = judgement.finding
-        print(f"{judgement.verdict}: {finding.claim} ({finding.place})")
+        print(f"{judgement.verdict}: {finding.claim} ({finding.section})")
         print(f"    {finding.predicts}")
         if judgement.comparisons:
             print(f"    {judgement.summary}")

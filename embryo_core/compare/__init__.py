@@ -2,7 +2,7 @@
 
 import sys
 
-from embryo_core import Room
+from embryo_core import CallablePackage
 from embryo_core.compare.acquisition import (
     CHANCE,
     PAPER,
@@ -27,4 +27,4 @@ from embryo_core.compare.seeds import (
     size_of,
 )
 
-sys.modules[__name__].__class__ = Room  # `embryo.compare(...)` for notebooks
+sys.modules[__name__].__class__ = CallablePackage  # `embryo.compare(...)` for notebooks

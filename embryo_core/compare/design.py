@@ -181,7 +181,7 @@ def _training_dates(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, st
     """Return the first and last time in the log (UTC), or if it has none, of the manifests, marked "(file)"."""
     log_times = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < MAX_TIME]
     times, suffix = (
-        (log_times, "") if log_times else ([checkpoint.written / 1e9 for checkpoint in checkpoints], " (file)")
+        (log_times, "") if log_times else ([checkpoint.manifest_mtime / 1e9 for checkpoint in checkpoints], " (file)")
     )
     ends = [times[0], times[-1]] if times else []
     dates = [datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%d %H:%M") + suffix for end in ends]

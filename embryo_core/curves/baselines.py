@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from embryo_core import runs
-from embryo_core.groups import ALL, BANDS, TAGS, TYPES
+from embryo_core.groups import ALL, BANDS, TAGS, TYPE_OF_RELATION
 from embryo_core.types import RightAnswers, Run
 
 COLUMNS = ["group", "answer", "value", "n"]
@@ -35,7 +35,9 @@ def type_baselines(table: pd.DataFrame) -> pd.DataFrame:
 
     Each fact counts once.
     """
-    table = table.assign(group=table["group"].map(TYPES), value=table["value"] * table["n"]).dropna(subset="group")
+    table = table.assign(group=table["group"].map(TYPE_OF_RELATION), value=table["value"] * table["n"]).dropna(
+        subset="group"
+    )
     by = ["group", "step"] if "step" in table else ["group"]
     sums = table.groupby(by, as_index=False)[["value", "n"]].sum()
     return sums.assign(value=sums["value"] / sums["n"])
@@ -81,7 +83,7 @@ def most_frequent_word(run: Run) -> tuple[str, float] | None:
     return word, counts[word] / pieces
 
 
-def named_by_subject(facts: pd.DataFrame) -> pd.Series:
+def object_in_subject(facts: pd.DataFrame) -> pd.Series:
     """Return whether each fact's subject contains the object, ignoring case (Poerner et al., 2020, E-BERT)."""
     pairs = zip(facts["object"], facts["subject"], strict=True)
     return pd.Series([thing.casefold() in name.casefold() for thing, name in pairs], facts.index, dtype=bool)

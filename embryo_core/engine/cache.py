@@ -46,7 +46,7 @@ class ModelCache:
 
     def get(self, checkpoint: Checkpoint, transient: bool = False) -> "Model":
         """Return the checkpoint's model, loaded unless it is cached. Raises ConfigError, and as `model.load` does."""
-        key = (str(checkpoint.path), checkpoint.written)
+        key = (str(checkpoint.path), checkpoint.manifest_mtime)
         if (model := self._find(key, transient)) is not None:
             return model
         limit = memory_limit() if self._limit is None else self._limit

@@ -140,7 +140,7 @@ def head_groups(run: Run) -> int | None:
     return run.config.get("num_hidden_groups", 1) if shares_heads else None
 
 
-def describe_run(run: Run) -> Iterator[str]:
+def describe_capabilities(run: Run) -> Iterator[str]:
     """Yield a sentence on what a run's checkpoints can compute, one for each set of capabilities among them."""
     steps: dict[str, list[int]] = {}
     for checkpoint in runs.checkpoints(run):

@@ -14,7 +14,7 @@ from embryo_core.engine import decoder_network as network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastBase
-from embryo_core.engine.kernels import own
+from embryo_core.engine.kernels import copy_float32
 from embryo_core.engine.stored import Stored
 from embryo_core.families import DECODERS, DecoderLayout
 from embryo_core.tokenizers.checks import check_vocabulary
@@ -94,7 +94,7 @@ def _read_network(checkpoint: Checkpoint, architecture: runs.Architecture, piece
     table = words[:pieces] if mapped else words[:pieces].clone()
     network = DecoderNetwork(
         table,
-        None if positions is None else own(positions),
+        None if positions is None else copy_float32(positions),
         frequencies(architecture, config) if layout.rotary else torch.empty(0),
         [_layer(architecture, config, tensors, base, i) for i in range(architecture.num_hidden_layers)],
         tensors.norm(base + names["final_norm"], hidden),
@@ -118,20 +118,20 @@ def _layer(
     layout = DECODERS[architecture.model_type]
     prefix = base + layout.names["layer"].format(i)
     names = {part: f"{prefix}.{name}" for part, name in layout.names.items()}
-    hidden, inner, across = architecture.hidden_size, architecture.intermediate_size or 0, layout.transposed
+    hidden, inner, transposed = architecture.hidden_size, architecture.intermediate_size or 0, layout.transposed
     scale = (hidden // architecture.num_attention_heads) ** -0.5 if config.scale_attn_weights else 1.0
     return DecoderLayer(
         architecture.num_attention_heads,
         layout.by_head,
         scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale,
         tensors.norm(names["attention_norm"], hidden),
-        tensors.linear(3 * hidden, hidden, names["query_key_value"], transposed=across),
-        tensors.linear(hidden, hidden, names["output"], transposed=across),
+        tensors.linear(3 * hidden, hidden, names["query_key_value"], transposed=transposed),
+        tensors.linear(hidden, hidden, names["output"], transposed=transposed),
         layout.parallel if config.use_parallel_residual is None else config.use_parallel_residual,
         tensors.norm(names["norm"], hidden),
-        tensors.linear(inner, hidden, names["inner"], transposed=across),
+        tensors.linear(inner, hidden, names["inner"], transposed=transposed),
         decoder_activation(config, layout),
-        tensors.linear(hidden, inner, names["outer"], transposed=across),
+        tensors.linear(hidden, inner, names["outer"], transposed=transposed),
     )
 
 

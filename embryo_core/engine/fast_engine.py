@@ -12,7 +12,7 @@ from torch import Tensor
 from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
-from embryo_core.engine.kernels import Linear, own
+from embryo_core.engine.kernels import Linear, copy_float32
 from embryo_core.engine.network import Detector, EmbeddingTables, Head, Layer, Network
 from embryo_core.engine.stored import Stored
 from embryo_core.tokenizers.checks import check_vocabulary
@@ -118,7 +118,7 @@ def _embeddings(architecture: runs.Architecture, tensors: Stored, pieces: int) -
     words = tensors.take(f"{prefix}.word_embeddings.weight", architecture.vocab_size, size)
     return EmbeddingTables(
         words[:pieces].clone(),
-        own(positions),
+        copy_float32(positions),
         segments[0].float() + positions.float(),
         tensors.norm(f"{prefix}.LayerNorm", size),
         tensors.linear(architecture.hidden_size, size, names["projection"]) if architecture.is_projected else None,

@@ -41,12 +41,12 @@ class Linear(NamedTuple):
     """A linear map [..., in] -> [..., out]; `form` is the layout of its weight.
 
     half: float16, packed for FBGEMM; onednn: float32 in blocks; plain: float32 [out, in]; stored: as in the file,
-    [out, in]; across: as in the file, [in, out].
+    [out, in]; transposed: as in the file, [in, out].
     """
 
     weight: Tensor
     bias: Tensor
-    form: str  # half | onednn | plain | stored | across
+    form: str  # half | onednn | plain | stored | transposed
     nbytes: int  # of weight and bias in memory
 
 
@@ -65,20 +65,22 @@ def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
     ):
         return _half(weight, bias)
     if shared and weight.dtype == torch.float16:
-        return Linear(weight, own(bias), "stored", 4 * len(bias))
+        return Linear(weight, copy_float32(bias), "stored", 4 * len(bias))
     return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
 
 
-def keep_linear(weight: Tensor, bias: Tensor, across: bool = False) -> Linear:
-    """Return the linear map of a weight [out, in] ([in, out] if `across`) that stays as stored, for example mapped."""
-    return Linear(weight, own(bias), "across" if across else "stored", weight.nbytes + 4 * len(bias))
+def keep_linear(weight: Tensor, bias: Tensor, transposed: bool = False) -> Linear:
+    """Return the linear map of a weight [out, in] ([in, out] if `transposed`) that stays as stored, such as mapped."""
+    return Linear(weight, copy_float32(bias), "transposed" if transposed else "stored", weight.nbytes + 4 * len(bias))
 
 
 def linear(states: Tensor, linear_map: Linear) -> Tensor:
     """Apply a linear map: [..., in] -> [..., out]."""
-    if linear_map.form == "stored" or linear_map.form == "across":
+    if linear_map.form == "stored" or linear_map.form == "transposed":
         rows = states.reshape(-1, states.shape[-1])
-        output = apply_across(rows, linear_map) if linear_map.form == "across" else apply_stored(rows, linear_map)
+        output = (
+            apply_transposed(rows, linear_map) if linear_map.form == "transposed" else apply_stored(rows, linear_map)
+        )
         return output.view(states.shape[:-1] + output.shape[1:])
     if linear_map.form == "half":
         return torch.fbgemm_linear_fp16_weight_fp32_activation(states, linear_map.weight, linear_map.bias)
@@ -100,7 +102,7 @@ def apply_stored(states: Tensor, linear_map: Linear) -> Tensor:
     return output
 
 
-def apply_across(states: Tensor, linear_map: Linear) -> Tensor:
+def apply_transposed(states: Tensor, linear_map: Linear) -> Tensor:
     """Apply a map stored as [in, out] to states [n, in], widening a block of its rows at a time; return [n, out]."""
     weight = linear_map.weight
     into, out = weight.shape
@@ -129,7 +131,7 @@ def _half(weight: Tensor, bias: Tensor) -> Linear:
     out, into = weight.shape
     packed_bytes = 2 * BLOCK_SIZE * -(-into // BLOCK_SIZE) * 16 * -(-out // 16)
     with _widened(weight) as numbers:
-        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(numbers), own(bias), "half", packed_bytes + 4 * out)
+        return Linear(torch.fbgemm_pack_gemm_matrix_fp16(numbers), copy_float32(bias), "half", packed_bytes + 4 * out)
 
 
 def _onednn(weight: Tensor, bias: Tensor) -> Linear:
@@ -137,12 +139,14 @@ def _onednn(weight: Tensor, bias: Tensor) -> Linear:
     out, into = weight.shape
     blocked_bytes = 4 * 64 * -(-out // 64) * into  # oneDNN lays out rows in blocks of up to 64
     with _widened(weight) as numbers:
-        return Linear(torch.ops.mkldnn._reorder_linear_weight(numbers), own(bias), "onednn", blocked_bytes + 4 * out)
+        return Linear(
+            torch.ops.mkldnn._reorder_linear_weight(numbers), copy_float32(bias), "onednn", blocked_bytes + 4 * out
+        )
 
 
 def _plain(weight: Tensor, bias: Tensor) -> Linear:
     """Return a linear map with a float32 weight as torch uses it."""
-    return Linear(own(weight), own(bias), "plain", 4 * (weight.numel() + bias.numel()))
+    return Linear(copy_float32(weight), copy_float32(bias), "plain", 4 * (weight.numel() + bias.numel()))
 
 
 @contextmanager
@@ -162,7 +166,7 @@ def _widened(weight: Tensor) -> Iterator[Tensor]:
     _SPARE.append(memory)
 
 
-def own(tensor: Tensor) -> Tensor:
+def copy_float32(tensor: Tensor) -> Tensor:
     """Copy a tensor to float32; the original would keep its whole file in memory."""
     return tensor.to(torch.float32, copy=True)
 

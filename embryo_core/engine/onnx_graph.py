@@ -64,10 +64,10 @@ class _Graph(OnnxGraph):
         """Return the rows `which` of a table of embeddings."""
         return self.add("Gather", self.weight(name), which)
 
-    def linear(self, states: str, name: str, across: bool = False) -> str:
-        """Apply the linear map of that name; its weight is stored as [out, in], or as [in, out] if `across`."""
+    def linear(self, states: str, name: str, transposed: bool = False) -> str:
+        """Apply the linear map of that name; its weight is stored as [out, in], or as [in, out] if `transposed`."""
         weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
-        return self.add("Gemm", states, weight, bias, transB=int(not across))
+        return self.add("Gemm", states, weight, bias, transB=int(not transposed))
 
     def norm(self, states: str, name: str) -> str:
         """Apply the layer normalisation of that name, over the last axis."""
@@ -176,9 +176,9 @@ def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     scale = size**-0.5 if config.scale_attn_weights else 1.0
     for i in range(architecture.num_hidden_layers):
         layer_names = {part: f"{base}{names['layer'].format(i)}.{name}" for part, name in names.items()}
-        layer_input, across = states[-1], layout.transposed
+        layer_input, transposed = states[-1], layout.transposed
         projected = graph.linear(
-            graph.norm(layer_input, layer_names["attention_norm"]), layer_names["query_key_value"], across
+            graph.norm(layer_input, layer_names["attention_norm"]), layer_names["query_key_value"], transposed
         )
         shape, order = ((heads, 3), (2, 1, 0, 3)) if layout.by_head else ((3, heads), (1, 2, 0, 3))
         split = graph.add("Transpose", graph.reshape(projected, 0, *shape, size), perm=order)  # [3, heads, L, D]
@@ -187,11 +187,13 @@ def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
             query, key = (_rotate(graph, vector, rotation, size) for vector in (query, key))
         layer_scale = scale / (i + 1) if config.scale_attn_by_inverse_layer_idx else scale
         context = graph.attend(query, key, value, layer_scale, architecture.hidden_size, mask)
-        residual = graph.add("Add", graph.linear(context, layer_names["output"], across), layer_input)
+        residual = graph.add("Add", graph.linear(context, layer_names["output"], transposed), layer_input)
         inner = graph.linear(
-            graph.norm(layer_input if parallel else residual, layer_names["norm"]), layer_names["inner"], across
+            graph.norm(layer_input if parallel else residual, layer_names["norm"]), layer_names["inner"], transposed
         )
-        outer = graph.linear(graph.activate(inner, decoder_activation(config, layout)), layer_names["outer"], across)
+        outer = graph.linear(
+            graph.activate(inner, decoder_activation(config, layout)), layer_names["outer"], transposed
+        )
         states.append(graph.add("Add", outer, residual))
     decoder_names = [f"{name}.weight" for name in layout.decoder]
     is_tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.kernels import Linear, keep_linear, make_linear, own
+from embryo_core.engine.kernels import Linear, copy_float32, keep_linear, make_linear
 from embryo_core.engine.network import Norm
 from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
 from embryo_core.types import Checkpoint
@@ -68,7 +68,7 @@ class Stored:
     def norm(self, name: str, size: int) -> Norm:
         """Return the layer normalisation of that name."""
         gain, bias = self.take(f"{name}.weight", size), self.take(f"{name}.bias", size)
-        return Norm(own(gain), own(bias), self._epsilon)
+        return Norm(copy_float32(gain), copy_float32(bias), self._epsilon)
 
     def finish(self) -> None:
         """Raise BrokenCheckpoint if a tensor was missing or was not taken."""

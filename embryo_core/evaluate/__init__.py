@@ -2,7 +2,7 @@
 
 import sys
 
-from embryo_core import Room
+from embryo_core import CallablePackage
 from embryo_core.evaluate.evaluation import Report, evaluate, run_locally
 
-sys.modules[__name__].__class__ = Room  # `embryo.evaluate(...)` for notebooks
+sys.modules[__name__].__class__ = CallablePackage  # `embryo.evaluate(...)` for notebooks

@@ -16,7 +16,7 @@ from embryo_core import results, runs
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.hub_cache import prefetched
 from embryo_core.engine.model import Model, read_model
-from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, OtherData, ResultsError
+from embryo_core.errors import BrokenCheckpoint, DatasetMismatch, EmbryoError, MissingWeights, ResultsError
 from embryo_core.evaluate.plan import MetricPlan, MetricRequest, Report, Work, plan_evaluation, work_of
 from embryo_core.metric import Limits, Metric, MetricData
 from embryo_core.types import Checkpoint, Findings, Run
@@ -38,7 +38,7 @@ class Failure:
     """The reason why metrics could not be computed at one checkpoint."""
 
     reason: str  # a sentence
-    metrics: int  # number of metrics that could not be computed
+    metric_count: int  # metrics that could not be computed
 
     @classmethod
     def of_metric(cls, metric: str, checkpoint: Checkpoint, reason: object) -> "Failure":
@@ -94,17 +94,17 @@ def evaluate(
             if failure:
                 report.failures.append(failure.reason)
             report.computed += failure is None
-            bar.update(failure.metrics if failure else 1)
+            bar.update(failure.metric_count if failure else 1)
     results.compact(run)
     return report
 
 
 def _write(checkpoint: Checkpoint, plan: MetricPlan, result: MetricResult) -> Failure | None:
-    """Write a result; return a Failure if that fails. Raises OtherData if another evaluation replaced the data."""
+    """Write a result; return a Failure if that fails. Raises DatasetMismatch if another evaluation changed the data."""
     findings, overwrite = result.findings, plan.replaces_other_data
     try:
         results.write(checkpoint, result.metric, findings, plan.dataset(), result.summary, overwrite)
-    except OtherData:
+    except DatasetMismatch:
         raise
     except ResultsError as reason:
         return Failure.of_metric(result.metric, checkpoint, reason)

@@ -159,7 +159,7 @@ def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
 
 
 def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:
-    """Raise OtherData if existing results are of other data and may not be replaced, before anything is computed."""
+    """Raise DatasetMismatch if existing results are of other data and may not be replaced, before computing."""
     irreplaceable = done & runs.steps_without_weights(run)
     plan.replaces_other_data = overwrite and not irreplaceable
     if done and not plan.replaces_other_data:

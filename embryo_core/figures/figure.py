@@ -62,7 +62,7 @@ class Figure:
 
     name: str  # prefix of its files' names, unique on a page
     title: str
-    drawn: go.Figure | Draft
+    chart: go.Figure | Draft
     table: pd.DataFrame  # a row for each drawn point
     caption: Caption
     runs: tuple[str, ...]  # names of the runs
@@ -75,7 +75,7 @@ class Figure:
     @cached_property
     def plot(self) -> go.Figure:
         """Return the plot as Plotly's own class."""
-        return self.drawn.checked() if isinstance(self.drawn, Draft) else self.drawn
+        return self.chart.checked() if isinstance(self.chart, Draft) else self.chart
 
     @property
     def file_name(self) -> str:
@@ -111,7 +111,7 @@ class Figure:
     def file_sizes(self) -> dict[str, Any]:
         """Return what a browser needs to draw SVG and PNG by size: inches, layout, kept columns, long legend names."""
         return {
-            columns: {"inches": size.inches, **for_paper(self.drawn, columns, self.title, self.small_print)._asdict()}
+            columns: {"inches": size.inches, **for_paper(self.chart, columns, self.title, self.small_print)._asdict()}
             for columns, size in SIZES.items()
         }
 

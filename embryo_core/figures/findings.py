@@ -67,7 +67,7 @@ def finding_table(
                 "comparisons": sorted(
                     (int(item.holds) - int(item.opposed) for item in judgement.comparisons), reverse=True
                 ),
-                "paper": judgement.finding.place.replace("Section ", "§ "),
+                "paper": judgement.finding.section.replace("Section ", "§ "),
             }
         )
     return pd.DataFrame(rows)

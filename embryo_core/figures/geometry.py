@@ -23,7 +23,7 @@ class Measure:
     """A measure of states: its name, what it means, and how its values are written."""
 
     label: str
-    means: str
+    definition: str
     details: str
     form: str  # Python's format of a value
 
@@ -100,7 +100,7 @@ def layers(
     def caption(rows: pd.DataFrame) -> Caption:
         emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
         return Caption(
-            spec.means,
+            spec.definition,
             sentences(spec.details, f"A line for each layer, embeddings included{emphasis_note}."),
             f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {count_range(rows['n'])}.",
             "Click a point for its layer and step.",

@@ -65,26 +65,26 @@ def levels(shapes: pd.DataFrame) -> list[str]:
     return sorted(LEVELS, reverse=len(shapes) <= MAX_PANELS, key=lambda level: LEVELS[level])
 
 
-def accuracy_table(run: Run, pairs: str, level: str = "paradigms") -> pd.DataFrame:
+def accuracy_table(run: Run, pair_set: str, level: str = "paradigms") -> pd.DataFrame:
     """Return the accuracies of a set as a whole and of its paradigms or phenomena. Raises ResultsError.
 
     Columns: group, step, value, n, low, high (Wilson's 95 % interval), chance, ties (pairs).
     """
-    table = _select_set(results.read_scores(run, METRIC), pairs, LEVELS[level])
-    ties = _select_set(results.read_scores(run, f"{METRIC}_ties"), pairs, LEVELS[level])
+    table = _select_set(results.read_scores(run, METRIC), pair_set, LEVELS[level])
+    ties = _select_set(results.read_scores(run, f"{METRIC}_ties"), pair_set, LEVELS[level])
     shares = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
     tie_counts = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
     return with_intervals(table).assign(chance=CHANCE, ties=tie_counts)
 
 
-def _select_set(scores: pd.DataFrame, pairs: str, slashes: int) -> pd.DataFrame:
+def _select_set(scores: pd.DataFrame, pair_set: str, slashes: int) -> pd.DataFrame:
     """Return the rows of a set and of its groups at a level, whose names have this number of `slashes`."""
     groups = scores["group"].astype(str)
-    is_of_set = (groups == pairs) | (groups.str.startswith(f"{pairs}/") & (groups.str.count("/") == slashes))
+    is_of_set = (groups == pair_set) | (groups.str.startswith(f"{pair_set}/") & (groups.str.count("/") == slashes))
     return scores.loc[is_of_set, ["group", "step", "value", "n"]].sort_values(["group", "step"], ignore_index=True)
 
 
-def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
+def paradigm_shapes(run: Run, pair_set: str) -> pd.DataFrame:
     """Return a row for each paradigm of a set on how its accuracy develops, in the order of their rise.
 
     Columns: group, paradigm, phenomenon, onset, earliest, latest (`curves.onset` from chance), first, lowest, highest,
@@ -92,9 +92,9 @@ def paradigm_shapes(run: Run, pairs: str) -> pd.DataFrame:
     `turns.find_turns`), turns (the steps where it turns), fallen (whether it falls after a rise), n, ties (at the last
     step). Rows without an onset come last, sorted by their last value. Raises ResultsError.
     """
-    table = accuracy_table(run, pairs)
+    table = accuracy_table(run, pair_set)
     rows = [
-        _describe_shape(run, str(group), scores) for group, scores in table[table["group"] != pairs].groupby("group")
+        _describe_shape(run, str(group), scores) for group, scores in table[table["group"] != pair_set].groupby("group")
     ]
     shapes = pd.DataFrame(rows).astype(dict.fromkeys(("onset", "earliest", "latest"), "Int64"))
     return shapes.sort_values(["onset", "last"], ascending=[True, False], na_position="last", ignore_index=True)
@@ -150,18 +150,18 @@ CURVES = Curves(
 )
 
 
-def accuracy(runs: Sequence[Run], axis: AxisChoice, pairs: str, level: str = "paradigms") -> Figure:
+def accuracy(runs: Sequence[Run], axis: AxisChoice, pair_set: str, level: str = "paradigms") -> Figure:
     """Return the figure of a set and its paradigms or phenomena, a panel each, in the order of their rise."""
     run = runs[0]
-    shapes = paradigm_shapes(run, pairs)
+    shapes = paradigm_shapes(run, pair_set)
     if shapes.empty:
-        raise FigureError(f"Run '{run.name}' was not evaluated on the set '{pairs}'.")
+        raise FigureError(f"Run '{run.name}' was not evaluated on the set '{pair_set}'.")
     rows = shapes.set_index("group")
-    order = [pairs, *(rows.index if level == "paradigms" else _phenomena(run, pairs))]
+    order = [pair_set, *(rows.index if level == "paradigms" else _phenomena(run, pair_set))]
 
     def title(group: str) -> str:
-        if group == pairs:
-            return f"{pairs}, all pairs"
+        if group == pair_set:
+            return f"{pair_set}, all pairs"
         lines = wrap(group_label(group), TITLE_WIDTH)
         return "\n".join([*lines, rows["shape"][group]] if group in rows.index else lines)
 
@@ -175,10 +175,10 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, pairs: str, level: str = "pa
     figure = curves_figure(
         runs,
         axis,
-        lambda line_run: accuracy_table(line_run, pairs, level),
+        lambda line_run: accuracy_table(line_run, pair_set, level),
         replace(CURVES, label=title, styles=styles),
-        f"grammar-{pairs}-{level}",
-        f"Accuracy on minimal pairs: {pairs}",
+        f"grammar-{pair_set}-{level}",
+        f"Accuracy on minimal pairs: {pair_set}",
         lambda table: describe_accuracy(run, table, level, coloured=len(runs) == 1),
         METRIC,
     )
@@ -186,10 +186,10 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, pairs: str, level: str = "pa
     return figure
 
 
-def _phenomena(run: Run, pairs: str) -> list[str]:
+def _phenomena(run: Run, pair_set: str) -> list[str]:
     """Return the phenomena of a set in the order in which their accuracies rise."""
-    table = accuracy_table(run, pairs, "phenomena")
-    groups = tuple(group for group in table["group"].unique() if group != pairs)
+    table = accuracy_table(run, pair_set, "phenomena")
+    groups = tuple(group for group in table["group"].unique() if group != pair_set)
     order = compare.acquisition(table.rename(columns={"value": "accuracy"}), "chance")
     return [group for group in order["group"] if group in groups]
 
@@ -222,32 +222,33 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
     )
 
 
-def order_of_rise(runs: Sequence[Run], axis: AxisChoice, pairs: str) -> Figure:
+def order_of_rise(runs: Sequence[Run], axis: AxisChoice, pair_set: str) -> Figure:
     """Return the figure of when each paradigm of a set rises from chance, in each run."""
-    groups = [group for group in accuracy_table(runs[0], pairs)["group"].unique() if group != pairs]
-    name = f"{runs[0].name}-grammar-{pairs}"
+    groups = [group for group in accuracy_table(runs[0], pair_set)["group"].unique() if group != pair_set]
+    name = f"{runs[0].name}-grammar-{pair_set}"
     return acquisition(runs, axis, METRIC, groups, "chance", name, group_label, "pairs")
 
 
 # === Words of the page ===
 
 
-def headline(pairs: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: StepAxis) -> str:
+def headline(pair_set: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on a set's accuracy and how many paradigms end above or below chance, or fall after a rise."""
-    end_row = accuracies[accuracies["group"] == pairs].sort_values("step").iloc[-1]
+    end_row = accuracies[accuracies["group"] == pair_set].sort_values("step").iloc[-1]
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
     fall_count = int(table["fallen"].sum())
     falls = "none falls" if not fall_count else f"{fall_count} fall" if fall_count > 1 else "1 falls"
     end, share = axis.step_in_unit(int(end_row["step"])), percent(end_row["value"])
     return (
-        f"At {end} the model prefers the good sentence in {share} of {quantity(int(end_row['n']), 'pair')} of {pairs}: "
-        f"{above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, and {falls} after a rise."
+        f"At {end} the model prefers the good sentence in {share} of {quantity(int(end_row['n']), 'pair')} of "
+        f"{pair_set}: {above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, "
+        f"and {falls} after a rise."
     )
 
 
-def describe_agreement(runs: Sequence[Run], pairs: str) -> list[str]:
+def describe_agreement(runs: Sequence[Run], pair_set: str) -> list[str]:
     """Return a sentence for every two runs (seeds included) on how far their orders of a set's paradigms agree."""
-    groups = {group for run in runs for group in accuracy_table(run, pairs)["group"] if group != pairs}
+    groups = {group for run in runs for group in accuracy_table(run, pair_set)["group"] if group != pair_set}
     agreements = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
     lines = []
     for row in agreements[agreements["second"] != compare.PAPER].itertuples():

@@ -61,7 +61,7 @@ def leading(judgements: Iterable[Judgement]) -> list[Judgement]:
     return order[:LEADING_COUNT]
 
 
-def describe_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
+def introduce_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
     """Return two sentences: what there is to watch, and what the model is and learns.
 
     `last` is the last step of the run, and `seen` the number of tokens seen by then.

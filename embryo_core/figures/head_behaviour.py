@@ -46,7 +46,7 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, sele
         plot_values(rows, pattern, step, selected_head),
         rows_at_step.assign(pattern=pattern),
         Caption(
-            f"{sentence_case(spec.means)}.",
+            f"{sentence_case(spec.definition)}.",
             "Colours run from the lowest to the highest value of any head at any step.",
             f"{sentence_case(data_note(run, METRIC, 'as evaluated'))}; n = {rows_at_step['n'].max():,} in each cell.",
             "Click a cell for its head.",
@@ -170,7 +170,7 @@ def plot_values(rows: pd.DataFrame, pattern: str, step: int, selected_head: Head
         at_step.assign(colour=at_step["value"], text=texts),
         selected_head,
         (rows["value"].min(), rows["value"].max()),
-        style.colour_bar(spec.axis, tickformat=spec.tickformat),
+        style.colour_bar(spec.y_title, tickformat=spec.tickformat),
     )
 
 
@@ -249,7 +249,7 @@ def plot_heads(
     axis.draw(figure, sorted(set(rows["step"])))
     spec = PATTERNS[pattern]
     figure.update_yaxes(tickformat=spec.tickformat, rangemode="normal" if spec.falls else "tozero")
-    return style.finish(figure, spec.axis, height=420)
+    return style.finish(figure, spec.y_title, height=420)
 
 
 def _add_others(figure: go.Figure, rows: pd.DataFrame, pattern: str, axis: StepAxis, name: str, colour: str) -> None:

@@ -17,14 +17,14 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
 from embryo_core.figures.smoothing import with_smoothed
-from embryo_core.groups import ALL, KINDS, RELATION_NAMES, TYPES
+from embryo_core.groups import ALL, RELATION_NAMES, RELATION_TYPES, TYPE_OF_RELATION
 from embryo_core.types import Run
 from embryo_core.words import count_range, name_step, percent, quantity
 
 TITLE_WIDTH = 30  # characters of a line above a panel
 METRIC = "world_knowledge"
 NEVER = "never learned"
-KIND_COLOURS: dict[str, str] = dict(zip(KINDS, (style.ORANGE, style.BLUE, style.GREEN)))
+TYPE_COLOURS: dict[str, str] = dict(zip(RELATION_TYPES, (style.ORANGE, style.BLUE, style.GREEN)))
 
 
 def relation_label(relation: str) -> str:
@@ -38,15 +38,15 @@ def relation_label(relation: str) -> str:
 
 
 @results.memoized
-def precision_table(run: Run, unnamed: bool = False, types: bool = False) -> pd.DataFrame:
+def precision_table(run: Run, without_giveaways: bool = False, types: bool = False) -> pd.DataFrame:
     """Return the precision at 1 of every relation over the steps (see `with_baselines`). Raises ResultsError.
 
-    It covers all facts or, if `unnamed`, only those whose subject's name does not contain the object. With `types`, all
-    facts and each type come first, then the relations by type and number.
+    It covers all facts or, if `without_giveaways`, only those whose subject's name does not contain the object. With
+    `types`, all facts and each type come first, then the relations by type and number.
     """
     facts = results.read_histories(run)
-    if unnamed:
-        facts, steps = facts[~baselines.named_by_subject(facts)], sorted(results.steps_done(run, METRIC))
+    if without_giveaways:
+        facts, steps = facts[~baselines.object_in_subject(facts)], sorted(results.steps_done(run, METRIC))
         scores = baselines.precision(facts, results.read_right_answers(run), steps)
     else:
         scores = results.read_scores(run, METRIC)
@@ -76,10 +76,14 @@ def _sort_relations(relations: Sequence[str]) -> list[str]:
     """Sort names: all facts, the types, then the relations by type and number."""
 
     def sort_key(relation: str) -> tuple[int, int, str]:
-        kind, digits = TYPES.get(relation), relation[1:]
-        return KINDS.index(kind) if kind else len(KINDS), int(digits) if digits.isdecimal() else 0, relation
+        kind, digits = TYPE_OF_RELATION.get(relation), relation[1:]
+        return (
+            RELATION_TYPES.index(kind) if kind else len(RELATION_TYPES),
+            int(digits) if digits.isdecimal() else 0,
+            relation,
+        )
 
-    groups = [name for name in (ALL, *KINDS) if name in relations]
+    groups = [name for name in (ALL, *RELATION_TYPES) if name in relations]
     return groups + sorted({*relations} - {*groups}, key=sort_key)
 
 
@@ -113,11 +117,13 @@ CURVES = Curves(
 )
 
 
-def precision(runs: Sequence[Run], axis: AxisChoice, relations: Sequence[str], unnamed: bool = False) -> Figure:
-    """Return the figure of relations' precision at 1; `unnamed` as in `precision_table`."""
+def precision(
+    runs: Sequence[Run], axis: AxisChoice, relations: Sequence[str], without_giveaways: bool = False
+) -> Figure:
+    """Return the figure of relations' precision at 1; `without_giveaways` as in `precision_table`."""
 
     def read(run: Run) -> pd.DataFrame:
-        table = precision_table(run, unnamed)
+        table = precision_table(run, without_giveaways)
         selected_rows = table[table["relation"].isin(relations)]
         return selected_rows.sort_values("relation", key=lambda names: names.map([*relations].index), kind="stable")
 
@@ -130,33 +136,39 @@ def precision(runs: Sequence[Run], axis: AxisChoice, relations: Sequence[str], u
         answer = "each relation's most frequent object" if pd.isna(row.answer) else f"“{style.escape_text(row.answer)}”"
         return f"always {answer} is right for {percent(row.baseline)} of {row.n:,} facts"
 
-    return _precision_figure(runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), unnamed)
+    return _precision_figure(
+        runs, axis, read, replace(CURVES, styles=styles, describe_baseline=describe), without_giveaways
+    )
 
 
-def precision_panels(runs: Sequence[Run], axis: AxisChoice, unnamed: bool = False) -> Figure:
+def precision_panels(runs: Sequence[Run], axis: AxisChoice, without_giveaways: bool = False) -> Figure:
     """Return the figure with a panel for all facts, each type and each relation with its template (Figure 14)."""
     templates = results.read_sources(runs[0]).get(METRIC, {}).get("templates", {})
 
     def title(relation: str) -> str:
         if relation == ALL:
             return "all relations"
-        if relation in KINDS:
+        if relation in RELATION_TYPES:
             return f"all {relation} relations"
-        kind = f", {TYPES[relation]}" if relation in TYPES else ""
+        kind = f", {TYPE_OF_RELATION[relation]}" if relation in TYPE_OF_RELATION else ""
         return "\n".join(
             [f"{relation}{kind}", *wrap(templates.get(relation, RELATION_NAMES.get(relation, "")), TITLE_WIDTH)]
         )
 
     def styles(relations: Sequence[str]) -> dict[str, tuple[str, str]]:
-        colours = {name: KIND_COLOURS.get(TYPES.get(name, name), style.GREY) for name in _sort_relations(relations)}
+        colours = {
+            name: TYPE_COLOURS.get(TYPE_OF_RELATION.get(name, name), style.GREY) for name in _sort_relations(relations)
+        }
         return {name: (colour, "circle") for name, colour in colours.items()}
 
     panels = replace(CURVES, label=title, styles=styles, panels_per_row=4, width=1280)
-    return _precision_figure(runs, axis, lambda run: precision_table(run, unnamed, types=True), panels, unnamed)
+    return _precision_figure(
+        runs, axis, lambda run: precision_table(run, without_giveaways, types=True), panels, without_giveaways
+    )
 
 
 def _precision_figure(
-    runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], spec: Curves, unnamed: bool
+    runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], spec: Curves, without_giveaways: bool
 ) -> Figure:
     run = runs[0]
     panels = "-panels" if spec.width else ""
@@ -167,16 +179,18 @@ def _precision_figure(
         spec,
         f"knowledge{panels}",
         "Precision at 1 of each relation",
-        lambda table: describe_precision(run, table, unnamed, types=bool(panels)),
+        lambda table: describe_precision(run, table, without_giveaways, types=bool(panels)),
         METRIC,
     )
 
 
-def describe_precision(run: Run, table: pd.DataFrame, unnamed: bool, types: bool) -> Caption:
+def describe_precision(run: Run, table: pd.DataFrame, without_giveaways: bool, types: bool) -> Caption:
     """Return the caption: precision at 1, left-out facts, and if `types`, the types of relations."""
-    named_count = int(baselines.named_by_subject(results.read_histories(run)).sum()) if unnamed else 0
+    named_count = int(baselines.object_in_subject(results.read_histories(run)).sum()) if without_giveaways else 0
     left_out_note = (
-        f"Left out: {quantity(named_count, 'fact')} whose subject's name contains the object." if unnamed else ""
+        f"Left out: {quantity(named_count, 'fact')} whose subject's name contains the object."
+        if without_giveaways
+        else ""
     )
     types_note = (
         "Types as in LAMA: 1-1, one object for each subject and one subject for each object; N-1, many subjects share "

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from embryo_core import curves, results
-from embryo_core.curves.baselines import named_by_subject
+from embryo_core.curves.baselines import object_in_subject
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.knowledge import METRIC, precision_table
 from embryo_core.groups import ALL, RELATION_NAMES
@@ -27,7 +27,7 @@ def first_fact(run: Run) -> tuple[str | None, str | None]:
     object are left out. (None, None) if no fact remains. Raises ResultsError.
     """
     facts = results.read_histories(run)
-    facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~named_by_subject(facts)]
+    facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~object_in_subject(facts)]
     for history in ("forgotten", "learned", "oscillating"):
         if len(matching := facts[facts["history"] == history]):
             best = matching.loc[matching["right"].idxmax()]
@@ -41,7 +41,7 @@ def first_fact(run: Run) -> tuple[str | None, str | None]:
 def relation_table(run: Run) -> pd.DataFrame:
     """Return the table of `summarize_relations` for a run. Raises ResultsError."""
     coverage, facts = results.read_scores(run, f"{METRIC}_coverage"), results.read_histories(run)
-    return summarize_relations(precision_table(run), coverage, facts, precision_table(run, unnamed=True))
+    return summarize_relations(precision_table(run), coverage, facts, precision_table(run, without_giveaways=True))
 
 
 def summarize_relations(
@@ -63,7 +63,7 @@ def summarize_relations(
     by_relation = curve.groupby("relation")
     table["last"] = by_relation["value"].last()
     table[["answer", "baseline"]] = by_relation[["answer", "baseline"]].first()
-    table["named"] = named_by_subject(facts).groupby(facts["relation"]).mean()
+    table["named"] = object_in_subject(facts).groupby(facts["relation"]).mean()
     table["without"] = without.groupby("relation")["value"].last()
     table["history"] = pd.Series({name: curves.classify_curve(rows["value"], rows["n"]) for name, rows in by_relation})
     counts = facts.groupby(["relation", "history"]).size().unstack().reindex(columns=curves.HISTORIES)

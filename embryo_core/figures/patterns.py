@@ -23,8 +23,8 @@ class Pattern:
     """
 
     label: str
-    axis: str
-    means: str  # definition of a value, for captions
+    y_title: str
+    definition: str  # definition of a value, for captions
     changes: tuple[float | None, ...]
     write: Callable[[float], str] = "{:.2f}".format
     tickformat: str = ""

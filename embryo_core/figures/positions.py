@@ -33,11 +33,11 @@ MASKINGS = {"training": "as in training"}  # way of masking -> label; by default
 
 
 def measure_table(run: Run) -> pd.DataFrame:
-    """Return held-out accuracy by length, masking and position (the fields of `runs.Measured`); empty if unmeasured."""
+    """Return held-out accuracy by length, masking and position (fields of `runs.PositionAccuracy`), or no rows."""
     try:
-        return pd.DataFrame(run_files.read_measures(run), columns=run_files.Measured._fields)
+        return pd.DataFrame(run_files.read_measures(run), columns=run_files.PositionAccuracy._fields)
     except EmbryoError:
-        return pd.DataFrame(columns=run_files.Measured._fields)
+        return pd.DataFrame(columns=run_files.PositionAccuracy._fields)
 
 
 def maskings(table: pd.DataFrame) -> list[str]:

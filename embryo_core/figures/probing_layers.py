@@ -26,8 +26,8 @@ class LayerScore:
     """A score of a probe: its name, the title of its axis, and its definition."""
 
     label: str
-    axis: str
-    means: str
+    y_title: str
+    definition: str
 
 
 QUANTITIES = {
@@ -87,7 +87,7 @@ def layers(
     spec = QUANTITIES[quantity]
     curve_spec = by_layer(
         bold,
-        y_title=spec.axis,
+        y_title=spec.y_title,
         tickformat=".3~p",
         unit="targets",
         baseline="majority" if quantity == "f1" else None,
@@ -102,7 +102,7 @@ def layers(
         emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
         baseline_note = "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
         return Caption(
-            f"{sentence_case(task_label(task))}: {spec.means}.",
+            f"{sentence_case(task_label(task))}: {spec.definition}.",
             f"A line for each layer, embeddings included{emphasis_note}. Line: as measured{baseline_note}"
             f"{'; band: 95 % interval' if bands else ''}.",
             f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(runs[0], task)}.",
@@ -130,7 +130,7 @@ def heat_map(runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, la
 
 def cell_format(quantity: str) -> cells.CellFormat:
     """Return the format of a score in the cells of a heat map: in hundredths."""
-    colour_bar = style.colour_bar(QUANTITIES[quantity].axis, tickformat=".3~p")
+    colour_bar = style.colour_bar(QUANTITIES[quantity].y_title, tickformat=".3~p")
     return cells.CellFormat(lambda value: f"{100 * value:.0f}", ".1%", "targets", colour_bar, " in hundredths")
 
 

@@ -6,7 +6,7 @@ from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import ResultsError
 from embryo_core.findings import downstream, knowledge, layers, words
 from embryo_core.findings.evidence import Evidence
-from embryo_core.findings.finding import Comparison, Finding, Judgement, Tested, Verdict, verdict_of
+from embryo_core.findings.finding import Comparison, Finding, Judgement, TestOutcome, Verdict, verdict_of
 from embryo_core.types import Run
 
 __all__ = ["FINDINGS", "Comparison", "Judgement", "Verdict", "judge"]
@@ -47,7 +47,7 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
         try:
             result = finding.test(evidence)
         except ResultsError as error:
-            result = Tested([], str(error))
+            result = TestOutcome([], str(error))
         comparisons, curves = tuple(result.comparisons), evidence.take_curves()
         if comparisons:
             statistic = " ".join(filter(None, [_describe_ties(comparisons), result.statistic]))

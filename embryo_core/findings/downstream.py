@@ -2,13 +2,13 @@
 
 from embryo_core import results
 from embryo_core.findings.evidence import Curve, Evidence
-from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 from embryo_core.finetune.task_specs import GLUE
 
 EARLY_SHARE = 0.25  # share of the run within which most of the last score should be reached
 
 
-def gains_flatten(evidence: Evidence) -> Tested:
+def gains_flatten(evidence: Evidence) -> TestOutcome:
     """Compare for each task of GLUE how long before a quarter of the run it reached 95 % of its last score.
 
     A task whose last score is not above a constant answer's, or not significantly above 0 (see `results.read_reached`),
@@ -39,14 +39,14 @@ def gains_flatten(evidence: Evidence) -> Tested:
         comparisons.append(Comparison(task, share, low, high, "share of the run", model.cases))
     left_out = {"Not above one answer for all at the end": unlearned, "Not significantly above 0 at the end": uncertain}
     statistic = " ".join(f"{reason}: {', '.join(tasks)}." for reason, tasks in left_out.items() if tasks)
-    return Tested(comparisons, statistic, final=bool(statistic))
+    return TestOutcome(comparisons, statistic, final=bool(statistic))
 
 
 FINDINGS = (
     Finding(
         name="gains_flatten",
         claim="Downstream performance grows fast, then hardly.",
-        place="Section 5, Figure 5",
+        section="Section 5, Figure 5",
         predicts="A quarter of the run makes at least 95 % of a task's last score.",
         page="Fine-tuning",
         view={},

@@ -34,7 +34,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Tested:
+class TestOutcome:
     """The result of a finding's test on a run: its comparisons, and a further statistic in words."""
 
     comparisons: Sequence[Comparison]
@@ -48,13 +48,13 @@ class Finding:
 
     name: str
     claim: str  # a sentence
-    place: str  # section, figure or table of the paper
+    section: str  # section, figure or table of the paper
     predicts: str  # the claim as a sentence about stored numbers
     page: str  # title of the page that shows these numbers
     view: dict[str, str]  # choices on that page, as in its URL
     metrics: tuple[str, ...]  # scores that the test reads
     command: str  # the command that computes them: its name, and the options after RUN
-    test: Callable[[Evidence], Tested]
+    test: Callable[[Evidence], TestOutcome]
     needs: frozenset[str] = frozenset()  # capabilities that the run's models must have (engine/capabilities.py)
     otherwise: "Finding | None" = None  # the finding by another measure, for models without these capabilities
     measure: str = ""  # the measure named in the claim, if it depends on the models
@@ -74,7 +74,7 @@ class Judgement:
     @property
     def described(self) -> dict[str, str]:
         """Return the finding, the verdict, and its basis as text by field name."""
-        finding_fields = {name: getattr(self.finding, name) for name in ("name", "claim", "place", "predicts")}
+        finding_fields = {name: getattr(self.finding, name) for name in ("name", "claim", "section", "predicts")}
         return finding_fields | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
 
     @property

@@ -5,7 +5,7 @@ from typing import Any
 from embryo_core import curves, results
 from embryo_core.findings.comparisons import compare_with_peak
 from embryo_core.findings.evidence import Evidence
-from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 from embryo_core.groups import ALL
 from embryo_core.words import quantity
 
@@ -15,7 +15,7 @@ MIN_SHARE = 0.01  # share of the facts that each kind should exceed
 MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten, and known again
 
 
-def last_step_is_not_the_best(evidence: Evidence) -> Tested:
+def last_step_is_not_the_best(evidence: Evidence) -> TestOutcome:
     """Compare how far precision at the last step is below the best, for all facts and each relation ever learned."""
     names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
     curves_by_name = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
@@ -26,7 +26,7 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     }
     relation_count, unlearned_count = len(curves_by_name.keys() - {ALL}), len(curves_by_name) - len(learned_curves)
     labels = {relation: "all relations" if relation == ALL else relation for relation in learned_curves}
-    return Tested(
+    return TestOutcome(
         [compare_with_peak(labels[relation], curve) for relation, curve in learned_curves.items()],
         f"{unlearned_count} of {relation_count} relations were never learned and are left out."
         if unlearned_count
@@ -34,11 +34,11 @@ def last_step_is_not_the_best(evidence: Evidence) -> Tested:
     )
 
 
-def four_histories(evidence: Evidence) -> Tested:
+def four_histories(evidence: Evidence) -> TestOutcome:
     """Compare the share of facts with each kind of history with MIN_SHARE."""
     step_count = evidence.scores(PRECISION)["step"].nunique()
     if step_count < MIN_STEPS:
-        return Tested(
+        return TestOutcome(
             [], f"Facts were asked at {quantity(step_count, 'step')}; a fact oscillates over {MIN_STEPS} at least."
         )
     histories = results.read_histories(evidence.run)["history"]
@@ -49,7 +49,7 @@ def four_histories(evidence: Evidence) -> Tested:
         share = counts[kind] / fact_count
         value, low, high = (float(end) - MIN_SHARE for end in (share, *curves.interval(share, fact_count)))
         comparisons.append(Comparison(kind, value, low, high, "share of the facts", fact_count))
-    return Tested(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in HISTORY_KINDS) + ".")
+    return TestOutcome(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in HISTORY_KINDS) + ".")
 
 
 KNOWLEDGE: dict[str, Any] = {
@@ -63,7 +63,7 @@ FINDINGS = (
     Finding(
         name="knowledge_fluctuates",
         claim="Knowledge of the world comes and goes, and the last step is not the best.",
-        place="Section 6, Figures 6 and 14",
+        section="Section 6, Figures 6 and 14",
         predicts="The last precision of a relation is below the best one before it.",
         test=last_step_is_not_the_best,
         **KNOWLEDGE,
@@ -71,7 +71,7 @@ FINDINGS = (
     Finding(
         name="four_fates",
         claim="Facts are learned, forgotten, oscillating, or never learned.",
-        place="Section 6, Table 9",
+        section="Section 6, Table 9",
         predicts="Each of the four kinds has more than one fact in a hundred.",
         test=four_histories,
         **KNOWLEDGE,

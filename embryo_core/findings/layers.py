@@ -14,7 +14,7 @@ from embryo_core.findings.comparisons import (
     compare_with_peak,
 )
 from embryo_core.findings.evidence import Curve, Evidence
-from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 
 F1_METRIC, SAME_METRIC = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
@@ -24,7 +24,7 @@ EARLY_SHARE, SATURATED_SHARE = 0.25, 0.9  # share of the run by which this share
 MIN_PATTERN_GAIN = 0.05  # smallest gain in attention weight of a head that shows the pattern
 
 
-def syntax_and_semantics_together(evidence: Evidence) -> Tested:
+def syntax_and_semantics_together(evidence: Evidence) -> TestOutcome:
     """Compare the rise of every syntactic task with that of every semantic task, each in the layer best at the end."""
     best_curves = _best_curves(evidence, (*SYNTAX, *SEMANTICS))
     pairs = [
@@ -39,10 +39,10 @@ def syntax_and_semantics_together(evidence: Evidence) -> Tested:
         )
         for syntactic, semantic in pairs
     ]
-    return Tested([comparison for comparison in comparisons if comparison], _describe_unrisen(best_curves))
+    return TestOutcome([comparison for comparison in comparisons if comparison], _describe_unrisen(best_curves))
 
 
-def syntax_saturates(evidence: Evidence) -> Tested:
+def syntax_saturates(evidence: Evidence) -> TestOutcome:
     """Compare the rise of each syntactic task within a quarter of the run with 90 % of its whole rise."""
     best_curves = _best_curves(evidence, SYNTAX)
     rising_curves = {task: curve for task, curve in best_curves.items() if curve.rise() is not None}
@@ -52,7 +52,7 @@ def syntax_saturates(evidence: Evidence) -> Tested:
     late_names = [NAMES[task] for task in rising_curves if task not in early_curves]
     late_notes = [f"Not probed within a quarter of the run: {', '.join(late_names)}."] if late_names else []
     statistic = " ".join(filter(None, [_describe_unrisen(best_curves), *late_notes]))
-    return Tested([_compare_saturation(NAMES[task], curve) for task, curve in early_curves.items()], statistic)
+    return TestOutcome([_compare_saturation(NAMES[task], curve) for task, curve in early_curves.items()], statistic)
 
 
 def _best_curves(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
@@ -90,9 +90,9 @@ def _compare_saturation(name: str, curve: Curve) -> Comparison:
     )
 
 
-def upper_layers(evidence: Evidence) -> Tested:
+def upper_layers(evidence: Evidence) -> TestOutcome:
     """Compare for each task whether the last layer rises after the first, and ends below its peak."""
-    return Tested(
+    return TestOutcome(
         [comparison for task, name in NAMES.items() for comparison in _compare_last_layer(evidence, task, name)]
     )
 
@@ -111,14 +111,14 @@ def _compare_last_layer(evidence: Evidence, task: str, name: str) -> Iterator[Co
     yield compare_with_peak(f"{name}, layer {layers[-1]} falls back", last)
 
 
-def semantic_roles_decay(evidence: Evidence) -> Tested:
+def semantic_roles_decay(evidence: Evidence) -> TestOutcome:
     """Compare in every layer how far the F1 of semantic roles has fallen from its peak."""
     layers = [layer for layer in evidence.layers(F1_METRIC, "srl") if layer > 0]
     by_layer = [(layer, evidence.curve(F1_METRIC, "srl", layer)) for layer in layers]
-    return Tested([compare_with_peak(f"layer {layer}", curve) for layer, curve in by_layer if curve])
+    return TestOutcome([compare_with_peak(f"layer {layer}", curve) for layer, curve in by_layer if curve])
 
 
-def diagonals_from_above(evidence: Evidence) -> Tested:
+def diagonals_from_above(evidence: Evidence) -> TestOutcome:
     """Compare when a head first attends to its own token, in each layer of the upper and each of the lower half."""
     table = evidence.scores(SAME_METRIC).pivot_table(index="step", columns="layer", values="value", aggfunc="max")
     steps, strongest = table.index.to_numpy(), {int(layer): table[layer].to_numpy() for layer in table}
@@ -141,7 +141,7 @@ def diagonals_from_above(evidence: Evidence) -> Tested:
         f"Layers with a same-token diagonal at the end: {', '.join(layer_names) or 'none'}. "
         "The spread of a mean weight is not stored, so no comparison has an interval."
     )
-    return Tested(comparisons, statistic)
+    return TestOutcome(comparisons, statistic)
 
 
 def _compare_first_steps(label: str, upper: int | None, lower: int | None, steps: np.ndarray, n: int) -> Comparison:
@@ -166,7 +166,7 @@ FINDINGS = (
     Finding(
         name="syntax_and_semantics",
         claim="Syntax and semantics develop at the same time.",
-        place="Section 4, Figure 2b",
+        section="Section 4, Figure 2b",
         predicts="The steps at which half of their rises is complete differ by less than a factor of two.",
         view={"probing": "tasks"},
         test=syntax_and_semantics_together,
@@ -175,7 +175,7 @@ FINDINGS = (
     Finding(
         name="syntax_saturates",
         claim="Syntax is learned early, and gains little after.",
-        place="Section 4, Figure 2b",
+        section="Section 4, Figure 2b",
         predicts="A quarter of the run makes at least 90 % of the rise.",
         view={"probing": "tasks"},
         test=syntax_saturates,
@@ -184,7 +184,7 @@ FINDINGS = (
     Finding(
         name="upper_layers",
         claim="Upper layers rise later than lower ones, and fall back.",
-        place="Section 4, Figures 3 and 10",
+        section="Section 4, Figures 3 and 10",
         predicts="The last layer has its onset after the first layer, and ends below its peak.",
         view={"probing": "layers"},
         test=upper_layers,
@@ -193,7 +193,7 @@ FINDINGS = (
     Finding(
         name="semantic_roles_decay",
         claim="Semantic roles reach a peak and decay.",
-        place="Section 4, Figure 2b",
+        section="Section 4, Figure 2b",
         predicts="In each layer the last value is below the best one before it.",
         view={"probing": "layers", "probe_task": "srl"},
         test=semantic_roles_decay,
@@ -202,7 +202,7 @@ FINDINGS = (
     Finding(
         name="diagonals",
         claim="Heads that attend to their own token appear in the upper layers first.",
-        place="Section 4, Figure 4",
+        section="Section 4, Figure 4",
         predicts="In each upper layer, a head gains 0.05 of attention to its own token, for good, before one in each "
         "lower layer.",
         page="Attention",

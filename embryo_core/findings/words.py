@@ -9,7 +9,7 @@ from typing import Any
 from embryo_core import results
 from embryo_core.findings.comparisons import agreement_with_paper, compare_onsets
 from embryo_core.findings.evidence import Evidence
-from embryo_core.findings.finding import Comparison, Finding, Tested
+from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 from embryo_core.groups import BANDS
 from embryo_core.types import Run
 
@@ -37,26 +37,26 @@ def measured_as(run: Run, metric: str) -> str:
     return next((name for name in (metric, *PREDICTIONS) if name in stored_metrics), metric)
 
 
-def reconstruction_first(evidence: Evidence) -> Tested:
+def reconstruction_first(evidence: Evidence) -> TestOutcome:
     """Compare the onsets of reconstruction and prediction in every category."""
     comparisons = [
         _compare_curves(evidence, (RECONSTRUCTION, category), (PREDICTION, category), category)
         for category in (*FUNCTION, *CONTENT)
     ]
-    return Tested([comparison for comparison in comparisons if comparison])
+    return TestOutcome([comparison for comparison in comparisons if comparison])
 
 
-def function_words_first(evidence: Evidence, task: str) -> Tested:
+def function_words_first(evidence: Evidence, task: str) -> TestOutcome:
     """Compare the onset of every category of function words with that of every category of content words."""
-    return Tested(_compare_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
+    return TestOutcome(_compare_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
 
 
-def order_of_content_words(evidence: Evidence, task: str) -> Tested:
+def order_of_content_words(evidence: Evidence, task: str) -> TestOutcome:
     """Compare the onsets of every two content-word categories, and add the rank agreement with the paper's order."""
     onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
     onset_steps = {name: onset.step for name, onset in onsets.items() if onset}
     paper_order = list(paper_ranks(onset_steps).values())
-    return Tested(
+    return TestOutcome(
         _compare_pairs(evidence, task, combinations(CONTENT, 2)),
         agreement_with_paper(list(onset_steps.values()), paper_order),
     )
@@ -67,20 +67,24 @@ def paper_ranks(names: Iterable[str]) -> dict[str, int]:
     return {name: 0 if name in FUNCTION else 1 + CONTENT.index(name) for name in names if name in (*FUNCTION, *CONTENT)}
 
 
-def frequent_verb_forms_first(evidence: Evidence, task: str) -> Tested:
+def frequent_verb_forms_first(evidence: Evidence, task: str) -> TestOutcome:
     """Compare the onsets of every two verb forms; the more frequent one in the training corpus should be first."""
     if not evidence.frequencies:
-        return Tested([], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True)
+        return TestOutcome(
+            [], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True
+        )
     if not (frequencies := mean_frequencies(evidence, task)):
-        return Tested([])
+        return TestOutcome([])
     forms = sorted(frequencies, key=frequencies.__getitem__, reverse=True)
     listing = ", ".join(f"{form} {frequencies[form]:,.0f}" for form in forms)
-    return Tested(_compare_pairs(evidence, task, combinations(forms, 2)), f"Mean frequency of their words: {listing}.")
+    return TestOutcome(
+        _compare_pairs(evidence, task, combinations(forms, 2)), f"Mean frequency of their words: {listing}."
+    )
 
 
-def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> Tested:
+def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> TestOutcome:
     """Compare the onsets of every two frequency bands in each task."""
-    return Tested(
+    return TestOutcome(
         [
             comparison
             for task in tasks
@@ -129,7 +133,7 @@ def _compare_curves(
 def _findings_of(task: str) -> list[Finding]:
     """Return the paper's findings on one task; those on next-word prediction have the names of mask prediction."""
     common_fields: dict[str, Any] = {
-        "place": PAPER_PLACES[task],
+        "section": PAPER_PLACES[task],
         "page": "Tokens",
         "metrics": (task,),
         "command": COMMAND,
@@ -159,7 +163,7 @@ def _findings_of(task: str) -> list[Finding]:
             predicts="Of two forms, the onset of the one with the more frequent words comes first.",
             test=partial(frequent_verb_forms_first, task=task),
             **common_fields
-            | {"place": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
+            | {"section": "Section 3, Figure 1c, Table 4", "view": {"metric": task, "family": "verb forms"}},
         ),
     ]
 
@@ -170,7 +174,7 @@ def _frequent_words(tasks: tuple[str, ...]) -> Finding:
         name="frequent_words",
         claim="Frequent words are learned before rare ones"
         + (f" ({SHORT_NAMES[NEXT_PREDICTION]})." if NEXT_PREDICTION in tasks else "."),
-        place="Section 3, Figures 7 and 8",
+        section="Section 3, Figures 7 and 8",
         predicts="Of two bands of frequency, the onset of the more frequent one comes first.",
         page="Tokens",
         view={"family": "frequency bands"},
@@ -186,7 +190,7 @@ FINDINGS = (
     Finding(
         name="reconstruction_before_prediction",
         claim="A model learns to reconstruct words before it learns to predict them.",
-        place="Section 3, Figure 1",
+        section="Section 3, Figure 1",
         predicts="In each category the onset of reconstruction precedes that of prediction.",
         page="Tokens",
         view={},

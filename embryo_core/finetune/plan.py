@@ -74,7 +74,7 @@ class TaskPlan:
 def plan_tasks(
     run: Run, tasks: Mapping[str, Path], checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> list[TaskPlan]:
-    """Plan each task: the (step, seed) pairs that still need results. Raises CorpusError, ConfigError and OtherData."""
+    """Plan each task: the (step, seed) pairs without results. Raises CorpusError, ConfigError, DatasetMismatch."""
     plans = [_plan_task(run, name, folder, checkpoints, seeds, protocol, overwrite) for name, folder in tasks.items()]
     mnli = next((plan for plan in plans if plan.name == "mnli"), None)
     for plan in plans:

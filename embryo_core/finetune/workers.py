@@ -22,7 +22,7 @@ import torch
 
 from embryo_core import results, runs
 from embryo_core.engine.device import parallel_passes
-from embryo_core.errors import ConfigError, OtherData, ResultsError, first_line
+from embryo_core.errors import ConfigError, DatasetMismatch, ResultsError, first_line
 from embryo_core.evaluate.cluster import connect_to_ray, map_on_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
@@ -80,7 +80,7 @@ def tune_only(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> list[
 
 
 def write_outcomes(job: TuningJob, outcomes: Iterable[TaskOutcome]) -> tuple[int, list[str]]:
-    """Write findings; return the number written, and a sentence for each failed task. Raises OtherData and OSError."""
+    """Write findings; return the number written and a sentence per failed task. Raises DatasetMismatch and OSError."""
     write_count, failures = 0, []
     for task, outcome in outcomes:
         if isinstance(outcome, str):
@@ -89,7 +89,7 @@ def write_outcomes(job: TuningJob, outcomes: Iterable[TaskOutcome]) -> tuple[int
             try:
                 results.write(job.checkpoint, results_name(task.task, job.seed), outcome, task.identity)
                 write_count += 1
-            except OtherData:
+            except DatasetMismatch:
                 raise
             except ResultsError as reason:
                 failures.append(f"{job.describe(task)} failed: {reason}")
@@ -163,7 +163,7 @@ def cache_folder(run: Run) -> Path:
 
 def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapping[str, Any]) -> str:
     """Return a short hash of all inputs of a cached file: checkpoint, settings and data."""
-    key = json.dumps([checkpoint.written, str(settings), sorted(identity.items())])
+    key = json.dumps([checkpoint.manifest_mtime, str(settings), sorted(identity.items())])
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 

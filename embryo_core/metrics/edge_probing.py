@@ -26,7 +26,7 @@ from embryo_core.types import Findings, ProbeCurve, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.metrics.probing.training import Trained
+    from embryo_core.metrics.probing.training import ProbeResult
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 TASKS = ("pos", "constituent", "coref", "srl")
@@ -100,7 +100,7 @@ class EdgeProbing(Metric):
         return findings
 
 
-def _scores(task: ProbingTask, probes: Sequence["Trained"]) -> list[Score]:
+def _scores(task: ProbingTask, probes: Sequence["ProbeResult"]) -> list[Score]:
     """Return a task's majority baseline, then the F1 and control F1 of the probes of each layer."""
     n = len(task.test.labels)
     majority_label = np.bincount(task.train.labels).argmax()

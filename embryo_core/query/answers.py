@@ -222,7 +222,7 @@ def _continuation_columns(question: Question, steps: Sequence[int], replies: Seq
         "step": np.array(steps),
         "mask": np.full(count, TOGETHER),
         "rank": np.ones(count, np.int64),
-        "token": np.array([question.spell(reply.answers[0]) for reply in replies], object),
+        "token": np.array([question.decode_continuation(reply.answers[0]) for reply in replies], object),
         "probability": np.exp([reply.log_probabilities[0] for reply in replies]),
         "exact": np.zeros(count, bool),
         "listed": np.ones(count, bool),

@@ -79,7 +79,7 @@ class Question:
         ids[..., list(self.masks[: words.shape[-1]])] = words
         return ids
 
-    def spell(self, words: np.ndarray) -> str:
+    def decode_continuation(self, words: np.ndarray) -> str:
         """Return pieces [n] that continue the text as running text; "##" comes first if they continue its last word."""
         text = printable(self.tokenizer.decode(words.tolist()).strip(" "))
         first_piece = self.tokenizer.readable(words[:1])[0]

@@ -15,14 +15,14 @@ from embryo_core.results.summaries import PendingRows, Summary, read_summary
 from embryo_core.results.tables import CLOZE, Table
 from embryo_core.types import RightAnswers, Run
 
-HISTORIES = Table(
+FACT_HISTORIES = Table(
     "facts",
     "relation fact subject object history first right",  # right: one bit per step
     key=("relation", "fact"),
     optional=("first",),
     is_summary=True,
 )
-SCHEMA = HISTORIES.schema
+SCHEMA = FACT_HISTORIES.schema
 STEPS = b"steps"  # metadata key: the steps as a JSON list
 WHOLE = b"asked_at_every_step"  # metadata key: "yes" if every fact was asked at every step
 COLUMNS = ("relation", "fact", "step", "rank")
@@ -47,7 +47,7 @@ def read_right_answers(run: Run) -> RightAnswers:
 def takes_pending(run: Run) -> bool:
     """Return whether the stored summary has all facts at every step, so that a pending step can be added to it."""
     try:
-        with open_table(run, run.results / f"{HISTORIES.name}.parquet", HISTORIES) as stored:
+        with open_table(run, run.results / f"{FACT_HISTORIES.name}.parquet", FACT_HISTORIES) as stored:
             return stored is not None and stored.footer.metadata.get(WHOLE) == b"yes"
     except (ResultsError, FileNotFoundError):
         return False
@@ -123,4 +123,4 @@ def _relation_ranks(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
     return pa.table({name: pa.array(words[name], pa.string()) for name in WORDS}), ranks
 
 
-FACTS = Summary(HISTORIES, CLOZE, _compute, COLUMNS, _add, _check)
+FACTS = Summary(FACT_HISTORIES, CLOZE, _compute, COLUMNS, _add, _check)

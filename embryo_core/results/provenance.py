@@ -4,8 +4,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from embryo_core.errors import OtherData, ResultsError
-from embryo_core.runs.schema import Shown, Sources
+from embryo_core.errors import DatasetMismatch, ResultsError
+from embryo_core.runs.schema import DataRecords, Sources
 from embryo_core.runs.trust import read_json
 from embryo_core.types import Run
 from embryo_core.words import quantity
@@ -20,13 +20,13 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
-    # Parsed twice: `Shown` checks the types of fields that pages show and drops the others, which `Sources` keeps.
-    read_json(path, run.results, Shown, ResultsError)
+    # Parsed twice: `DataRecords` checks the types of fields that pages show and drops the rest, which `Sources` keeps.
+    read_json(path, run.results, DataRecords, ResultsError)
     return read_json(path, run.results, Sources, ResultsError)
 
 
 def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:
-    """Raise OtherData if a metric's results come from another data set; its name does not matter.
+    """Raise DatasetMismatch if a metric's results come from another data set; its name does not matter.
 
     `lasting` are steps whose results cannot be computed again; if there are any, the message does not offer
     --overwrite. An option that is off equals one that is not recorded, as in results that are older than the option. A
@@ -37,7 +37,7 @@ def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection
         remedy = "or --overwrite to replace them"
         if lasting:
             remedy = f"since those of {quantity(len(lasting), 'step')} without weights cannot be computed again"
-        raise OtherData(
+        raise DatasetMismatch(
             f"Results of '{metric}' for run '{run.name}' are of {_describe(noted, dataset)}, received "
             f"{_describe(dataset, dataset)}; give the same data, {remedy}."
         )

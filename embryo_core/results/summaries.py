@@ -40,15 +40,15 @@ PendingRows = dict[tuple[str, int], pa.Table]  # (metric, step) -> rows
 
 @dataclass(frozen=True)
 class Summary:
-    """The summary `own` of a `table`, in a file next to it, and the functions that compute and check it.
+    """The summary `table` of a `source` table, in a file next to it, and the functions that compute and check it.
 
     `compute` may add to the schema's metadata. `add` returns the summary with the rows of pending evaluations, of which
     `columns` are read, or None if the summary must be computed again. `check` raises ValueError for a stored summary
-    that contradicts itself, or the steps of each evaluation in the table.
+    that contradicts itself, or the steps of each evaluation in the source.
     """
 
-    own: Table
     table: Table
+    source: Table
     compute: Callable[[Run], pa.Table]
     columns: tuple[str, ...]
     add: Callable[[pa.Table, PendingRows], pa.Table | None] = lambda summary, pending: None
@@ -57,7 +57,7 @@ class Summary:
     @property
     def file(self) -> str:
         """Return the name of the summary's file."""
-        return f"{self.own.name}.parquet"
+        return f"{self.table.name}.parquet"
 
 
 def read_summary(run: Run, summary: Summary) -> pa.Table:
@@ -69,7 +69,7 @@ def read_summary(run: Run, summary: Summary) -> pa.Table:
 def read_stored(run: Run, summary: Summary) -> pa.Table | None:
     """Return the stored summary with pending rows; None if it is missing, or if the rows cannot be added."""
     # read before the file, which includes rows that are compacted meanwhile
-    pending = read_pending(run, summary.table, [*summary.columns])
+    pending = read_pending(run, summary.source, [*summary.columns])
     stored_table = _read_file(run, summary)
     return summary.add(stored_table, pending) if pending and stored_table is not None else stored_table
 
@@ -96,20 +96,20 @@ def is_written(run: Run, summary: Summary) -> bool:
 
 def _source(run: Run, summary: Summary) -> str | None:
     """Return the checksum of the compacted table, if any."""
-    return stored_checksum(run.results / f"{summary.table.name}.parquet", run.results)
+    return stored_checksum(run.results / f"{summary.source.name}.parquet", run.results)
 
 
 def _read_file(run: Run, summary: Summary) -> pa.Table | None:
     """Return the stored summary; None if it is missing, damaged, or of another version of the table."""
-    path, source = run.results / summary.file, run.results / f"{summary.table.name}.parquet"
+    path, source = run.results / summary.file, run.results / f"{summary.source.name}.parquet"
     if not is_stored(path):
         return None
     try:
-        with open_table(run, source, summary.table) as table, open_table(run, path, summary.own) as stored:
+        with open_table(run, source, summary.source) as table, open_table(run, path, summary.table) as stored:
             if not table or not stored or stored.footer.num_rows > max(table.footer.num_rows, MIN_ROWS):
                 return None
             rows = stored.read()
-            check_keys(summary.own, rows)
+            check_keys(summary.table, rows)
             summary.check(rows, table.done)
         current = rows.schema.metadata.get(SOURCE) == (_source(run, summary) or "").encode()
         return rows if current else None
@@ -164,7 +164,7 @@ def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[
         }
         if by_share.keys() == set(SHARES):
             return [by_share[share] for share in SHARES]
-    return _reached_of(summary.table, run, task, metric)  # raises the reason if the summary lacks a task
+    return _reached_of(summary.source, run, task, metric)  # raises the reason if the summary lacks a task
 
 
 def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached | None]:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import to_builtins
 
-from embryo_core.errors import OtherData, ResultsError
+from embryo_core.errors import DatasetMismatch, ResultsError
 from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.fact_histories import FACTS, takes_pending
@@ -55,8 +55,8 @@ def write(
     """Write all findings of one metric at one checkpoint, replacing earlier ones.
 
     The data are checked and recorded first, as by `note_dataset`. Raises ResultsError if there are no rows, a value
-    that readers would reject (checks.py), or two rows with the same key, and OtherData as `note_dataset` does; then no
-    findings are written.
+    that readers would reject (checks.py), or two rows with the same key, and DatasetMismatch as `note_dataset` does;
+    then no findings are written.
     """
     run, step, tables = checkpoint.run, checkpoint.step, _checked(checkpoint, metric, findings)
     with pending.lock(run):
@@ -137,7 +137,7 @@ def note_dataset(
 ) -> None:
     """Record the data of a metric's results with their `summary`; without a summary, only check them.
 
-    Raises OtherData if the metric has results of other data, unless `overwrite` may remove them.
+    Raises DatasetMismatch if the metric has results of other data, unless `overwrite` may remove them.
     """
     with pending.lock(run):
         _note(run, metric, dataset, summary, overwrite)
@@ -147,7 +147,7 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
     """Record or check data as `note_dataset` does; the caller holds the lock."""
     try:
         check_dataset(run, metric, dataset)
-    except OtherData:
+    except DatasetMismatch:
         if not overwrite and (summary is None or steps_by_metric(run)[metric]):
             raise
         if overwrite:

@@ -17,7 +17,7 @@ from embryo_core.runs.layout import (
     write_run,
 )
 from embryo_core.runs.log import (
-    Measured,
+    PositionAccuracy,
     counted_tokens,
     damaged_lines,
     has_counts,
@@ -43,12 +43,12 @@ from embryo_core.runs.manifests import (
 )
 from embryo_core.runs.pointers import (
     allow,
+    allowed_sources,
     check_text,
     hub_folder,
-    place_of,
-    places,
     remember_folder,
     remembered_folders,
+    source_of,
     was_added,
 )
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove

@@ -183,7 +183,7 @@ class LoggedMeasure(Struct, frozen=True):
     positions: Annotated[list[PositionGroup], Meta(max_length=1000)]
 
 
-class Measured(NamedTuple):
+class PositionAccuracy(NamedTuple):
     """Accuracy of the `n` masked pieces at positions `first` to `last` of sequences of `length` tokens."""
 
     step: int
@@ -196,10 +196,10 @@ class Measured(NamedTuple):
     sample: int  # masked pieces at all positions; equal if the same sequences were measured
 
 
-def read_measures(run: Run) -> list[Measured]:
+def read_measures(run: Run) -> list[PositionAccuracy]:
     """Return every measure by position in the order of steps; empty if the log has none. Raises BrokenRun."""
     return [
-        Measured(
+        PositionAccuracy(
             row["step"],
             measure.length,
             measure.masking,

@@ -39,7 +39,7 @@ def checkpoints(run: Run) -> list[Checkpoint]:
 @read_once
 def checkpoints_digest(run: Run) -> str:
     """Return a hash that changes when a checkpoint is added, removed or rewritten."""
-    written = [(str(checkpoint.path), checkpoint.written) for checkpoint in checkpoints(run)]
+    written = [(str(checkpoint.path), checkpoint.manifest_mtime) for checkpoint in checkpoints(run)]
     return blake2b(repr(written).encode()).hexdigest()
 
 

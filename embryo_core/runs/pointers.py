@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, to_builtins
 
-from embryo_core.errors import BrokenCheckpoint, BrokenList, RunError
+from embryo_core.errors import BrokenCheckpoint, BrokenUserList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
 from embryo_core.runs.trust import State, read_unchanged, state_from
 from embryo_core.runs.value_types import Sha256, Text
@@ -35,9 +35,9 @@ def settings_folder() -> Path:
 
 
 def read_list(name: str, kind: Any) -> dict[str, Any]:
-    """Return one of the user's lists, cached until it changes; {} if it is missing. Raises BrokenList."""
+    """Return one of the user's lists, cached until it changes; {} if it is missing. Raises BrokenUserList."""
     path = settings_folder() / name
-    return read_unchanged(str(path), path.parent, kind, BrokenList)[0] if list_state(name) else {}
+    return read_unchanged(str(path), path.parent, kind, BrokenUserList)[0] if list_state(name) else {}
 
 
 def list_state(name: str) -> State:
@@ -49,7 +49,7 @@ def list_state(name: str) -> State:
 
 
 def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
-    """Add entries to one of the user's lists, replacing those with equal keys; return its file. Raises BrokenList."""
+    """Add entries to one of the user's lists, replacing equal keys; return its file. Raises BrokenUserList."""
     path = settings_folder() / name
     with locked(path.parent):
         write_json(path, {**to_builtins(read_list(name, kind), order="sorted"), **entries})
@@ -67,12 +67,12 @@ def remembered_folders() -> dict[str, str]:
     """Return the recorded folders by the hash of their data; {} if the list cannot be read."""
     try:
         return read_list(TASKS, Folders)
-    except BrokenList:
+    except BrokenUserList:
         return {}
 
 
 def allow(run: Path, locations: Iterable[str]) -> None:
-    """Record that the user added a run, which may read these folders and repositories. Raises BrokenList, RunError."""
+    """Record that the user added a run, which may read these locations. Raises BrokenUserList, RunError."""
     named: list[Path | str] = [run, *locations]
     for place in named:
         check_text(place)
@@ -92,12 +92,12 @@ def was_added(run: Path) -> bool:
     return os.path.realpath(run) in read_list(ADDED, Added)
 
 
-def places(run: Path) -> frozenset[str]:
+def allowed_sources(run: Path) -> frozenset[str]:
     """Return the folders and "hf:" repositories from which a run may read weights."""
     return read_list(ADDED, Added).get(os.path.realpath(run), frozenset())
 
 
-def place_of(pointer: Pointer) -> str:
+def source_of(pointer: Pointer) -> str:
     """Return the folder or "hf:" repository of a pointer."""
     return HUB + pointer.repository if pointer.repository else str(Path(pointer.file).parent)
 
@@ -105,7 +105,7 @@ def place_of(pointer: Pointer) -> str:
 def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
     """Return the file of a pointer, and the folder that it must be in. Raises BrokenCheckpoint if not allowed."""
     named = pointer.repository or os.path.isabs(pointer.file)
-    if named and place_of(pointer) in places(run.path):
+    if named and source_of(pointer) in allowed_sources(run.path):
         if pointer.repository:
             folder = hub_folder(pointer.repository)
             return folder / "snapshots" / pointer.commit / pointer.file, folder

@@ -263,7 +263,7 @@ class TrainerState(Struct, frozen=True):
 # === sources.json of the results ===
 
 
-class Evaluated(Struct, frozen=True):
+class DataRecord(Struct, frozen=True):
     """The part of the record of a metric's data that pages show; a metric may record more."""
 
     note: Text = ""
@@ -271,7 +271,7 @@ class Evaluated(Struct, frozen=True):
     tasks: dict[Text, dict[Text, Count]] = {}
 
 
-Shown = dict[Label, Evaluated]
+DataRecords = dict[Label, DataRecord]
 Sources = Annotated[dict[Label, Annotated[dict[Text, Nested5], Meta(max_length=1000)]], Meta(max_length=1000)]
 
 

@@ -32,7 +32,7 @@ States = tuple[tuple[str, State], ...]
 
 
 def trust_files(run: Run) -> tuple[Path, int]:
-    """Record the hashes of a run's files; return the list's path, and their number. Raises BrokenRun, BrokenList."""
+    """Record the hashes of a run's files; return the list's path and their number. Raises BrokenRun, BrokenUserList."""
     root, states = run.path.parents[1], _states(run)
     return add_to_list(TRUSTED, Trusted, {run.name: _hashes(root, states)}), len(states)
 

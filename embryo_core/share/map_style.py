@@ -21,7 +21,7 @@ CLIP_PERCENTILE = (
 Alignment = Literal["left", "center", "right"]
 ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
 DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of the weight at its end
-COLOURS = 256  # number of colours of the scale
+COLOUR_COUNT = 256  # number of colours of the scale
 VIRIDIS = np.array(  # [10, 3] red, green and blue at evenly spaced weights, as in Plotly
     [
         *([68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]),
@@ -81,10 +81,10 @@ class Legend:
 def picture(history: HeadHistory, i: int) -> np.ndarray:
     """Return the map at the i-th step as a picture [L, L, 3] uint8, on the history's linear colour scale."""
     shares = np.minimum(history.weights[i] / end_of(history), 1)
-    return colours()[np.rint((COLOURS - 1) * shares).astype(int)]
+    return colours()[np.rint((COLOUR_COUNT - 1) * shares).astype(int)]
 
 
-def colours(count: int = COLOURS) -> np.ndarray:
+def colours(count: int = COLOUR_COUNT) -> np.ndarray:
     """Return the colours [count, 3] uint8 (red, green, blue) from the smallest weight to the largest."""
     anchors = np.linspace(0, 1, len(VIRIDIS))
     positions = np.linspace(0, 1, count)

@@ -85,7 +85,7 @@ class SitePage:
 def _overview(runs: Runs) -> SitePage:
     run = runs[0]
     last_checkpoint = run_files.checkpoints(run)[-1]
-    watch, model = growth.describe_run(run, last_checkpoint.step, last_checkpoint.tokens)
+    watch, model = growth.introduce_run(run, last_checkpoint.step, last_checkpoint.tokens)
     log = overview.training_log(run)
     log_options = {overview.QUANTITIES[name].title: {"quantity": name} for name in overview.logged_quantities(run)}
     measures = positions.measure_table(run)
@@ -181,19 +181,19 @@ def _grammar(runs: Runs) -> SitePage:
         return SitePage("", [])
     shapes, accuracies = grammar.paradigm_shapes(run, set_names[0]), grammar.accuracy_table(run, set_names[0])
     set_levels = product(set_names, grammar.levels(shapes))
-    levels = {f"{pairs}, {level}": {"pairs": pairs, "level": level} for pairs, level in set_levels}
+    levels = {f"{pair_set}, {level}": {"pair_set": pair_set, "level": level} for pair_set, level in set_levels}
     paradigm_table = shapes.drop(columns=["group", "fallen"]).assign(
         turns=grammar.name_turns(shapes, AxisChoice().for_run(run))
     )
     paradigms = FixedTable(f"Every paradigm of {set_names[0]}", paradigm_table, grammar.SHAPES_CAPTION)
-    order_choices = {pairs: {"pairs": pairs} for pairs in set_names}
+    order_choices = {pair_set: {"pair_set": pair_set} for pair_set in set_names}
     return SitePage(
         grammar.headline(set_names[0], shapes, accuracies, AxisChoice().for_run(run)),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
             Panel("order", grammar.order_of_rise, order_choices, "Pairs"),
             paradigms,
-            *(every_pair(run, pairs) for pairs in set_names),
+            *(every_pair(run, pair_set) for pair_set in set_names),
         ],
         grammar.METRIC,
     )

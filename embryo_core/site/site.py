@@ -39,7 +39,7 @@ from embryo_core.site.shared_parts import script
 from embryo_core.site.tables import FixedTable, cell, number
 from embryo_core.types import Run
 
-MANIFEST = "embryo-site.json"  # marks a folder as a site, and stores the fingerprint of each view's data
+MANIFEST = "embryo-site.json"  # marks a folder as a site, and stores the fingerprint of each selection's data
 OWN_FILES = re.compile(
     rf"{MANIFEST}|(index|{'|'.join(PAGES)})\.html|assets/(live/)?[\w-][\w.-]*|data/(site|[\w+-][\w.+-]*/[\w-]+)\.js"
     r"|live/\d+/(graph\.onnx|(tokenizer|about)\.json|step\d+\.safetensors)"
@@ -64,15 +64,15 @@ class RunSelection:
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash that changes with everything that the view shows: results, logs, run.json, and this package."""
+        """Return a hash that changes with everything that is shown: results, logs, run.json, and this package."""
         return hashlib.sha256("".join([_program_fingerprint(), *map(_fingerprint, self.runs)]).encode()).hexdigest()
 
 
 def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: str = "", live: int = 0) -> list[str]:
-    """Write the site of some runs to a folder; return the data folders of the views that were drawn anew.
+    """Write the site of some runs to a folder; return the data folders of the selections that were drawn anew.
 
     `note` is Markdown for the first page; `live` is the number of each run's checkpoints that a browser can query. The
-    folder must be new, empty, or an earlier site, whose views are reused if their results are unchanged. On SiteError,
+    folder must be new, empty, or an earlier site, whose data are reused if the results are unchanged. On SiteError,
     the folder is left unchanged.
     """
     for run in runs:
@@ -91,15 +91,18 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
             temporary.mkdir()
             _write(temporary / MANIFEST, json.dumps({"views": {}}))
             live_runs = write_live(runs, temporary, live) if live else None
-            for view in (views := list(_views(runs))):
-                data = Path("data", view.folder)
-                if earlier.get(view.folder) == view.fingerprint and (folder / data).is_dir():
+            for selection in (selections := list(_selections(runs))):
+                data = Path("data", selection.folder)
+                if earlier.get(selection.folder) == selection.fingerprint and (folder / data).is_dir():
                     shutil.copytree(folder / data, temporary / data)  # the results are unchanged
                 else:
-                    _write_view(view, temporary)
-                    drawn_folders.append(view.folder)
-            _write_frame(temporary, runs, views, {"title": title, "note": to_html(note), "live": live_runs})
-            _write(temporary / MANIFEST, json.dumps({"views": {view.folder: view.fingerprint for view in views}}))
+                    _write_selection(selection, temporary)
+                    drawn_folders.append(selection.folder)
+            _write_frame(temporary, runs, selections, {"title": title, "note": to_html(note), "live": live_runs})
+            _write(
+                temporary / MANIFEST,
+                json.dumps({"views": {selection.folder: selection.fingerprint for selection in selections}}),
+            )
     except OSError as reason:
         raise SiteError(
             f"{folder} cannot be written ({reason.strerror or reason}); nothing of it was changed. Name another folder."
@@ -107,7 +110,7 @@ def write_site(runs: Sequence[Run], folder: Path, title: str = "Embryo", note: s
     return drawn_folders
 
 
-def _views(runs: Sequence[Run]) -> Iterator[RunSelection]:
+def _selections(runs: Sequence[Run]) -> Iterator[RunSelection]:
     """Yield the selections that a visitor can make: each run alone, in pairs (MAX_PAIRED_RUNS), and with all others."""
     for run in runs:
         other_runs = tuple(candidate for candidate in runs if candidate is not run)
@@ -149,7 +152,7 @@ def _is_own(path: Path, folder: Path) -> bool:
 
 
 def _read_manifest(folder: Path) -> dict[str, str]:
-    """Return the fingerprint of each view of an earlier site; empty if no manifest can be read."""
+    """Return the fingerprint of each selection of an earlier site; empty if no manifest can be read."""
     with suppress(ResultsError):
         return read_json(folder / MANIFEST, folder, dict[str, dict[str, str]], ResultsError).get("views", {})
     return {}
@@ -181,14 +184,14 @@ def _digest(path: Path, root: Path) -> str:
 # === Data ===
 
 
-def _write_view(view: RunSelection, folder: Path) -> None:
-    """Write the data of a view: a file for each page and each figure."""
+def _write_selection(selection: RunSelection, folder: Path) -> None:
+    """Write the data of a selection: a file for each page and each figure."""
     for name, (title, make) in PAGES.items():
-        path = f"{view.folder}/{name}"
+        path = f"{selection.folder}/{name}"
         try:
-            page = make(view.runs)
-            parts = [_write_part(part, view, path, folder) for part in page.parts]
-            headline, steps = page.headline, _steps_with_data(view.runs[0], page.metric)
+            page = make(selection.runs)
+            parts = [_write_part(part, selection, path, folder) for part in page.parts]
+            headline, steps = page.headline, _steps_with_data(selection.runs[0], page.metric)
         except EmbryoError as error:
             parts, headline, steps = [], str(error), []
         shown_parts = [part for part in parts if part]
@@ -196,7 +199,7 @@ def _write_view(view: RunSelection, folder: Path) -> None:
             (entry["headline"] for part in shown_parts for entry in part.get("choices", ())), ""
         )
         if not shown_parts and not headline:
-            headline = f"{title}: nothing of this has been computed for run '{view.runs[0].name}'."
+            headline = f"{title}: nothing of this has been computed for run '{selection.runs[0].name}'."
         _write(
             folder / "data" / f"{path}.js", script(path, {"headline": headline, "stops": steps, "parts": shown_parts})
         )
@@ -208,16 +211,16 @@ def _steps_with_data(run: Run, metric: str) -> list[int]:
     return sorted(set().union(*step_sets) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
 
 
-def _write_part(part: Panel | FixedTable, view: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
+def _write_part(part: Panel | FixedTable, selection: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
     """Write the data of a part's figures, and return its entry on the page; None if there is nothing to show."""
-    if part.alone and len(view.runs) > 1:
+    if part.alone and len(selection.runs) > 1:
         entry = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
         return {**entry, "alone": True}
     if isinstance(part, FixedTable):
         return None if part.table.empty else _write_table(part, path, folder)
     choices = []
-    max_choices = None if len(view.runs) == 1 else MAX_COMPARISON_CHOICES
-    for i, (name, figure) in enumerate(islice(figures(part, view.runs), max_choices)):
+    max_choices = None if len(selection.runs) == 1 else MAX_COMPARISON_CHOICES
+    for i, (name, figure) in enumerate(islice(figures(part, selection.runs), max_choices)):
         if isinstance(figure, str):
             choices.append({"label": name, "title": name or part.name.capitalize(), "why": figure, "headline": ""})
             continue
@@ -257,7 +260,7 @@ def _describe_caption(caption: Caption) -> dict[str, str]:
 
 
 def _write_frame(
-    folder: Path, runs: Sequence[Run], views: Sequence[RunSelection], site_options: dict[str, Any]
+    folder: Path, runs: Sequence[Run], selections: Sequence[RunSelection], site_options: dict[str, Any]
 ) -> None:
     """Write HTML, scripts, styles, and the data of all pages; `site_options` has the title, note and live runs."""
     assets = folder / "assets"
@@ -279,7 +282,7 @@ def _write_frame(
         "names": [run.name for run in runs],
         "runs": {run.name: _run(run) for run in runs},
         "windows": WINDOWS,
-        "views": {"\n".join(run.name for run in view.runs): view.folder for view in views},
+        "views": {"\n".join(run.name for run in selection.runs): selection.folder for selection in selections},
     }
     _write(folder / "data" / "site.js", script("site", site_data))
     html = _read("page.html")

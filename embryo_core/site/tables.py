@@ -75,11 +75,11 @@ def every_fact(run: Run) -> FixedTable:
     return FixedTable("Every fact", table, caption, alone=True)
 
 
-def every_pair(run: Run, pairs: str) -> FixedTable:
+def every_pair(run: Run, pair_set: str) -> FixedTable:
     """Return the minimal pairs of all paradigms of a set at the last evaluated step, without their sentences."""
     scores = results.read_pairs(run)
     step = int(scores["step"].max()) if len(scores) else 0
-    paradigms = [paradigm for paradigm in scores["paradigm"].unique() if paradigm.startswith(f"{pairs}/")]
+    paradigms = [paradigm for paradigm in scores["paradigm"].unique() if paradigm.startswith(f"{pair_set}/")]
     pairs_of_paradigms = [
         grammar_pairs.pairs_at(run, paradigm, step).assign(paradigm=group_label(paradigm)) for paradigm in paradigms
     ]
@@ -87,7 +87,7 @@ def every_pair(run: Run, pairs: str) -> FixedTable:
     if len(table):
         table = table[["paradigm", "pair", "difference", "good_score", "bad_score", "right", "history"]]
     caption = Caption(f"Scores at {name_step(step, run.step_unit)} in nats; results hold no sentences.")
-    return FixedTable(f"Every pair of {pairs}", table, caption, alone=True)
+    return FixedTable(f"Every pair of {pair_set}", table, caption, alone=True)
 
 
 def _last_step(run: Run, metric: str) -> int:

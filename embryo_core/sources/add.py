@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import describe_run, is_decoder, is_read
+from embryo_core.engine.capabilities import describe_capabilities, is_decoder, is_read
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, MissingWeights, RunError
 from embryo_core.runs.architecture import OTHER_NAMES
@@ -38,16 +38,16 @@ from embryo_core.types import Pointer, Run, StepUnit
 from embryo_core.words import name_step
 
 if TYPE_CHECKING:
-    from embryo_core.tokenizers.conversion import Converted
+    from embryo_core.tokenizers.conversion import ConvertedTokenizer
 
 LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
 NAME = re.compile(r"[\w.+-]{1,100}")
-SEED = re.compile(r"seed[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
+SEED_PATTERN = re.compile(r"seed[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
 SIZES = [name for name in Settings.__struct_fields__ if name in runs.Architecture.__struct_fields__]
 
 
 @dataclass(frozen=True)
-class Added:
+class AddReport:
     """The outcome of `add`."""
 
     run: Run
@@ -69,7 +69,7 @@ def add(
     tokenizer: str | None = None,
     copy: bool = False,
     seed: int | None = None,
-) -> Added:
+) -> AddReport:
     """Make the run `name` from a source: a folder, hf:OWNER/NAME, or several STEP:PATH.
 
     `patterns` describe the names of checkpoints (see patterns.py); `steps` selects some of them. `tokenizer` is the
@@ -90,7 +90,7 @@ def add(
         run = _draft(target.name, folder, added[-1], source, copy, seed)
         run, remark = _write_tokenizer(run, added, tokenizer)
         earlier.refuse_other_models(old, run)
-        kept, gone = earlier.keep(old, run, earlier.places_of(added) | runs.places(target))
+        kept, gone = earlier.keep(old, run, earlier.sources_of(added) | runs.allowed_sources(target))
         written = tuple(checkpoint.step for checkpoint in added)
         if steps is None:
             grid = planned([*written, *kept, *gone, *series.incomplete], trainer.saved_every(added[-1]))
@@ -101,11 +101,11 @@ def add(
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         # Allowed before the run exists, so that it can be added again after a crash; kept pointers need no new
         # permission.
-        runs.allow(target, earlier.places_of(added) | (earlier.places(folder) & runs.places(target)))
+        runs.allow(target, earlier.sources_of(added) | (earlier.weight_sources(folder) & runs.allowed_sources(target)))
     run = runs.read_run(target)
-    locations = tuple(sorted({runs.place_of(checkpoint.pointer) for checkpoint in added}))
-    remarks = (*describe_run(run), *filter(None, [remark, odd]))
-    return Added(
+    locations = tuple(sorted({runs.source_of(checkpoint.pointer) for checkpoint in added}))
+    remarks = (*describe_capabilities(run), *filter(None, [remark, odd]))
+    return AddReport(
         run, written, locations, kept, gone, tuple(series.unmatched), troubles + unread, tuple(series.notes), remarks
     )
 
@@ -258,7 +258,7 @@ def _write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None)
     return replace(run, tokenizer_sha256=runs.sha256(path), special_tokens=special), remark
 
 
-def _tokenizer(last: SourceCheckpoint, named: str | None) -> "Converted":
+def _tokenizer(last: SourceCheckpoint, named: str | None) -> "ConvertedTokenizer":
     """Return the named tokenizer, else the one in the last checkpoint's folder, else the one in the folder above it."""
     # transformers takes seconds to import
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
@@ -299,7 +299,7 @@ def _draft(
     config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
     settings = _sizes(config)
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
-        named = [seeds[-1] for one in (*source, name) if (seeds := SEED.findall(one))]
+        named = [seeds[-1] for one in (*source, name) if (seeds := SEED_PATTERN.findall(one))]
         seed = int(named[0]) if named else config.get("seed")
     if type(seed) is int:
         settings["seed"] = seed

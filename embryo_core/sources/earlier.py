@@ -21,16 +21,16 @@ def points_elsewhere(target: Path) -> bool:
     return any(one.weights for one in manifests) and all(one.weights or one.removed for one in manifests)
 
 
-def places(folder: Path) -> set[str]:
+def weight_sources(folder: Path) -> set[str]:
     """Return the folders and repositories to which the checkpoints of a run point, generators included."""
     manifests = [one for path, manifest in _manifests(folder) for one in (manifest, _inside(path, folder)) if one]
-    return {runs.place_of(file) for one in manifests if one.weights for file in one.weights.pointer.files}
+    return {runs.source_of(file) for one in manifests if one.weights for file in one.weights.pointer.files}
 
 
-def places_of(added: Iterable[SourceCheckpoint]) -> set[str]:
+def sources_of(added: Iterable[SourceCheckpoint]) -> set[str]:
     """Return the folders and repositories of these checkpoints, generators included."""
     parts = [part for one in added for part in (one, one.generator) if part]
-    return {runs.place_of(file) for part in parts for file in part.pointer.files}
+    return {runs.source_of(file) for part in parts for file in part.pointer.files}
 
 
 def refuse_other_models(old: Run | None, new: Run) -> None:
@@ -147,5 +147,5 @@ def _inside(folder: Path, within: Path) -> Manifest | None:
 def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> bool:
     if card := manifest.weights:
         files = card.pointer.files
-        return all(runs.place_of(one) in allowed and (one.repository or os.path.isfile(one.file)) for one in files)
+        return all(runs.source_of(one) in allowed and (one.repository or os.path.isfile(one.file)) for one in files)
     return bool(manifest.removed) or any((folder / name).is_file() for name in WEIGHTS)

@@ -38,7 +38,7 @@ TEXTS = (
 )
 
 
-class Converted(NamedTuple):
+class ConvertedTokenizer(NamedTuple):
     """A tokenizer in the form that a run stores."""
 
     text: str  # content of its tokenizer.json
@@ -51,7 +51,7 @@ def has_tokenizer(folder: Path) -> bool:
     return any((folder / name).is_file() for name in TOKENIZER_FILES)
 
 
-def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
+def convert_tokenizer(folder: Path, decoder: bool = False) -> ConvertedTokenizer:
     """Convert the tokenizer in a folder: its tokenizer.json, or else the files that transformers reads.
 
     WordPiece, SentencePiece and byte-level BPE are supported. The tokenizer of a `decoder` needs no mask token, and may
@@ -87,7 +87,7 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> Converted:
     tokens = framed[:start], framed[start + len(unframed) :]
     first, last = (str(ours.id_to_token(ids[0])) if ids else None for ids in tokens)
     special = SpecialTokens(theirs.mask_token, first, last, theirs.pad_token, theirs.unk_token)
-    return Converted(ours.to_str(pretty=False), special, _difference(ours, theirs) if path.is_file() else "")
+    return ConvertedTokenizer(ours.to_str(pretty=False), special, _difference(ours, theirs) if path.is_file() else "")
 
 
 def _own(path: Path, theirs: Any) -> Tokenizer:

@@ -45,7 +45,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame
 
     def watch_figure(figure: Figure, *more: Any, **others: Any) -> None:
         found.append((figure.plot, figure.table))
-        expect_written_at_once(figure.drawn.to_dict())
+        expect_written_at_once(figure.chart.to_dict())
         json.dumps(figure.file_sizes)  # Streamlit writes the data of a component so
         show_figure(figure, *more, **others)
 

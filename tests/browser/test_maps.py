@@ -11,7 +11,7 @@ from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from embryo_core import results, runs
-from embryo_core.browser.head_maps import MAPS
+from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves import step_scales
 from embryo_core.figures.figure import small_print
 from embryo_core.share import html_page, map_style, read_averaged
@@ -133,7 +133,7 @@ def test_animation_starts_unless_reduced_motion_is_preferred(offline, tiny_resul
 def long_run(tiny_run: Run, tmp_path) -> Run:
     """Return a run with maps at more steps than the page reads together; the weights grow with the step."""
     run = copy_run(tiny_run, tmp_path)
-    lengthen(run, range(100, 100 + MAPS + 5))
+    lengthen(run, range(100, 100 + MAX_MAPS + 5))
     for checkpoint in runs.checkpoints(run):
         rng = np.random.default_rng(checkpoint.step)
         weights = rng.random((2, 2, 8, 8)) * (1 + checkpoint.step)
@@ -147,7 +147,7 @@ def long_run(tiny_run: Run, tmp_path) -> Run:
 def test_small_multiples_of_long_series_include_chosen_step(visit, long_run):
     """A step outside those read together is drawn on their colour scale; one that is not read shows an earlier step."""
     steps = [checkpoint.step for checkpoint in runs.checkpoints(long_run)]
-    together = step_scales.log_spaced(steps, MAPS)
+    together = step_scales.log_spaced(steps, MAX_MAPS)
     alone = [step for step in steps if step not in together]
     end = map_style.colour_end(results.read_attention(long_run, 1, 2, together).weights)
     with serve(long_run.path.parents[1]) as address:

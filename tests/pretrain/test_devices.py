@@ -212,11 +212,11 @@ class Host(Devices):
     def __init__(self, is_first: bool):
         self.is_first_host, self.events = is_first, []
 
-    def meet(self) -> None:
-        self.events.append("meet")
+    def barrier(self) -> None:
+        self.events.append("barrier")
 
 
-@pytest.mark.parametrize(("is_first", "events"), [(True, ["block", "meet"]), (False, ["meet", "block"])])
+@pytest.mark.parametrize(("is_first", "events"), [(True, ["block", "barrier"]), (False, ["barrier", "block"])])
 def test_first_host_runs_block_before_others(is_first: bool, events: list[str]):
     """The other hosts wait until the first one has left the block."""
     host = Host(is_first)

@@ -8,7 +8,7 @@ from keras import ops
 from pretrain.batches import Data, prepare_data
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import DRAWS
-from pretrain.measure import Measurement, heldout_row
+from pretrain.measure import HeldoutEvaluator, heldout_row
 from pretrain.model import GeneratorModel, filled_in, sample, targets
 from pretrain.train import build
 
@@ -78,7 +78,7 @@ def test_samples_are_determined_by_step(electra: GeneratorModel, electra_data: D
 def test_replaced_token_baseline_is_share_of_originals(electra: GeneratorModel, electra_data: Data):
     """It is counted token by token for each measure, without padding and unused predictions."""
     heldout = list(electra_data.heldout())
-    measures = Measurement(electra, heldout).take()
+    measures = HeldoutEvaluator(electra, heldout).measure()
     for part, measure in zip(heldout, measures, strict=True):
         original, tokens = 0, 0
         for batch in part.batches:

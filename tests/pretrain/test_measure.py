@@ -9,7 +9,7 @@ from keras import ops
 
 from pretrain.batches import Data
 from pretrain.families import FAMILIES, preset
-from pretrain.measure import Measurement, heldout_entry, heldout_row, measured
+from pretrain.measure import HeldoutEvaluator, heldout_entry, heldout_row, measured
 from pretrain.model import PretrainingModel
 
 
@@ -17,7 +17,7 @@ def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Dat
     """For every length and masking, all positions, each bucket of positions and sentence order are compared."""
     monkeypatch.setattr("pretrain.measure.BUCKET_SIZE", 16)
     heldout = list(data.heldout())
-    measures = Measurement(model, heldout).take()
+    measures = HeldoutEvaluator(model, heldout).measure()
     assert [(row["length"], row["masking"]) for row in measures] == [(p.length, p.masking) for p in heldout]
     for part, row in zip(heldout, measures, strict=True):
         losses, right, orders = [], defaultdict(list), []
@@ -40,7 +40,7 @@ def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Dat
 
 def test_heldout_row_has_the_values_of_the_first_measure(model: PretrainingModel, data: Data):
     """The first measure is masked as in training; the loss of the row is the sum of both objectives."""
-    measures = Measurement(model, list(data.heldout())[:1]).take()
+    measures = HeldoutEvaluator(model, list(data.heldout())[:1]).measure()
     found = heldout_row(measures, FAMILIES["albert"].objectives(preset("tiny")))
     assert found["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
     assert found["sentence_order_accuracy"] == measures[0]["sentence_order_accuracy"]
@@ -70,8 +70,8 @@ def test_log_row_has_the_means_of_the_first_measure():
     first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
     measures = [first, {name: value + 1 for name, value in first.items()}]
     heldout = [SimpleNamespace(sequences=4), SimpleNamespace(sequences=2)]
-    measurement = SimpleNamespace(take=lambda: measures, heldout=heldout, counted="n_masked")
-    row, more = heldout_entry(measurement, {"words": "", "tokens": ""})
+    evaluator = SimpleNamespace(measure=lambda: measures, heldout=heldout, counted="n_masked")
+    row, more = heldout_entry(evaluator, {"words": "", "tokens": ""})
     assert row == {
         "loss": 2.25,
         "words_loss": 2.0,

@@ -24,7 +24,7 @@ Pair = tuple[float, float]  # values for the task and for its control task
 
 
 @dataclass(frozen=True)
-class Plateau:
+class Patience:
     """The numbers of consecutive evaluations without a better F1 after which training is slowed and stopped."""
 
     halve: int  # from this number on, each evaluation halves the learning rate and resets Adam's moments
@@ -41,7 +41,7 @@ class Protocol:
     max_epochs: int | None  # more repetitions of a small training set have no effect; None: no limit
     evaluations: int
     learning_rate: float  # initial learning rate
-    plateau: Plateau | None  # None: the learning rate falls linearly to 0 at the end
+    patience: Patience | None  # None: the learning rate falls linearly to 0 at the end
     max_norm: float  # a probe's gradient is clipped to this norm
     whitened: bool
 
@@ -60,7 +60,7 @@ PROTOCOLS = {
         max_epochs=200,
         evaluations=10,
         learning_rate=0.03,
-        plateau=None,
+        patience=None,
         max_norm=torch.inf,
         whitened=True,
     ),
@@ -71,7 +71,7 @@ PROTOCOLS = {
         max_epochs=None,
         evaluations=30,
         learning_rate=1e-4,
-        plateau=Plateau(halve=5, stop=20),
+        patience=Patience(halve=5, stop=20),
         max_norm=5.0,
         whitened=False,
     ),
@@ -91,7 +91,7 @@ class Regimen:
     @property
     def stopped(self) -> bool:
         """Return whether the protocol's patience is exhausted."""
-        return self._protocol.plateau is not None and self._waited >= self._protocol.plateau.stop
+        return self._protocol.patience is not None and self._waited >= self._protocol.patience.stop
 
     def step(self, gradients: tuple[Tensor, ...], remaining: float) -> None:
         """Make one step of Adam; `remaining` is the share of iterations that remain, from 1 down."""
@@ -99,7 +99,7 @@ class Regimen:
             value.grad = gradient
         if self._protocol.max_norm < torch.inf:
             torch.nn.utils.clip_grad_norm_(self._values, self._protocol.max_norm)
-        if self._protocol.plateau is None:
+        if self._protocol.patience is None:
             self._adam.param_groups[0]["lr"] = self._learning_rate * remaining
         self._adam.step()
 
@@ -110,11 +110,11 @@ class Regimen:
         """
         if self.stopped:
             return
-        plateau, better = self._protocol.plateau, f1 > self._best_f1
-        if better or (plateau is None and f1 == self._best_f1):
+        patience, better = self._protocol.patience, f1 > self._best_f1
+        if better or (patience is None and f1 == self._best_f1):
             self._best_f1, self.best = f1, tuple(weight.clone() for weight in weights)
         self._waited = 0 if better else self._waited + 1
-        if plateau is not None and self._waited >= plateau.halve:
+        if patience is not None and self._waited >= patience.halve:
             self._learning_rate /= 2
             self._adam = torch.optim.Adam(self._values, self._learning_rate, fused=True)
 
@@ -132,14 +132,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Trained:
+class ProbeResult:
     """Test F1 of the two probes of one layer, and their training curve."""
 
     f1: Pair
     curve: list[Evaluation]
 
 
-def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cores: int) -> list[list[Trained]]:
+def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cores: int) -> list[list[ProbeResult]]:
     """Train the probes of every task and layer of `features` [layers, spans, H]; return [tasks][layers]."""
     split = [(task, layers) for task in tasks for layers in np.array_split(np.arange(len(features)), cores)]
     jobs = [(task, layers) for task, layers in split if len(layers)]
@@ -148,7 +148,7 @@ def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cor
         task, layers = jobs[i]
         return len(layers) * task.train.spans.size * len(task.labels)
 
-    def work(i: int) -> list[Trained]:
+    def work(i: int) -> list[ProbeResult]:
         task, layers = jobs[i]
         return train_probes(features[layers[0] : layers[-1] + 1], task, PROTOCOLS[protocol])
 
@@ -160,7 +160,7 @@ def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cor
 
 
 @torch.inference_mode()
-def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> list[Trained]:
+def train_probes(features: Tensor, task: ProbingTask, protocol: Protocol) -> list[ProbeResult]:
     """Train and test the probes of each layer of `features` [layers, spans, H] float16."""
     layers = [_Layer(states, task, protocol) for states in features]
     n = len(task.train.labels)
@@ -216,10 +216,10 @@ class _Layer:
         self._losses.clear()
         self._curve.append(Evaluation(iteration, _pair(loss.tolist()), _pair(f1)))
 
-    def trained(self) -> Trained:
+    def trained(self) -> ProbeResult:
         """Return the test F1 of the best weights, and the curve."""
         weights, bias = (torch.stack(parts) for parts in zip(*(one.best for one in self._regimens), strict=True))
-        return Trained(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
+        return ProbeResult(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
 
 
 def _pair(values: list[float]) -> Pair:

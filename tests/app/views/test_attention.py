@@ -101,7 +101,7 @@ def test_damaged_tables_of_other_metrics_do_not_hide_maps(look, tiny_results, tm
 
 def test_long_series_reads_log_spaced_maps_and_chosen_step(look, tiny_results, monkeypatch):
     """The captions name the number of steps with maps; the maps equal those of the whole series at these steps."""
-    monkeypatch.setattr(map_reads, "MAPS", 2)
+    monkeypatch.setattr(map_reads, "MAX_MAPS", 2)
     map_reads._maps_at_first.clear()
     steps = map_reads.shown_steps(tiny_results, max)
     assert steps == (0, 16) and map_reads.shown_steps(tiny_results, lambda known: 8) == (0, 8, 16)

@@ -105,7 +105,7 @@ def test_hostile_text_is_escaped(look, tiny_run):
 
 def test_long_series_reads_log_spaced_steps_and_chosen_one(look, tiny_run, monkeypatch):
     """At most two maps are read at first: those of steps 0 and 16, then that of the chosen step 8."""
-    monkeypatch.setattr(sentence, "MAPS", 2)
+    monkeypatch.setattr(sentence, "MAX_MAPS", 2)
     at_its_end, between = (look(tiny_run, step=step, sentence="A dog ran home .") for step in ("16", "8"))
     assert any("over all 2 steps" in caption and "Of 3 steps, 2 have" in caption for caption in captions_of(at_its_end))
     assert any("over all 3 steps" in caption for caption in captions_of(between))

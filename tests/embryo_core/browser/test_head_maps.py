@@ -7,7 +7,7 @@ import pytest
 from plotly import colors
 
 from embryo_core.browser import head_maps
-from embryo_core.browser.head_maps import MAPS
+from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves import step_scales
 from embryo_core.share import HeadHistory, map_style
 from embryo_core.types import StepUnit
@@ -120,7 +120,7 @@ def test_large_model_payload_stays_within_20_megabytes():
         return len(grid), again
 
     (grid, history), (grid_of_two, history_of_two) = sizes(1), sizes(2)
-    grid += (grid_of_two - grid) * (MAPS - 1)
-    again = history + (history_of_two - history) * MAPS + len(head_maps.added_payload("large", 1, LARGE))
-    assert grid + again <= 20_000_000  # MAPS and the chosen step
+    grid += (grid_of_two - grid) * (MAX_MAPS - 1)
+    again = history + (history_of_two - history) * MAX_MAPS + len(head_maps.added_payload("large", 1, LARGE))
+    assert grid + again <= 20_000_000  # MAX_MAPS and the chosen step
     assert again <= 20_000_000 / 7

@@ -8,7 +8,7 @@ import pytest
 from embryo_core import results
 from embryo_core.corpora.lama import RELATIONS
 from embryo_core.curves import baselines
-from embryo_core.groups import ALL, BANDS, TAGS, TYPES
+from embryo_core.groups import ALL, BANDS, TAGS, TYPE_OF_RELATION
 from embryo_core.types import Run
 
 FACTS = pd.DataFrame(
@@ -46,7 +46,7 @@ def test_most_frequent_training_word_has_its_share_of_tokens(own_run: Run):
 
 def test_object_in_subject_is_found_in_any_case():
     """The object may be any part of the subject's name."""
-    assert baselines.named_by_subject(FACTS).tolist() == [False, True, False, True, False]
+    assert baselines.object_in_subject(FACTS).tolist() == [False, True, False, True, False]
 
 
 def test_precision_can_be_restricted_to_some_facts(tiny_results: Run):
@@ -107,5 +107,5 @@ def test_relation_types_weight_relations_by_facts():
 
 def test_relation_types_are_those_of_lama():
     """Of LAMA's relations 2 are 1-1, 23 N-1 and 16 N-M; the paper's 25 are those of the first two types."""
-    assert Counter(TYPES.values()) == {"1-1": 2, "N-1": 23, "N-M": 16}
-    assert {relation for relation, kind in TYPES.items() if kind != "N-M"} == set(RELATIONS)
+    assert Counter(TYPE_OF_RELATION.values()) == {"1-1": 2, "N-1": 23, "N-M": 16}
+    assert {relation for relation, kind in TYPE_OF_RELATION.items() if kind != "N-M"} == set(RELATIONS)

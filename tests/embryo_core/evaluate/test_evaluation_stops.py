@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.cli import main
-from embryo_core.errors import OtherData
+from embryo_core.errors import DatasetMismatch
 from embryo_core.evaluate import Report, evaluate
 from embryo_core.metrics.token_reconstruction import TokenReconstruction
 from embryo_core.types import Run
@@ -52,7 +52,7 @@ def test_only_one_of_two_concurrent_evaluations_continues(own_run: Run, monkeypa
         return data
 
     monkeypatch.setattr(TokenReconstruction, "read", read_last)
-    with pytest.raises(OtherData, match=r"limit 2\), received .*limit 3\); give the same data"):
+    with pytest.raises(DatasetMismatch, match=r"limit 2\), received .*limit 3\); give the same data"):
         evaluate(own_run, TREEBANK, [NAME], limit=3)
     assert results.steps_by_metric(own_run)[NAME] == {0}
     assert results.read_sources(own_run)[NAME]["limit"] == 2
@@ -72,7 +72,7 @@ def test_results_of_two_sets_of_data_are_never_mixed(own_run: Run, monkeypatch, 
         write(checkpoint, *arguments)
 
     monkeypatch.setattr(results, "write", write_after_another)
-    with pytest.raises(OtherData, match=r"limit 2\), received .*limit 3\)"):
+    with pytest.raises(DatasetMismatch, match=r"limit 2\), received .*limit 3\)"):
         evaluate(own_run, TREEBANK, [NAME], limit=3, overwrite=overwrite)
     monkeypatch.setattr(results, "write", write)
     assert results.steps_by_metric(own_run)[NAME] == {16} and results.read_sources(own_run)[NAME]["limit"] == 2

@@ -8,7 +8,7 @@ from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.reached import Reached
 from embryo_core.figures import finetuning_tables as tables
 from embryo_core.figures.axis import StepAxis
-from embryo_core.runs import Measured
+from embryo_core.runs import PositionAccuracy
 from embryo_core.types import Run, StepUnit
 
 SCORES = pd.DataFrame(
@@ -67,11 +67,11 @@ def test_masked_accuracy_comes_from_one_sample():
         (16, 64, "training", 0, 31, 0.3, 10, 30),
         (16, 64, "training", 32, 63, 0.6, 20, 30),
     ]
-    table = pd.DataFrame(rows, columns=Measured._fields)
+    table = pd.DataFrame(rows, columns=PositionAccuracy._fields)
     assert tables.widest_sample(table, [8]).values.tolist() == [[8, pytest.approx(0.3), 300]]
     found = tables.widest_sample(table, [8, 16])
     assert found.values.tolist() == [[8, pytest.approx(0.3), 30], [16, pytest.approx(0.5), 30]]
-    assert tables.widest_sample(pd.DataFrame(columns=Measured._fields), [8]).empty
+    assert tables.widest_sample(pd.DataFrame(columns=PositionAccuracy._fields), [8]).empty
 
 
 def test_caption_has_average_and_unlearned_tasks():

@@ -38,7 +38,7 @@ def test_curves_are_those_with_the_widest_range(tiny_results: Run) -> None:
 
 def test_description_has_family_steps_and_sizes(tiny_results: Run) -> None:
     """What the run has learned, here facts, is read from its scores."""
-    watch, model = growth.describe_run(tiny_results, 16, 4096)
+    watch, model = growth.introduce_run(tiny_results, 16, 4096)
     assert "ALBERT" in watch and "16 training steps" in watch
     assert "parameters, 4,096 tokens" in model and model.endswith("facts.")
 

@@ -106,9 +106,9 @@ def test_markup_from_the_data_is_escaped(asked: Run):
 def test_facts_that_name_their_object_can_be_left_out(asked: Run):
     """The subjects of all three facts contain the object, so nothing remains; the caption counts what is left out."""
     table = knowledge.precision_table(asked)
-    assert knowledge.precision_table(asked, unnamed=True).empty and len(table) == 12
-    assert "3 facts" in knowledge.describe_precision(asked, table, unnamed=True, types=False).details
-    assert "Left out" not in knowledge.describe_precision(asked, table, unnamed=False, types=False).details
+    assert knowledge.precision_table(asked, without_giveaways=True).empty and len(table) == 12
+    assert "3 facts" in knowledge.describe_precision(asked, table, without_giveaways=True, types=False).details
+    assert "Left out" not in knowledge.describe_precision(asked, table, without_giveaways=False, types=False).details
 
 
 def test_precision_is_compared_with_the_baseline(tiny_run: Run):

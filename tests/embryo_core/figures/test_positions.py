@@ -23,12 +23,14 @@ def table() -> pd.DataFrame:
     """Return two lengths at two steps, masked in two ways."""
     groups = {(64, 0): (0.25, 400), (128, 0): (0.3, 200), (128, 64): (0.2, 100)}
     rows = [
-        runs.Measured(step, length, masking, first, first + 63, accuracy * (step / 8), n, 400 if length == 64 else 300)
+        runs.PositionAccuracy(
+            step, length, masking, first, first + 63, accuracy * (step / 8), n, 400 if length == 64 else 300
+        )
         for masking in ("training", SINGLE)
         for step in (4, 8)
         for (length, first), (accuracy, n) in groups.items()
     ]
-    return pd.DataFrame(rows, columns=runs.Measured._fields)
+    return pd.DataFrame(rows, columns=runs.PositionAccuracy._fields)
 
 
 def test_rows_hold_measured_accuracies(table: pd.DataFrame) -> None:

@@ -13,7 +13,7 @@ import pytest
 from transformers import AutoModelForTimeSeriesPrediction
 
 from embryo_core import corpora, results, runs
-from embryo_core.errors import ConfigError, CorpusError, MissingCapability, OtherData
+from embryo_core.errors import ConfigError, CorpusError, DatasetMismatch, MissingCapability
 from embryo_core.finetune import rates, task_specs, training, workers
 from embryo_core.finetune.encoded_tasks import score
 from embryo_core.finetune.finetuning import finetune
@@ -116,7 +116,7 @@ def test_other_data_are_refused_without_overwrite(own_run: Run, cola: Path):
     """With --overwrite the earlier scores are replaced."""
     finetune(own_run, {"cola": cola}, [16], jobs=1)
     write_cola(cola, n=40)
-    with pytest.raises(OtherData, match="finetuning:cola:1"):
+    with pytest.raises(DatasetMismatch, match="finetuning:cola:1"):
         finetune(own_run, {"cola": cola}, [0], jobs=1)
     finetune(own_run, {"cola": cola}, [0], jobs=1, overwrite=True)
     assert set(results.read_task_scores(own_run)["step"]) == {0}
@@ -128,7 +128,7 @@ def test_scores_of_steps_without_weights_are_never_overwritten(own_run: Run, col
     runs.remove_weights(runs.checkpoint(own_run, 8))
     write_cola(cola, n=40)
     with pytest.raises(
-        OtherData, match="give the same data, since those of 1 step without weights cannot be computed again"
+        DatasetMismatch, match="give the same data, since those of 1 step without weights cannot be computed again"
     ):
         finetune(own_run, {"cola": cola}, [16], jobs=1, overwrite=True)
     assert set(results.read_task_scores(own_run)["step"]) == {8, 16}
@@ -345,7 +345,7 @@ def test_seeds_of_a_task_need_the_same_data(own_run: Run, cola: Path):
     finetune(own_run, {"cola": cola}, [16], seeds=2, jobs=1)
     results.note_dataset(own_run, "finetuning:cola:1", {"sha256": "another"}, {}, overwrite=True)
     write_cola(cola, n=40)
-    with pytest.raises(OtherData, match="finetuning:cola:2"):
+    with pytest.raises(DatasetMismatch, match="finetuning:cola:2"):
         finetune(own_run, {"cola": cola}, [16], jobs=1)
 
 

@@ -9,7 +9,7 @@ from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM,
 
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import CorpusError, OtherData
+from embryo_core.errors import CorpusError, DatasetMismatch
 from embryo_core.evaluate import evaluate
 from embryo_core.figures.figure import describe_readings
 from embryo_core.metrics.treebank_words import AS_WRITTEN
@@ -132,7 +132,7 @@ def test_results_of_both_tokenizations_do_not_mix(tiny_run, tmp_path):
         evaluate(run, SAMPLE_DATA, ["mask_prediction"], [16], limit=3, options=options)
     notes = [results.read_sources(run)["mask_prediction"]["note"] for run in (alone, written)]
     assert ["running text" in note for note in notes] == [False, True]
-    with pytest.raises(OtherData, match="as-written"):
+    with pytest.raises(DatasetMismatch, match="as-written"):
         evaluate(written, SAMPLE_DATA, ["mask_prediction"], [8], limit=3)
     path = alone.results / "sources.json"
     path.write_text(path.read_text().replace('"as-written": false', '"other": false'))

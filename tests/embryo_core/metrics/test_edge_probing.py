@@ -11,7 +11,7 @@ from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.metrics.probing import training
-from embryo_core.metrics.probing.training import Evaluation, Trained
+from embryo_core.metrics.probing.training import Evaluation, ProbeResult
 from embryo_core.types import Findings
 from tests.conftest import shorten_probing
 from tests.embryo_core.metrics.conftest import read
@@ -49,9 +49,9 @@ def test_scores_and_curves_belong_to_their_task_and_layer(trained, monkeypatch):
     data = read(EdgeProbing(), trained)
     numbers = iter(range(1000))
 
-    def come_to(features, tasks, protocol, cores) -> list[list[Trained]]:
+    def come_to(features, tasks, protocol, cores) -> list[list[ProbeResult]]:
         n = [[next(numbers) / 1000 for _ in range(trained.num_layers + 1)] for _ in tasks]
-        return [[Trained((x, -x), [Evaluation(10, (x + 1, x + 2), (x + 3, x + 4))]) for x in own] for own in n]
+        return [[ProbeResult((x, -x), [Evaluation(10, (x + 1, x + 2), (x + 3, x + 4))]) for x in own] for own in n]
 
     monkeypatch.setattr(training, "train_all", come_to)
     found = EdgeProbing().compute(trained, data)

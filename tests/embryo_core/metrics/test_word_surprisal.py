@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForPreTraining, PreTrain
 from embryo_core import corpora, results, runs
 from embryo_core.corpora.word_list import find_occurrences, read_sentences, read_word_list
 from embryo_core.engine.model import Model, load
-from embryo_core.errors import CorpusError, OtherData
+from embryo_core.errors import CorpusError, DatasetMismatch
 from embryo_core.evaluate import evaluate
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics.word_surprisal import ABSENT_REASON, WordSurprisal
@@ -140,7 +140,7 @@ def test_results_of_another_text_are_refused(own_run, tmp_path):
     data = {name: SAMPLE_DATA[name] for name in ("words", "text")}
     assert evaluate(own_run, data, ["word_surprisal"], [8]).computed == 1
     (tmp_path / "other.txt").write_text("The river is old.\n", encoding="utf-8")
-    with pytest.raises(OtherData):
+    with pytest.raises(DatasetMismatch):
         evaluate(own_run, data | {"text": tmp_path / "other.txt"}, ["word_surprisal"], [16])
     stored = b"".join(file.read_bytes() for file in own_run.results.rglob("*") if file.is_file())
     assert b"capital of France" not in stored

@@ -133,7 +133,7 @@ def test_greedy_continuation_equals_generate(run: Run) -> None:
         assert whole[: len(ids)] == ids
         own = whole[len(ids) :]
         (greedy,) = found.best(step, TOGETHER)
-        assert greedy.token == found.question.spell(np.array(own)) and greedy.exact is False
+        assert greedy.token == found.question.decode_continuation(np.array(own)) and greedy.exact is False
         factors = [probabilities(run, step, whole[: len(ids) + i])[own[i]] for i in range(len(own))]
         assert greedy.probability == pytest.approx(
             math.prod(factors), rel=CONTINUATION_LENGTH * tolerance(run, min(factors))

@@ -157,10 +157,10 @@ OF_SUMMARIES = {
 
 
 @pytest.mark.parametrize("change", OF_SUMMARIES.values(), ids=OF_SUMMARIES.keys())
-@pytest.mark.parametrize("summary", SUMMARIES, ids=lambda summary: summary.own.name)
+@pytest.mark.parametrize("summary", SUMMARIES, ids=lambda summary: summary.table.name)
 def test_invalid_summary_is_recomputed(stored: Run, summary: Any, change: Callable[[pa.Table], pa.Table]):
     """Even with correct checksums of itself and its table, an invalid summary is replaced by what the table says."""
-    expected, path = read_summary(stored, summary), path_of(stored, summary.own.name)
+    expected, path = read_summary(stored, summary), path_of(stored, summary.table.name)
     if not expected.num_rows or (change is OF_SUMMARIES["long text"] and pa.string() not in expected.schema.types):
         pytest.skip("it has no row, or no text")
     rewrite(path, change)
@@ -174,7 +174,7 @@ def test_invalid_summary_is_recomputed(stored: Run, summary: Any, change: Callab
 @pytest.mark.parametrize(("column", "value"), [("history", "never"), ("first", 2**62), ("right", b"\0")])
 def test_contradictory_fact_summary_is_recomputed(stored: Run, column: str, value: Any):
     """The history and first step of a fact must agree with its bits of correct answers."""
-    (facts,) = (summary for summary in SUMMARIES if summary.own.name == "facts")
+    (facts,) = (summary for summary in SUMMARIES if summary.table.name == "facts")
     expected = read_summary(stored, facts)
     known = next((i for i, row in enumerate(expected.to_pylist()) if row["first"] is not None), None)
     values = expected[column].to_pylist()

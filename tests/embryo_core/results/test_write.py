@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from embryo_core import results, runs
-from embryo_core.errors import OtherData, ResultsError
+from embryo_core.errors import DatasetMismatch, ResultsError
 from embryo_core.results.rows import read_table, steps_of_file
 from embryo_core.results.tables import CLOZE, TABLES
 from embryo_core.results.write import replace_table
@@ -76,10 +76,10 @@ def test_results_of_other_data_require_overwrite(run):
     for metric in ("attention", "mask_prediction"):
         results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64}, {"sentences": 7})
     noted, other = results.read_sources(run), {"data": "b.conllu", "sha256": "b" * 64}
-    with pytest.raises(OtherData, match=r"are of data \(sha256 aaaaaaaaaaaa.*received b.conllu"):
+    with pytest.raises(DatasetMismatch, match=r"are of data \(sha256 aaaaaaaaaaaa.*received b.conllu"):
         results.note_dataset(run, "attention", other, {})
     for summary in (None, {}):
-        with pytest.raises(OtherData):
+        with pytest.raises(DatasetMismatch):
             results.write(at(run, 16), "attention", find("attention", 16), other, summary)
     assert results.steps_by_metric(run)["attention"] == {8} and results.read_sources(run) == noted
     with pytest.raises(ResultsError):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core import runs
-from embryo_core.errors import BrokenCheckpoint, BrokenList
+from embryo_core.errors import BrokenCheckpoint, BrokenUserList
 from embryo_core.types import Run
 
 
@@ -42,7 +42,7 @@ def test_damaged_list_explains_its_repair(pointing: Run, added: Path, content: s
     assert path.name == "step8" and str(added) in reason
     assert "python -m embryo_core add SOURCE --name NAME" in reason and "train this step" not in reason
     assert [found.step for found in runs.checkpoints(pointing)] == [0, 16]
-    with pytest.raises(BrokenList, match="remove it, and add its runs again"):
+    with pytest.raises(BrokenUserList, match="remove it, and add its runs again"):
         runs.allow(pointing.path, [])
 
 

@@ -176,7 +176,7 @@ def test_adding_over_foreign_run_allows_only_added_folders(root, source, tmp_pat
     (step / "manifest.json").write_text(json.dumps(manifest))
     added = add([str(source)], "theirs")
     assert (added.kept, added.gone) == ((), (5,))
-    assert runs.places(added.run.path) == {str(source / f"checkpoint-{step}") for step in STEPS}
+    assert runs.allowed_sources(added.run.path) == {str(source / f"checkpoint-{step}") for step in STEPS}
 
 
 def test_linked_config_of_foreign_run_is_not_copied(root, source, tmp_path):

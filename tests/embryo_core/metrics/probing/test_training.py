@@ -137,7 +137,7 @@ def test_paper_protocol_clips_gradient_norm_at_5():
 
     def second(protocol: Protocol, gradient: float, bias: float = 0.0) -> float:
         values = torch.zeros(1), torch.zeros(1)
-        regimen = Regimen(values, replace(protocol, learning_rate=1.0, plateau=PAPER.plateau))
+        regimen = Regimen(values, replace(protocol, learning_rate=1.0, patience=PAPER.patience))
         regimen.step((torch.ones(1), torch.zeros(1)), 1.0)
         regimen.step((torch.full((1,), gradient), torch.tensor([bias])), 1.0)
         return values[0].item()
@@ -294,7 +294,7 @@ def test_layer_trains_until_both_probes_have_stopped(monkeypatch: pytest.MonkeyP
         return [own if rising == name else 0.5 for name in ("task", "control")]
 
     monkeypatch.setattr(Probes, "f1", scripted)
-    patient = replace(PAPER, batch=64, iterations=20, evaluations=10, plateau=replace(PAPER.plateau, stop=2))
+    patient = replace(PAPER, batch=64, iterations=20, evaluations=10, patience=replace(PAPER.patience, stop=2))
     (probe,) = train_probes(*random_task(200, 2, 4), patient)
     assert len(probe.curve) == evaluations
 
