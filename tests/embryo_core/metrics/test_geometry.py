@@ -107,7 +107,7 @@ def test_measures_equal_a_slow_computation(family, request):
 
 def test_sampled_words_do_not_depend_on_the_tokenizer(trained, gpt2, monkeypatch):
     """The 30 words with the least random numbers are drawn; a limit leaves only words of the first sentences."""
-    monkeypatch.setattr("embryo_core.metrics.geometry.WORDS", 30)
+    monkeypatch.setattr("embryo_core.metrics.geometry.SAMPLE_SIZE", 30)
     examples = corpora.read_treebank(SAMPLE_DATA["treebank"])
     keys = [(n, i, key) for n, one in enumerate(examples) for i, key in enumerate(plain_keys(n, len(one.words)))]
     drawn = sorted(keys, key=lambda one: one[2])[:30]
