@@ -23,7 +23,8 @@ from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
-from embryo_core.figures.query import JOINTLY, describe_examples, share_axes
+from embryo_core.figures.query import JOINTLY, share_axes
+from embryo_core.figures.query_captions import describe_examples
 from embryo_core.query import TOGETHER, asking
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import without_treebank_spaces

@@ -13,7 +13,7 @@ from app.tables import show_ranking
 from app.view import View
 from app.views.query_rounds import AskedQuestion, by_layer
 from embryo_core import runs
-from embryo_core.figures import lens, query
+from embryo_core.figures import lens, query, query_captions
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
 from embryo_core.query import TOGETHER, Answers, spell_rank
@@ -39,20 +39,20 @@ def show_step(question: AskedQuestion, number: int) -> None:
     st.header(f"At {view.name_step(view.step)}", anchor=False)
     with widgets.explaining():
         best = question.best()
-        if best[0].probability < query.MAX_NOISE_PROBABILITY:
-            widgets.show_caption(query.describe_noise(view.name_step(view.step)))
+        if best[0].probability < query_captions.MAX_NOISE_PROBABILITY:
+            widgets.show_caption(query_captions.describe_noise(view.name_step(view.step)))
         else:
             show_ranking(_ranking(best), "words" if question.mask == TOGETHER else "piece", key=f"answers_{number}")
         if question.answers.question.continues:
             (greedy,) = question.best(TOGETHER)
             st.markdown(f"{literal(request.text.strip())} **{literal(greedy.token)}**")
-            widgets.show_caption(query.describe_continuation(greedy))
+            widgets.show_caption(query_captions.describe_continuation(greedy))
         if request.fact:
             _show_fact(question, best[0], number)
     if TRACKED in question.words:
         _, answers = question.words[TRACKED]
         step = view.evaluated_step(answers.steps)
-        widgets.show_caption(query.describe_word(answers, step, request.masks, view.run.step_unit))
+        widgets.show_caption(query_captions.describe_word(answers, step, request.masks, view.run.step_unit))
     elif request.word and question.mask == TOGETHER:
         widgets.show_caption("A word is tracked in one mask: choose which above.")
 
@@ -72,7 +72,7 @@ def _show_fact(question: AskedQuestion, best: Prediction, number: int) -> None:
     shares = [name for name in FACT_COLUMNS if name[0] == "p"]
     formats = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in shares}
     st.dataframe(table, alt="The true object", hide_index=True, column_config=formats, key=f"fact_{number}")
-    widgets.show_caption(query.describe_fact(fact.object, "stored" in rows))
+    widgets.show_caption(query_captions.describe_fact(fact.object, "stored" in rows))
 
 
 def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
@@ -103,7 +103,7 @@ def show_lead(question: AskedQuestion, number: int) -> None:
     st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}" if over_time else "In short", anchor=False)
     if over_time:
         widgets.show_problems(view.run, question.problems)
-    is_learned = answers.best(last_step, question.mask)[0].probability >= query.MIN_LEARNED_PROBABILITY
+    is_learned = answers.best(last_step, question.mask)[0].probability >= query_captions.MIN_LEARNED_PROBABILITY
     with st.container(horizontal=True, key=f"lead_{number}"):
         st.metric("Final answer", literal(lead.token) if is_learned else "none", border=True)
         if len(answers.steps) > 1:
@@ -112,12 +112,12 @@ def show_lead(question: AskedQuestion, number: int) -> None:
             name = lead_title if lead.first == last_step else axis.step_heading(f"{lead_title} from")
             st.metric(name, axis.number(lead.for_good) if is_learned else "–", border=True)
     if not is_learned:
-        widgets.show_caption(query.NOT_LEARNED)
+        widgets.show_caption(query_captions.NOT_LEARNED)
     if len(view.checkpoints) > len(answers.steps) == 1 and not over_time:
         checkpoint_counts = {
             run: sum(checkpoint.has_weights for checkpoint in runs.checkpoints(run)) for run in runs.list_runs()
         }
-        widgets.show_caption(query.describe_single(view.run, view.name_step(last_step), checkpoint_counts))
+        widgets.show_caption(query_captions.describe_single(view.run, view.name_step(last_step), checkpoint_counts))
 
 
 def show_curves(question: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
@@ -245,7 +245,7 @@ def _show_pinned(question: AskedQuestion, answers: Answers, pin: tuple[int, int]
     if step not in answers.steps:
         answers = by_layer(view.run, question.request.text, question.mask, step)
     best = answers.best(step, question.mask, layer)
-    if best[0].probability < query.MAX_NOISE_PROBABILITY:
-        widgets.show_caption(query.describe_noise(view.name_step(step)))
+    if best[0].probability < query_captions.MAX_NOISE_PROBABILITY:
+        widgets.show_caption(query_captions.describe_noise(view.name_step(step)))
         return
     show_ranking(_ranking(best), "piece", key=f"pinned_{name}", bars=False)

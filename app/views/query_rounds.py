@@ -16,7 +16,8 @@ from app.question_queue import budget, check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query, runs
 from embryo_core.errors import BrokenCheckpoint, QueryError, TooCostly
-from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table, describe_progress
+from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Subject, curve_table
+from embryo_core.figures.query_captions import describe_progress
 from embryo_core.query import TOGETHER, Answers, asking, cost
 from embryo_core.types import Prediction, Run
 

@@ -2,7 +2,8 @@
 
 from embryo_core.query.answers import SEPARATOR, TOGETHER, Answers, Lead
 from embryo_core.query.asking import Refinement, ask, ask_layers
-from embryo_core.query.beam import BEAM_WIDTH, CONTINUATION_LENGTH, end_tokens
+from embryo_core.query.beam import BEAM_WIDTH
+from embryo_core.query.continuation import CONTINUATION_LENGTH, end_tokens
 from embryo_core.query.examples import find_examples, read_questions
 from embryo_core.query.question import (
     EXAMPLE,

@@ -35,7 +35,8 @@ from embryo_core.query.answers import (
     tabulate_layers,
     tabulate_word,
 )
-from embryo_core.query.beam import Reply, continue_greedily, joint_log_probability, logsumexp, search, top_k
+from embryo_core.query.beam import Reply, joint_log_probability, logsumexp, search, top_k
+from embryo_core.query.continuation import continue_greedily
 from embryo_core.query.question import Question, parse
 from embryo_core.query.sweep import between_chunks, left_out, nothing_read, sweep, sweep_run
 from embryo_core.types import Run

@@ -11,7 +11,8 @@ factor that is the same for all questions.
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.families import DECODERS
-from embryo_core.query.beam import BEAM_WIDTH, CONTINUATION_LENGTH
+from embryo_core.query.beam import BEAM_WIDTH
+from embryo_core.query.continuation import CONTINUATION_LENGTH
 from embryo_core.query.question import Question, parse
 from embryo_core.query.sentence import read_sentence
 from embryo_core.runs import Architecture

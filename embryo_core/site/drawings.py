@@ -13,7 +13,7 @@ from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY, Compo
 from embryo_core.browser.growth import growth_payload, make_tiles, sentence_tile
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.errors import FigureError
-from embryo_core.figures import attention, query
+from embryo_core.figures import attention, query_captions
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Caption, Figure, citation, data_note, sentences, small_print
 from embryo_core.figures.file_layout import map_sizes
@@ -76,7 +76,7 @@ def describe_answers(run: Run) -> str:
     """Return the Query page's sentence on when the run learned its examples; "" without examples."""
     examples = results.read_examples(run)
     checkpoint_count = max((len(example.answers) for example in examples), default=0)
-    return query.describe_examples(examples, checkpoint_count, AxisChoice().for_run(run)) if examples else ""
+    return query_captions.describe_examples(examples, checkpoint_count, AxisChoice().for_run(run)) if examples else ""
 
 
 # === Attention ===

@@ -317,7 +317,7 @@ def test_differing_masking_is_noted_beside_masked_accuracy(open_page, two: Run) 
 
 def test_differing_weights_distinguish_copies(open_page, two: Run, monkeypatch) -> None:
     """One checkpoint of the twin has the weights of another step; the answers on the Query page differ only there."""
-    monkeypatch.setattr("embryo_core.figures.query.MIN_LEARNED_PROBABILITY", 0.0)  # their weights are random
+    monkeypatch.setattr("embryo_core.figures.query_captions.MIN_LEARNED_PROBABILITY", 0.0)  # their weights are random
     first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))
     shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
     runs.write_manifest(last.path, last.step, last.sequences, last.tokens)

@@ -35,7 +35,7 @@ def page() -> None:
 @pytest.fixture(autouse=True)
 def chance_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """List all answers: those of the tiny run, whose weights are random, would be left out as noise."""
-    monkeypatch.setattr(query_figures.query, "MAX_NOISE_PROBABILITY", 0.0)
+    monkeypatch.setattr(query_figures.query_captions, "MAX_NOISE_PROBABILITY", 0.0)
 
 
 @pytest.fixture

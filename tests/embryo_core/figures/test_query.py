@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import pytest
 
 from embryo_core.curves.step_scales import Scale
-from embryo_core.figures import query, style
+from embryo_core.figures import query, query_captions, style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.draft import Draft
 from embryo_core.query import TOGETHER, Lead, ask, read_question
@@ -206,12 +206,12 @@ def test_marked_words_carry_their_role(tiny_run: Run) -> None:
 def test_learned_examples_are_counted_with_the_first_step() -> None:
     """A single checkpoint cannot show since when examples are learned; without examples the text is empty."""
     examples = [ExampleQuestion(text="a", word="b", since=since) for since in (8, 2000, None)]
-    some = query.describe_examples(examples, 9, LOG)
+    some = query_captions.describe_examples(examples, 9, LOG)
     assert "2 of these 3 examples" in some and "step 8" in some
-    alone = query.describe_examples(examples[:1], 1, LOG)
+    alone = query_captions.describe_examples(examples[:1], 1, LOG)
     assert "1 of these 1 example at step 8" in alone
-    assert "none of these 1 example" in query.describe_examples(examples[2:], 9, LOG)
-    assert query.describe_examples([], 9, LOG) == ""
+    assert "none of these 1 example" in query_captions.describe_examples(examples[2:], 9, LOG)
+    assert query_captions.describe_examples([], 9, LOG) == ""
 
 
 def test_title_names_the_mask_if_there_are_several() -> None:
