@@ -22,7 +22,8 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from embryo_core import results, runs
-from embryo_core.types import AttentionMap, Findings, Run
+from embryo_core.measurements import AttentionMap, Findings
+from embryo_core.types import Run
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))  # 24 steps

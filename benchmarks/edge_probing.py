@@ -19,9 +19,9 @@ from benchmarks.paper_probing import PaperProbe, PaperProbing
 from embryo_core import corpora, runs
 from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import load
+from embryo_core.measurements import Findings
 from embryo_core.metric import Limits
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
-from embryo_core.types import Findings
 
 
 def main() -> int:

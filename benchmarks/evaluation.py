@@ -22,8 +22,9 @@ from benchmarks.paper import PaperEvaluation
 from embryo_core import corpora, metrics, runs
 from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model, load
+from embryo_core.measurements import Findings
 from embryo_core.metric import Limits
-from embryo_core.types import Example, Fact, Findings
+from embryo_core.types import Example, Fact
 
 PARTS = ("token_reconstruction", "mask_prediction", "world_knowledge")
 

@@ -22,9 +22,9 @@ from embryo_core import corpora, runs
 from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.engine.device import parallel_passes
 from embryo_core.engine.model import Model, load
+from embryo_core.measurements import PairScore
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
-from embryo_core.types import PairScore
 
 ROUNDING = 1e-4  # nats: decisions between scores nearer to each other may differ by rounding
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from embryo_core import results
 from embryo_core.curves.scores import POSITIONS, position_weights
-from embryo_core.types import AttentionMap, Checkpoint, Findings, Run, Score, WordCount
+from embryo_core.measurements import AttentionMap, Findings, Score, WordCount
+from embryo_core.types import Checkpoint, Run
 
 REPEATS = 20  # timed calls of each read
 TAGS, WORDS, GROUPS = 45, 9000, 20  # numbers of tags, words and groups: about as in the test set of UD English EWT

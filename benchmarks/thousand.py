@@ -173,7 +173,7 @@ def one_more(root: Path, name: str, metric: str) -> dict[str, float]:
     The mean includes the additions after which tables are rewritten.
     """
     from embryo_core import results, runs
-    from embryo_core.types import ClozeAnswer, Findings, Score
+    from embryo_core.measurements import ClozeAnswer, Findings, Score
 
     run = runs.open_run(name)
     rows = results.read_scores(run, metric)

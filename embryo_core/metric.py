@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from embryo_core.types import Findings
+from embryo_core.measurements import Findings
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

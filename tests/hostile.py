@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from embryo_core import results, runs
+from embryo_core.measurements import Findings, Score, TaskScore
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.types import Findings, Run, Score, TaskScore
+from embryo_core.types import Run
 from tests.conftest import STEPS, at
 
 NAME = r"__b__ ![x](\\127.0.0.1:9\x.png) <img src=a> $x$ :material_home: www.evil.example a@evil.example"

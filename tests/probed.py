@@ -1,7 +1,8 @@
 """Known results of edge probing, written through the store: two tasks of the metric and one of the user."""
 
 from embryo_core import results
-from embryo_core.types import Findings, ProbeCurve, Run, Score
+from embryo_core.measurements import Findings, ProbeCurve, Score
+from embryo_core.types import Run
 from tests.conftest import at
 
 STEPS = (0, 8, 16)

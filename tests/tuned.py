@@ -1,7 +1,8 @@
 """Hand-made results of fine-tuning, for tests of what is displayed."""
 
 from embryo_core import results
-from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore, TuningPoint
+from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore, TuningPoint
+from embryo_core.types import Run
 from tests.conftest import at
 
 GOLD = "1101"  # labels of four examples

@@ -18,8 +18,9 @@ from embryo_core.engine.hub_cache import prefetched
 from embryo_core.engine.model import Model, read_model
 from embryo_core.errors import BrokenCheckpoint, DatasetMismatch, EmbryoError, MissingWeights, ResultsError
 from embryo_core.evaluate.plan import MetricPlan, MetricRequest, Report, Work, plan_evaluation, work_of
+from embryo_core.measurements import Findings
 from embryo_core.metric import Limits, Metric, MetricData
-from embryo_core.types import Checkpoint, Findings, Run
+from embryo_core.types import Checkpoint, Run
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from sklearn import metrics
 from embryo_core.finetune import squad
 from embryo_core.finetune.sequences import Sequences, encode
 from embryo_core.finetune.tasks import TextTask
+from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore
 from embryo_core.tokenizers.tokenizer import Tokenizer
-from embryo_core.types import Findings, SpanAnswer, TaskAnswer, TaskScore
 
 
 @dataclass(frozen=True, eq=False)

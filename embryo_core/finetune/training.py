@@ -19,7 +19,8 @@ from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches
 from embryo_core.finetune.task_specs import TuningSettings
-from embryo_core.types import Checkpoint, TuningPoint
+from embryo_core.measurements import TuningPoint
+from embryo_core.types import Checkpoint
 
 # Values of optimization.py of google-research/albert, whose Adam, unlike this one, has no bias correction.
 WEIGHT_DECAY = 0.01  # except for biases and normalisation

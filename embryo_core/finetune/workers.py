@@ -27,7 +27,8 @@ from embryo_core.evaluate.cluster import connect_to_ray, map_on_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune
-from embryo_core.types import Checkpoint, Findings, Run
+from embryo_core.measurements import Findings
+from embryo_core.types import Checkpoint, Run
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from embryo_core.corpora import TREEBANK
+from embryo_core.measurements import AttentionMap, Findings
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
 from embryo_core.metrics.treebank_words import EncodedSentences, encode
-from embryo_core.types import AttentionMap, Findings
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Findings, ProbeCurve, Score
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics.probing.data import ProbingData, ProbingTask, read_tasks
-from embryo_core.types import Findings, ProbeCurve, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

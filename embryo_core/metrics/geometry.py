@@ -24,10 +24,10 @@ import numpy as np
 from embryo_core.corpora import TREEBANK
 from embryo_core.curves import geometry
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Findings, Score, StateProducts
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches, treebank_words
 from embryo_core.metrics.positions import mean_cosine
-from embryo_core.types import Findings, Score, StateProducts
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

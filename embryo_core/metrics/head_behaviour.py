@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics import treebank_words
 from embryo_core.metrics.attention import AttentionMetric
-from embryo_core.types import Findings, Score
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

@@ -22,9 +22,10 @@ from embryo_core.corpora import read_lama
 from embryo_core.corpora.lama import FORM, PRIMES, Variants, read_variants
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
+from embryo_core.measurements import Findings, Score, VariantAnswer
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics.world_knowledge import Questions, WorldKnowledge, ask, encode, first_of_each_relation
-from embryo_core.types import Fact, Findings, Score, VariantAnswer
+from embryo_core.types import Fact
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

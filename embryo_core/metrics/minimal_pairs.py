@@ -16,9 +16,10 @@ import numpy as np
 
 from embryo_core.corpora.minimal_pairs import PAIRS, read_pairs
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Findings, PairScore, Score
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics.piece_scores import EncodedSentence, score_sentences
-from embryo_core.types import Findings, MinimalPair, PairScore, Score
+from embryo_core.types import MinimalPair
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

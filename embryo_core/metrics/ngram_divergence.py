@@ -11,9 +11,9 @@ import numpy as np
 
 from embryo_core.corpora import read_text
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
-from embryo_core.types import Findings, Score
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

@@ -18,9 +18,9 @@ import numpy as np
 
 from embryo_core.corpora import TREEBANK
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches, treebank_words
-from embryo_core.types import Findings, Score
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

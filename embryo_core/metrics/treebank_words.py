@@ -19,9 +19,10 @@ from embryo_core import runs
 from embryo_core.corpora import TREEBANK, read_treebank
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL, BANDS, band_of, groups_of_tags
+from embryo_core.measurements import Findings, Score, WordCount
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics import batches
-from embryo_core.types import Example, Findings, Score, WordCount
+from embryo_core.types import Example
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

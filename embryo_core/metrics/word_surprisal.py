@@ -18,10 +18,11 @@ import numpy as np
 from embryo_core.corpora import word_list
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
+from embryo_core.measurements import Findings, Score, WordSurprise
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics import batches
 from embryo_core.metrics.piece_scores import score_pieces
-from embryo_core.types import Findings, ListedWord, Score, WordSurprise
+from embryo_core.types import ListedWord
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import numpy as np
 from embryo_core.corpora import read_lama
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
+from embryo_core.measurements import ClozeAnswer, Findings, Score
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
-from embryo_core.types import ClozeAnswer, Fact, Findings, Score
+from embryo_core.types import Fact
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model

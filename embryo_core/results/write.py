@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from msgspec import to_builtins
 
 from embryo_core.errors import DatasetMismatch, ResultsError
+from embryo_core.measurements import Findings
 from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.fact_histories import FACTS, takes_pending
@@ -38,7 +39,7 @@ from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.runs import own_folder, write_json
 from embryo_core.runs.atomic_files import UNFINISHED
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.types import Checkpoint, Findings, Run
+from embryo_core.types import Checkpoint, Run
 
 SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS, POSITION_WEIGHTS_SUMMARY)
 STEPS_PER_PENDING = 50  # compacted steps of a metric for each evaluation that may stay pending

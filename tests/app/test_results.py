@@ -3,7 +3,8 @@
 from app import results
 from embryo_core import results as store
 from embryo_core.figures import overview
-from embryo_core.types import Findings, Run, Score
+from embryo_core.measurements import Findings, Score
+from embryo_core.types import Run
 from tests.conftest import at
 
 

@@ -14,8 +14,9 @@ from embryo_core import results, runs
 from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves import step_scales
 from embryo_core.figures.figure import small_print
+from embryo_core.measurements import AttentionMap, Findings
 from embryo_core.share import html_page, map_style, read_averaged
-from embryo_core.types import AttentionMap, Findings, Run, StepUnit
+from embryo_core.types import Run, StepUnit
 from tests.browser.conftest import serve
 from tests.conftest import copy_run, lengthen
 

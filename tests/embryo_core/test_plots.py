@@ -10,8 +10,9 @@ from embryo_core import results, share
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import tokens
 from embryo_core.figures.axis import AxisChoice
+from embryo_core.measurements import Findings, Score
 from embryo_core.plots import Plots
-from embryo_core.types import Findings, Run, Score
+from embryo_core.types import Run
 from tests.conftest import at, copy_run
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from embryo_core.types import AttentionMap, Findings, Run
+from embryo_core.measurements import AttentionMap, Findings
+from embryo_core.types import Run
 
 
 def test_results_are_beside_the_runs(tiny_run: Run):

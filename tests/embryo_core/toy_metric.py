@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Metric
-from embryo_core.types import Findings, Score
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from embryo_core import results, runs
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import judge
-from embryo_core.types import AttentionMap, Findings, Run, Score, TaskScore
+from embryo_core.measurements import AttentionMap, Findings, Score, TaskScore
+from embryo_core.types import Run
 from tests.app.conftest import captions_of
 from tests.conftest import at
 from tests.tuned import store_tuning

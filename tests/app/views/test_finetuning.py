@@ -9,7 +9,8 @@ from streamlit.testing.v1 import AppTest
 from embryo_core import corpora
 from embryo_core import results as store
 from embryo_core.errors import ResultsError
-from embryo_core.types import Findings, Run, TaskScore
+from embryo_core.measurements import Findings, TaskScore
+from embryo_core.types import Run
 from tests.app.conftest import captions_of
 from tests.conftest import at
 from tests.embryo_core.finetune.conftest import write_split, write_squad

@@ -11,8 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from embryo_core import results, runs
 from embryo_core.figures.grammar import METRIC
+from embryo_core.measurements import Findings, PairScore
 from embryo_core.metrics.minimal_pairs import accuracies
-from embryo_core.types import Findings, PairScore, Run
+from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
 from tests.conftest import SAMPLE_DATA, at
 

@@ -7,8 +7,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
+from embryo_core.measurements import ClozeAnswer, Findings, Score, VariantAnswer
 from embryo_core.metrics.lama_variants import share_scores
-from embryo_core.types import ClozeAnswer, Findings, Run, Score, VariantAnswer
+from embryo_core.types import Run
 from tests.app.conftest import captions_of
 from tests.conftest import at
 

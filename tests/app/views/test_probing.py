@@ -4,7 +4,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
-from embryo_core.types import Findings, Run, Score
+from embryo_core.measurements import Findings, Score
+from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
 from tests.conftest import at
 from tests.probed import NOTE, STEPS, write_probes

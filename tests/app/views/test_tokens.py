@@ -3,8 +3,9 @@
 from app.views import tokens
 from embryo_core import results
 from embryo_core.figures import coverage, tags
+from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Metric
-from embryo_core.types import Findings, Run, Score
+from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
 from tests.conftest import at
 

@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from embryo_core.compare import PAPER, PARTS_OF_SPEECH, RULES, acquisition, acquisitions, agreements
-from embryo_core.types import Findings, Run, Score
+from embryo_core.measurements import Findings, Score
+from embryo_core.types import Run
 from tests.conftest import at, copy_run
 
 STEPS = (0, 8, 16, 24, 32)

@@ -10,7 +10,8 @@ import pytest
 
 from embryo_core import results
 from embryo_core.compare import differences
-from embryo_core.types import ClozeAnswer, Findings, Origin, PairScore, Run, Score
+from embryo_core.measurements import ClozeAnswer, Findings, PairScore, Score
+from embryo_core.types import Origin, Run
 from tests.conftest import at, copy_run
 
 Z = 1.959963984540054

@@ -10,7 +10,8 @@ from embryo_core import results
 from embryo_core.errors import FigureError
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.early_signals import clearest_tasks, common_measures, early_signals
-from embryo_core.types import Findings, Run, Score
+from embryo_core.measurements import Findings, Score
+from embryo_core.types import Run
 from tests.conftest import at, copy_run
 
 STEPS = (0, 8, 16)

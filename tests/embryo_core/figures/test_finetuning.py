@@ -9,7 +9,8 @@ from embryo_core import results
 from embryo_core.figures import finetuning
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.finetuning_tables import AVERAGE, EXACT, glue_average, score_table
-from embryo_core.types import Findings, Run, StepUnit, TaskScore, TuningPoint
+from embryo_core.measurements import Findings, TaskScore, TuningPoint
+from embryo_core.types import Run, StepUnit
 from tests.conftest import at, copy_run
 
 STORED = {  # by task and metric: scores of all seeds by step, and the control's score

@@ -13,7 +13,8 @@ from embryo_core.curves.turns import Stretch
 from embryo_core.errors import FigureError
 from embryo_core.figures import geometry, similarity
 from embryo_core.figures.axis import AxisChoice, StepAxis
-from embryo_core.types import Findings, Run, Score, StateProducts, StepUnit
+from embryo_core.measurements import Findings, Score, StateProducts
+from embryo_core.types import Run, StepUnit
 from tests.conftest import at
 from tests.embryo_core.metrics.test_geometry import plain_cka
 

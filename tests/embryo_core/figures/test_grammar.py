@@ -9,8 +9,9 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import grammar, grammar_pairs, style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import with_step
+from embryo_core.measurements import Findings, PairScore
 from embryo_core.metrics.minimal_pairs import accuracies
-from embryo_core.types import Findings, MinimalPair, PairScore, Run
+from embryo_core.types import MinimalPair, Run
 from tests.conftest import at
 
 AXIS = AxisChoice("linear", "step", 1)

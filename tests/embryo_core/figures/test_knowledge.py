@@ -9,7 +9,8 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import knowledge, knowledge_tables
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import with_step
-from embryo_core.types import ClozeAnswer, Findings, Run, Score, StepUnit
+from embryo_core.measurements import ClozeAnswer, Findings, Score
+from embryo_core.types import Run, StepUnit
 from tests.conftest import at
 
 STEPS = (0, 8, 16, 32)

@@ -7,8 +7,9 @@ from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import knowledge_variants
 from embryo_core.figures.axis import AxisChoice
+from embryo_core.measurements import Findings, Score, VariantAnswer
 from embryo_core.metrics.lama_variants import share_scores
-from embryo_core.types import Fact, Findings, Run, Score, VariantAnswer
+from embryo_core.types import Fact, Run
 from tests.conftest import at
 
 FACT = Fact("f", "P19", "[X] was born in [Y] .", "Ada", "Rome")

@@ -10,7 +10,8 @@ from embryo_core import results, runs
 from embryo_core.errors import FigureError
 from embryo_core.figures import new_pieces
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.types import Findings, Run, Score, WordCount
+from embryo_core.measurements import Findings, Score, WordCount
+from embryo_core.types import Run
 from pretrain import tokenizer as tokenizers
 from tests.conftest import at
 

@@ -12,7 +12,8 @@ from embryo_core.curves.ages import FEW_OCCURRENCES, NOT_BELOW_CHANCE, find_ages
 from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, word_tables, words
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.types import Findings, Run, WordSurprise
+from embryo_core.measurements import Findings, WordSurprise
+from embryo_core.types import Run
 from tests.conftest import at
 
 AXIS = AxisChoice("log", "step", 1)

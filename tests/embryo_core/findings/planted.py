@@ -11,7 +11,8 @@ import numpy as np
 
 from embryo_core import results
 from embryo_core.groups import BANDS
-from embryo_core.types import ClozeAnswer, Findings, Run, Score, TaskAnswer, TaskScore, TuningPoint, WordCount
+from embryo_core.measurements import ClozeAnswer, Findings, Score, TaskAnswer, TaskScore, TuningPoint, WordCount
+from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.findings.conftest import STEPS, N
 from tests.embryo_core.results.conftest import make_run

@@ -7,7 +7,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.findings import judge
-from embryo_core.types import Findings, Score, WordCount
+from embryo_core.measurements import Findings, Score, WordCount
 from tests import decoders
 from tests.conftest import at
 from tests.embryo_core.findings import planted

@@ -8,7 +8,7 @@ from embryo_core.findings import words
 from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import verdict_of
 from embryo_core.groups import BANDS
-from embryo_core.types import Findings, Score, WordCount
+from embryo_core.measurements import Findings, Score, WordCount
 from tests.conftest import at
 from tests.embryo_core.findings.conftest import evidence, risen
 

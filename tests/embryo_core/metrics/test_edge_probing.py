@@ -9,10 +9,10 @@ import pytest
 
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Findings
 from embryo_core.metrics.edge_probing import TASKS, EdgeProbing
 from embryo_core.metrics.probing import training
 from embryo_core.metrics.probing.training import Evaluation, ProbeResult
-from embryo_core.types import Findings
 from tests.conftest import shorten_probing
 from tests.embryo_core.metrics.conftest import read
 from tests.embryo_core.metrics.probing.test_data import write_task

@@ -8,9 +8,9 @@ from embryo_core import corpora, metrics, runs
 from embryo_core.engine.fast_engine import FastEngine
 from embryo_core.engine.model import Model
 from embryo_core.engine.transformers_engine import TransformersEngine
+from embryo_core.measurements import Findings
 from embryo_core.metric import Limits
 from embryo_core.tokenizers.tokenizer import load_tokenizer
-from embryo_core.types import Findings
 from tests import demo
 from tests.conftest import SAMPLE
 

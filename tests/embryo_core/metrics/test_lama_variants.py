@@ -13,8 +13,9 @@ from embryo_core import corpora
 from embryo_core.corpora.lama import PRIMES
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import VariantAnswer
 from embryo_core.metrics.lama_variants import LamaVariants, share_scores
-from embryo_core.types import Fact, VariantAnswer
+from embryo_core.types import Fact
 from tests.conftest import SAMPLE, SAMPLE_DATA
 from tests.embryo_core.metrics.conftest import read
 

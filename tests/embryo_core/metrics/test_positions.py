@@ -11,8 +11,8 @@ from transformers import AutoModel
 from embryo_core.engine.model import Model
 from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.errors import CorpusError
+from embryo_core.measurements import Score
 from embryo_core.metrics.positions import Positions, _deviations, mean_cosine
-from embryo_core.types import Score
 from tests.embryo_core.metrics.conftest import read, write_treebank
 
 ROUNDING = 1e-5  # relative, of float32 sums in another order

@@ -8,14 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embryo_core.results.parquet_files import write_checksum
-from embryo_core.types import (
+from embryo_core.measurements import (
     AttentionMap,
     ClozeAnswer,
     Findings,
     PairScore,
     ProbeCurve,
-    Run,
     Score,
     SpanAnswer,
     StateProducts,
@@ -26,6 +24,8 @@ from embryo_core.types import (
     WordCount,
     WordSurprise,
 )
+from embryo_core.results.parquet_files import write_checksum
+from embryo_core.types import Run
 
 STEPS = (0, 1, 2, 8)
 TAGS = ("DT", "NN", "VBD")

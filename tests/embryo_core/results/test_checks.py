@@ -10,6 +10,20 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
+from embryo_core.measurements import (
+    AttentionMap,
+    ClozeAnswer,
+    Findings,
+    PairScore,
+    ProbeCurve,
+    Score,
+    SpanAnswer,
+    TaskAnswer,
+    TaskScore,
+    TuningPoint,
+    WordCount,
+    WordSurprise,
+)
 from embryo_core.results.checks import bounds_of, check_keys, check_rows, max_step_rows
 from embryo_core.results.tables import (
     ATTENTION,
@@ -23,21 +37,7 @@ from embryo_core.results.tables import (
     WORDS,
     Table,
 )
-from embryo_core.types import (
-    AttentionMap,
-    ClozeAnswer,
-    Findings,
-    PairScore,
-    ProbeCurve,
-    Run,
-    Score,
-    SpanAnswer,
-    TaskAnswer,
-    TaskScore,
-    TuningPoint,
-    WordCount,
-    WordSurprise,
-)
+from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import tree
 

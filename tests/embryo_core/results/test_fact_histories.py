@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves, results
+from embryo_core.measurements import ClozeAnswer, Findings
 from embryo_core.results import fact_histories
-from embryo_core.types import ClozeAnswer, Findings, Run
+from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import lose
 

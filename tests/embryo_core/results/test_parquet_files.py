@@ -13,12 +13,13 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import CorpusError, ResultsError
+from embryo_core.measurements import Findings, Score
 from embryo_core.results import checks, parquet_files
 from embryo_core.results.parquet_files import open_table, write_checksum
 from embryo_core.results.tables import ATTENTION, SCORES, Table
 from embryo_core.runs import trust
 from embryo_core.runs.trust import write_checksums
-from embryo_core.types import Findings, Run, Score
+from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, put, tree
 

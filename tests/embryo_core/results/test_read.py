@@ -10,8 +10,9 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
+from embryo_core.measurements import AttentionMap, Findings, TaskAnswer, TaskScore, TuningPoint
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.types import AttentionMap, Findings, Run, TaskAnswer, TaskScore, TuningPoint
+from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, put
 

@@ -7,9 +7,9 @@ import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
+from embryo_core.measurements import Findings, Score
 from embryo_core.results.parquet_files import write_checksum
 from embryo_core.results.write import SUMMARIES
-from embryo_core.types import Findings, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, find, put, truncated
 

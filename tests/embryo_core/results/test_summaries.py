@@ -9,8 +9,9 @@ import pytest
 from embryo_core import results
 from embryo_core.curves.reached import reached
 from embryo_core.errors import ResultsError
+from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore
 from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COUNTS
-from embryo_core.types import Findings, Run, SpanAnswer, TaskAnswer, TaskScore
+from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, lose
 

@@ -5,8 +5,8 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from embryo_core.measurements import Findings
 from embryo_core.results.tables import ATTENTION, TABLES, Table
-from embryo_core.types import Findings
 
 ROWS = {name: get_args(hint)[0] for name, hint in get_type_hints(Findings).items()}
 

@@ -7,10 +7,10 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import DatasetMismatch, ResultsError
+from embryo_core.measurements import Findings, Score
 from embryo_core.results.rows import read_table, steps_of_file
 from embryo_core.results.tables import CLOZE, TABLES
 from embryo_core.results.write import replace_table
-from embryo_core.types import Findings, Score
 from tests.conftest import at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, make_run, tree, truncated
 

@@ -14,9 +14,10 @@ from embryo_core import results, runs
 from embryo_core.cli import main
 from embryo_core.errors import BrokenRun, CorpusError, EmbryoError, ResultsError
 from embryo_core.finetune import workers
+from embryo_core.measurements import Findings, Score
 from embryo_core.runs import read_checksums, trust, write_checksums
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.types import Findings, Run, Score
+from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA, at
 
 # === Reading ===

@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from embryo_core import query, results, runs
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, RunError
+from embryo_core.measurements import Findings, Score
 from embryo_core.sources import add
-from embryo_core.types import Findings, Score
 from tests.embryo_core.sources.conftest import STEPS, model_of
 
 
