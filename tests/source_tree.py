@@ -24,10 +24,10 @@ def imports(module: str) -> frozenset[str]:
 
 def offered(package: str) -> set[str]:
     """Return the names in the __all__ of a package, or else those that it imports from its modules."""
-    nodes, room = tree(package).body, package.removesuffix("/__init__.py").replace("/", ".")
+    nodes, package_name = tree(package).body, package.removesuffix("/__init__.py").replace("/", ".")
     assigned = [node for node in nodes if isinstance(node, ast.Assign)]
     lists = [ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
-    own = [node.names for node in nodes if isinstance(node, ast.ImportFrom) and within(str(node.module), room)]
+    own = [node.names for node in nodes if isinstance(node, ast.ImportFrom) and within(str(node.module), package_name)]
     return {name for names in lists for name in names} or {alias.name for names in own for alias in names}
 
 
@@ -81,8 +81,8 @@ def imported(node: ast.AST, module: str) -> list[str]:
     return []
 
 
-def room_of(name: str) -> str:
-    """Return the room of a dotted name, or the module beside the rooms: embryo_core.runs of embryo_core.runs.log."""
+def package_of(name: str) -> str:
+    """Return the first two parts of a dotted name: embryo_core.runs of embryo_core.runs.log."""
     return ".".join(name.split(".")[:2])
 
 

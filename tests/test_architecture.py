@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, room_of, taken, tree, within
+from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, package_of, taken, tree, within
 
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
-GROUND_FLOOR = "__init__ __main__ types errors words groups metric cli study plots".split()
+GROUND_FLOOR = "__init__ __main__ types measurements errors words groups metric cli study plots".split()
 CORPORA = tuple(
     module
     for module in MODULES
@@ -36,14 +36,14 @@ LIGHT = (
 
 @dataclass(frozen=True)
 class Wall:
-    """A rule that modules under `room` import nothing of `never`, except the files and folders in `doors`."""
+    """A rule that modules under `package` import nothing of `never`, except the files and folders in `doors`."""
 
-    room: str
+    package: str
     never: tuple[str, ...]
     doors: tuple[str, ...] = ()
 
 
-TORCH_ROOM = "embryo_core/engine/"
+TORCH_PACKAGE = "embryo_core/engine/"
 CONVERTED = "embryo_core/tokenizers/conversion.py"
 TRAINED_ON_TOP = ("embryo_core/metrics/probing/", "embryo_core/finetune/")
 WALLS = (
@@ -51,31 +51,31 @@ WALLS = (
     Wall("embryo_core/figures/", ("streamlit",)),
     Wall("app/views/", ("embryo_core.results",)),
     Wall("embryo_core/", ("streamlit", "app", "pretrain", "tensorflow", "keras")),
-    Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_ROOM, CONVERTED, *TRAINED_ON_TOP)),
+    Wall("embryo_core/", ("torch", "transformers"), doors=(TORCH_PACKAGE, CONVERTED, *TRAINED_ON_TOP)),
     Wall("embryo_core/", ("pyarrow",), doors=("embryo_core/results/",)),
     Wall("pretrain/", ("app", "streamlit")),
 )
 
 
-@pytest.mark.parametrize("wall", WALLS, ids=lambda wall: f"{wall.room} without {', '.join(wall.never)}")
+@pytest.mark.parametrize("wall", WALLS, ids=lambda wall: f"{wall.package} without {', '.join(wall.never)}")
 def test_forbidden_imports_do_not_exist(wall: Wall):
     """Imports inside functions count too."""
-    rooms = [module for module in MODULES if module.startswith(wall.room) and not module.startswith(wall.doors)]
-    through = [(m, name) for m in rooms for name in imports(m) for never in wall.never if within(name, never)]
-    assert rooms and not through
+    packages = [module for module in MODULES if module.startswith(wall.package) and not module.startswith(wall.doors)]
+    through = [(m, name) for m in packages for name in imports(m) for never in wall.never if within(name, never)]
+    assert packages and not through
 
 
-def test_imports_between_rooms_have_no_cycle():
+def test_imports_between_packages_have_no_cycle():
     """Rooms, and modules beside them, import each other in one direction only, also through others."""
     arrows: dict[str, set[str]] = {}
     for module in MODULES:
-        room = room_of(module.removesuffix(".py").replace("/", "."))
-        arrows.setdefault(room, set()).update({room_of(name) for name in imports(module)} - {room})
+        package_name = package_of(module.removesuffix(".py").replace("/", "."))
+        arrows.setdefault(package_name, set()).update({package_of(name) for name in imports(module)} - {package_name})
     TopologicalSorter(arrows).prepare()
 
 
-def test_only_shared_modules_and_entry_points_are_outside_rooms():
-    """Every other module of embryo_core is in a room."""
+def test_only_shared_modules_and_entry_points_are_outside_packages():
+    """Every other module of embryo_core is in a package."""
     beside = {Path(module).stem for module in MODULES if re.fullmatch(r"embryo_core/\w+\.py", module)}
     assert beside == set(GROUND_FLOOR)
 
@@ -128,7 +128,7 @@ def test_light_modules_import_only_the_standard_library(module: str):
     ],
     ids=("vocabulary", "curves"),
 )
-def test_importing_light_rooms_loads_no_heavy_package(modules: str, heavy: str):
+def test_importing_light_packages_loads_no_heavy_package(modules: str, heavy: str):
     """A fresh Python lists the modules that are loaded after the import."""
     loaded = run_python(f"import sys, {modules}; print(*sys.modules)")
     assert not set(heavy.split()) & set(loaded.split())
@@ -189,18 +189,22 @@ def test_packages_list_the_names_that_others_import(package: str):
     listed = offered(package)
     assert bool(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
     modules = {path.stem for path in (REPOSITORY / package.removesuffix("__init__.py")).iterdir()}
-    room = package.removesuffix("/__init__.py").replace("/", ".")
-    inside = {name.removeprefix(f"{room}.") for m in MODULES for name in imports(m) if within(name, room)} - {room}
+    package_name = package.removesuffix("/__init__.py").replace("/", ".")
+    inside = {
+        name.removeprefix(f"{package_name}.") for m in MODULES for name in imports(m) if within(name, package_name)
+    } - {package_name}
     assert {name.split(".")[0] for name in inside} <= listed | modules
 
 
 @pytest.mark.parametrize("package", [m for m in MODULES if m.endswith("__init__.py") and m.count("/") > 1])
-def test_every_offered_name_is_used_outside_its_room(package: str):
-    """A use is an import of the name or an access to it as an attribute of the room."""
-    room = package.removesuffix("/__init__.py")
+def test_every_offered_name_is_used_outside_its_package(package: str):
+    """A use is an import of the name or an access to it as an attribute of the package."""
+    package_name = package.removesuffix("/__init__.py")
     outside = [path for folder in (*PACKAGES, "tests", "benchmarks") for path in (REPOSITORY / folder).rglob("*.py")]
-    users = [str(path.relative_to(REPOSITORY)) for path in outside if not path.is_relative_to(REPOSITORY / room)]
-    unused = offered(package) - {name for user in users for name in taken(user, room.replace("/", "."))}
+    users = [
+        str(path.relative_to(REPOSITORY)) for path in outside if not path.is_relative_to(REPOSITORY / package_name)
+    ]
+    unused = offered(package) - {name for user in users for name in taken(user, package_name.replace("/", "."))}
     assert not unused
 
 
@@ -224,9 +228,9 @@ def test_no_module_is_called_utils_or_helpers():
 # === References for the comparisons ===
 
 
-def third_party(*rooms: str) -> set[str]:
-    """Return the distributions that the modules of these rooms import."""
-    names = {name.split(".")[0] for module in MODULES if module.startswith(rooms) for name in imports(module)}
+def third_party(*packages: str) -> set[str]:
+    """Return the distributions that the modules of these packages import."""
+    names = {name.split(".")[0] for module in MODULES if module.startswith(packages) for name in imports(module)}
     return names - set(sys.stdlib_module_names) - set(PACKAGES)
 
 
