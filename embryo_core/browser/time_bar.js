@@ -9,8 +9,10 @@ const chosen = { step: null }; // by the user, until the server draws it; outliv
 const bars = new WeakMap();
 
 const grouped = (number) => number.toLocaleString("en-US");
-const short = (number) =>
-  number >= 1e6 ? `${+(number / 1e6).toPrecision(3)} M` : number >= 1e4 ? `${+(number / 1e3).toPrecision(3)} k` : grouped(number);
+const short = (number) => {
+  const rounded = +number.toPrecision(3); // before a unit is chosen: 999,999 is 1 M
+  return rounded >= 1e6 ? `${rounded / 1e6} M` : number >= 1e4 ? `${rounded / 1e3} k` : grouped(number);
+};
 
 // Whether the page has been drawn completely: while playing, a step is sent to the server only then, or a slow page would
 // never finish.

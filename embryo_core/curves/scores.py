@@ -111,8 +111,11 @@ def onset(
 
 
 def held_from(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, threshold: float) -> int | None:
-    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None if the last is not."""
-    below = np.flatnonzero(np.asarray(values, float) < threshold)
+    """Return the first of `steps` [S] from which `values` [S] stay at or above a threshold; None if the last is not.
+
+    A value that is NaN, such as a bound that one case does not have, is not at or above it.
+    """
+    below = np.flatnonzero(~(np.asarray(values, float) >= threshold))
     first = below[-1] + 1 if len(below) else 0
     return int(steps[first]) if first < len(steps) else None
 

@@ -191,9 +191,10 @@ def _merge_settings(settings: dict[str, Any], updates: dict[str, Any]) -> dict[s
 
 def abbreviate(number: float) -> str:
     """Return a number in few characters: 950, 20 k, 1.5 M."""
-    for size, unit in ((1e18, " E"), (1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e4, " k")):
-        if number >= size:
-            return f"{number / (1e3 if unit == ' k' else size):.3g}{unit}"
+    rounded = float(f"{number:.3g}")  # before a unit is chosen: 999,999 is 1 M
+    for size, unit in ((1e18, " E"), (1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= 1e4 and rounded >= size:
+            return f"{rounded / size:.3g}{unit}"
     return f"{number:,.0f}"
 
 

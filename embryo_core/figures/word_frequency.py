@@ -42,10 +42,13 @@ def distance_table(run: Run) -> pd.DataFrame:
     below = table["surprisal"] + half_intervals(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
     tables = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
-    grouped = pd.concat(tables).groupby(["group", "step"], sort=False)
+    rows = pd.concat(tables)
+    groups = pd.Categorical(rows["group"], rows["group"].unique())  # in this order, each with its steps in order
+    grouped = rows.assign(group=groups).groupby(["group", "step"], observed=True)
     rows = grouped.agg(
         value=("distance", "mean"), spread=("distance", "std"), n=("distance", "size"), below=("below", "mean")
     ).reset_index()
+    rows["group"] = rows["group"].astype(object)
     half_widths = curves.Z * rows["spread"] / np.sqrt(rows["n"])
     return rows.assign(low=rows["value"] - half_widths, high=rows["value"] + half_widths).drop(columns="spread")
 

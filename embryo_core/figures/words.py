@@ -183,23 +183,23 @@ def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
             figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **trace_settings)
             table.loc[is_run, name] = row[name]
     if pd.notna(row["age"]):
-        age, half_way = round(row["age"]), (row["chance"] + row["lowest"]) / 2
-        later_steps = steps[steps > 0]
-        fit_values = Sigmoids(*(np.array([row[name]], float) for name in FIT_PARAMETERS)).at(later_steps.tolist())[0]
+        age, later_steps = round(row["age"]), steps[steps > 0]
+        sigmoid = Sigmoids(*(np.array([row[name]], float) for name in FIT_PARAMETERS))
+        fit_values, value_at_age = sigmoid.at(later_steps.tolist())[0], float(sigmoid.at([age])[0, 0])
         line = {"color": style.VERMILION, "width": 2, "dash": "dot"}
         figure.plot.add_scatter(
             x=step_axis.values(later_steps.tolist()), y=fit_values, name="sigmoid", line=line, **trace_settings
         )
         figure.plot.add_scatter(
             x=step_axis.values([age]),
-            y=[half_way],
+            y=[value_at_age],
             name="age",
             mode="markers",
             marker={"symbol": "star", "size": 14, "color": style.VERMILION},
             hovertemplate=f"age: {describe_estimate(row, step_axis)}<extra></extra>",
         )
         table.loc[later_steps.index, "sigmoid"] = fit_values
-        age_row: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": half_way}
+        age_row: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": value_at_age}
         if axis.unit != "step":
             age_row[axis.unit] = step_axis.counts([age])[0]
         table = pd.concat([table, pd.DataFrame([age_row])], ignore_index=True)

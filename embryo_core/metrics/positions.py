@@ -86,9 +86,11 @@ def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Scor
 def mean_cosine(states: np.ndarray) -> np.ndarray:
     """Return the mean cosine [...] over all pairs of different states among P >= 2 states [..., P, H].
 
-    The squared norm of the sum of P unit vectors is P plus the cosines of all ordered pairs.
+    The squared norm of the sum of P unit vectors is P plus the cosines of all ordered pairs. A state of zeros has the
+    cosine 0 with every other.
     """
     states = states.astype(np.float64)
     pieces = states.shape[-2]
     units = states / np.maximum(np.linalg.norm(states, axis=-1, keepdims=True), np.finfo(np.float64).tiny)
-    return ((units.sum(axis=-2) ** 2).sum(axis=-1) - pieces) / (pieces * (pieces - 1))
+    own = (units**2).sum(axis=(-2, -1))  # the number of states that are not zeros
+    return ((units.sum(axis=-2) ** 2).sum(axis=-1) - own) / (pieces * (pieces - 1))

@@ -122,10 +122,10 @@ def counted_tokens(run: Run) -> int:
 
 
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
-    """Yield rank, word and count of every line with a word and its count."""
+    """Yield rank, word and count of every line with a word and its count, which is above 0."""
     for rank, line in enumerate(read_lines(frequencies), 1):
         word, _, count = line.partition(b"\t")
-        if word and count.isdigit() and len(count) < 19:
+        if word and count.isdigit() and len(count) < 19 and int(count):
             try:
                 yield rank, word.decode(), int(count)
             except UnicodeDecodeError:

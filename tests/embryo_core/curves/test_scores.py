@@ -163,6 +163,8 @@ def test_curve_is_held_from_its_last_crossing():
     assert curves.held_from(steps, [0.3, 0.3, 0.3, 0.4], 0.3) == 0
     assert curves.held_from(steps, [0.3, 0.3, 0.3, 0.2], 0.3) is None
     assert curves.held_from([], [], 0.3) is None
+    assert curves.held_from(steps, [np.nan, np.nan, 0.3, 0.4], 0.3) == 9
+    assert curves.held_from(steps, [0.3, 0.3, 0.3, np.nan], 0.3) is None
 
 
 # === Peaks and layers ===

@@ -34,3 +34,9 @@ def test_colliding_abbreviations_are_written_in_full() -> None:
     """The steps of a run that continues another late are near each other; equal numbers do not collide."""
     assert style.abbreviate_all([118_000, 118_001, 119_000, 2_000_000]) == ["118,000", "118,001", "119 k", "2 M"]
     assert style.abbreviate_all([20_000, 20_000, 950]) == ["20 k", "20 k", "950"], "one number twice is no other"
+
+
+def test_abbreviations_have_at_most_three_digits() -> None:
+    """A number is rounded before its unit is chosen."""
+    numbers = [9_999, 10_000, 999_499, 999_500, 999_990_000, 1_234_567]
+    assert list(map(style.abbreviate, numbers)) == ["9,999", "10 k", "999 k", "1 M", "1 G", "1.23 M"]

@@ -97,6 +97,15 @@ def test_words_have_an_age_or_a_reason(run):
     assert pd.isna(table["n"]["zoo"]) and pd.isna(table["count"]["zoo"])
 
 
+def test_word_that_occurs_once_is_never_in_context(own_run):
+    """Its mean has no interval, so nothing shows that it is below the other surprisals, however low it is."""
+    for step in STEPS:
+        once = WordSurprise("dog", 1, 1.0, TOP, np.float16([1.0]).tobytes(), 1)
+        results.write(at(own_run, step), word_tables.METRIC, Findings(surprisals=[once]), {"data": "list.csv"}, {})
+    own_run.frequencies.write_text("the\t9\ndog\t1\n", encoding="utf-8")
+    assert word_tables.age_table(own_run)["beyond"].isna().all()
+
+
 def test_words_measured_at_some_steps_have_no_age(run):
     """A further word at a further step leaves every word unmeasured at some step, so that no age is left to draw."""
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)

@@ -104,6 +104,12 @@ def test_parallel_states_have_a_mean_cosine_of_1():
     assert mean_cosine(states) == pytest.approx([1, (0 + 0 - 1) / 3])
 
 
+def test_zero_states_have_a_cosine_of_0():
+    """They count among the pairs."""
+    assert mean_cosine(np.zeros((4, 3))) == 0
+    assert mean_cosine(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1 / 3)
+
+
 def test_treebank_of_single_pieces_is_reported(trained: Model, tmp_path):
     """A sentence of one piece has no pair."""
     word = "1\tthe\tthe\tDET\tDT\t_\t0\troot\t_\t_\n\n"
