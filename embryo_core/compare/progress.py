@@ -1,6 +1,6 @@
 """The progress of a run at its steps: in sequences, tokens, words, training FLOPs, or as a share of the run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,31 +51,45 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
     if unit == run.step_unit:
-        return _step_counts({step: float(step) for step in steps})
+        return _step_counts({step: float(step) for step in (0, *steps)})
     if unit == "share":
         last_step = max([*run.planned_steps, *steps], default=0)
         return _step_counts({step: step / last_step for step in (0, *steps)}) if last_step else None
     if unit == "flops":
-        return _step_counts({step: training_flops(run, step) for step in sorted({*steps, *cost_changes(run)})})
+        known_steps = sorted({run.first_step, *steps, *cost_changes(run)})
+        return _step_counts({step: training_flops(run, step) for step in known_steps})
     if unit == "sequences":
-        return _step_counts({checkpoint.step: checkpoint.sequences for checkpoint in checkpoints})
+        start_count = run.origin.sequences if run.origin else 0
+        return _step_counts(_from_start(run, start_count, {state.step: state.sequences for state in checkpoints}))
     words_per_token = 1.0
     if unit == "words":
         words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
         if not words or not tokens:
             return None
         words_per_token = words / tokens
-    return _step_counts(
-        {state.step: state.tokens if state.tokens is None else words_per_token * state.tokens for state in checkpoints}
-    )
+    start_count = run.origin.tokens if run.origin else 0
+    counts = _from_start(run, start_count, {state.step: state.tokens for state in checkpoints})
+    return _step_counts({step: count if count is None else words_per_token * count for step, count in counts.items()})
 
 
-def _step_counts(counts: dict[int, float | None]) -> StepCounts | None:
-    """Keep known, growing counts; a single count is joined by 0 at step 0. Return None if fewer than two remain."""
+def _from_start(run: Run, start_count: int, counts: Mapping[int, int | None]) -> dict[int, float | None]:
+    """Add the counts from the run's first step to the first known one, where they grow in proportion to the steps.
+
+    `start_count` is the count at the first step of the run; that of a continued run is unknown if it is 0.
+    """
+    start = run.first_step
+    first, first_count = next(((step, count) for step, count in counts.items() if count is not None), (start, 0))
+    if first <= start or first_count <= start_count or (run.origin and not start_count):
+        return {**counts}
+    rate = (first_count - start_count) / (first - start)
+    earlier_steps = [step for step in counts if start < step < first]
+    return {**counts, **{step: start_count + rate * (step - start) for step in (start, *earlier_steps)}}
+
+
+def _step_counts(counts: Mapping[int, float | None]) -> StepCounts | None:
+    """Keep known, growing counts in the order of their steps; return None if fewer than two remain."""
     by_step: dict[int, float] = {}
-    for step, count in counts.items():
+    for step, count in sorted(counts.items()):
         if count is not None and (not by_step or count > max(by_step.values())):
             by_step[step] = float(count)
-    if len(by_step) == 1 and min(*by_step, *by_step.values()) > 0:
-        by_step = {0: 0.0, **by_step}
     return StepCounts(tuple(by_step), tuple(by_step.values())) if len(by_step) > 1 else None

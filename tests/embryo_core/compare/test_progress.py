@@ -1,13 +1,23 @@
 """Tests of progress: what a run had seen at a step, from its manifests, configuration and word counts."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from shutil import copytree, rmtree
 
 import numpy as np
 import pytest
 
 from embryo_core import runs
 from embryo_core.compare import UNITS, progress, training_flops
-from embryo_core.types import Run, StepUnit
+from embryo_core.types import Origin, Run, StepUnit
+
+
+def recount(run: Run, counts: Mapping[int, int | None]) -> None:
+    """Write the counts of sequences and of tokens to the manifests of a run's checkpoints."""
+    for step, count in counts.items():
+        folder = run.path / f"checkpoints/step{step}"
+        (folder / "manifest.json").unlink()
+        runs.write_manifest(folder, step, count, count)
 
 
 def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
@@ -65,6 +75,32 @@ def test_single_manifest_gives_progress_from_step_0(own_run: Run):
     for checkpoint in others:
         (checkpoint.path / "manifest.json").unlink()
     assert progress(own_run, "tokens").at([last.step // 2, last.step]).tolist() == [last.tokens / 2, last.tokens]
+
+
+def test_counts_grow_from_0_to_the_first_counted_checkpoint(own_run: Run):
+    """Earlier checkpoints without counts are drawn in proportion to their steps, also on a log axis."""
+    for step in (4, 6):
+        copytree(own_run.path / "checkpoints/step8", own_run.path / f"checkpoints/step{step}")
+    recount(own_run, {0: None, 4: None, 6: None, 8: 1_000, 16: 3_000})
+    tokens, sequences = progress(own_run, "tokens"), progress(own_run, "sequences")
+    assert tokens == sequences and tokens.at([0, 1, 4, 8, 12, 16]).tolist() == [0, 125, 500, 1_000, 2_000, 3_000]
+    assert tokens.least == 500
+    flops = progress(own_run, "flops")
+    for step in (0, 4):
+        rmtree(own_run.path / f"checkpoints/step{step}")
+    assert flops.at([2]).tolist() == progress(own_run, "flops").at([2]).tolist() == [training_flops(own_run, 2)]
+    assert progress(replace(own_run, step_unit=StepUnit.TOKENS), "tokens").at([3]).tolist() == [3]
+
+
+def test_counts_of_a_continued_run_grow_from_its_origin(own_run: Run):
+    """They begin at its first counted checkpoint if the origin's counts are unknown."""
+    recount(own_run, {0: None, 8: 1_000, 16: 3_000})
+    origin = Origin("parent", step=4, sequences=600, tokens=600, weights_sha256="0" * 64)
+    run = replace(own_run, origin=origin)
+    assert progress(run, "tokens").at([4, 6, 8]).tolist() == [600, 800, 1_000]
+    assert progress(run, "sequences").at([4, 6, 8]).tolist() == [600, 800, 1_000]
+    unknown = replace(own_run, origin=replace(origin, tokens=0))
+    assert progress(unknown, "tokens").steps == (8, 16)
 
 
 def test_least_count_is_the_first_above_0(tiny_run: Run):
