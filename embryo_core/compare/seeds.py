@@ -80,7 +80,8 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
 
     `designs` maps the name of a design, which replaces the names of its runs, to these names. `earliest` and `latest`
     are means over seeds, but at least one standard error from the mean onset; slopes likewise. n is the sum,
-    and places are ranks of the mean place. A category that has no onset in one of the seeds has none in the design.
+    and places are ranks of the mean place. A category that has no onset in one of the seeds has none in the design; an
+    interval that is open in one of them (no `latest`) is open in the design, and a slope that one lacks is missing.
     """
     tables = []
     for name, runs in designs.items():
@@ -100,7 +101,9 @@ def _average_onsets(rows: pd.DataFrame) -> pd.DataFrame:
         error = by_group[middle].sem()
         means[low] = np.fmin(means[low], means[middle] - error)
         means[high] = np.fmax(means[high], means[middle] + error)
-    means.loc[by_group["onset"].count() < rows["run"].nunique(), ["place", *number_columns]] = float("nan")
+    seed_count, seeds_with = rows["run"].nunique(), by_group[number_columns].count()
+    means = means.mask((seeds_with < seed_count).reindex(columns=means.columns, fill_value=False))
+    means.loc[seeds_with["onset"] < seed_count, ["place", *number_columns]] = float("nan")
     means["place"] = means["place"].rank(method="min").astype("Int64")
     means = means.assign(**{name: means[name].round().astype("Int64") for name in STEP_COLUMNS})
     return means.reset_index().sort_values(["place", "group"])

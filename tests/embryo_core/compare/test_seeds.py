@@ -121,6 +121,16 @@ def test_mean_onset_keeps_the_interval_of_its_seeds():
     assert found[["earliest", "latest"]].values.tolist() == [[2, 20]] * 2
 
 
+def test_interval_that_is_open_in_one_seed_is_open():
+    """The onset keeps its mean and its start; a slope that one of the seeds lacks is missing too."""
+    steep = {"slope": 2.0, "slope_low": 1.0, "slope_high": 3.0}
+    table = pd.concat([order(run, {"noun": since}).assign(**steep) for run, since in (("a", 8), ("b", 16))])
+    table.loc[table["run"] == "b", ["latest", *steep]] = None
+    found = average_acquisitions(table, {"a, b": ["a", "b"]}).iloc[0]
+    assert found[["onset", "earliest", "place"]].tolist() == [12, 8, 1]
+    assert found[["latest", *steep]].isna().all()
+
+
 def test_onsets_and_last_values_are_averaged_by_the_mean():
     """The median of the three onsets would be 8."""
     since = {"a": 8, "b": 8, "c": 24}
