@@ -42,8 +42,11 @@ def divergence(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
 
 def with_standard_errors(scores: pd.DataFrame, errors: pd.DataFrame) -> pd.DataFrame:
-    """Return `scores` with 95 % intervals from their standard `errors`: group, step, value, low, high, n."""
-    table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], suffixes=("", "_error"))
+    """Return `scores` with 95 % intervals from their standard `errors`: group, step, value, low, high, n.
+
+    A score without an error has no interval: its low and high are NaN.
+    """
+    table = scores.merge(errors[["group", "step", "value"]], on=["group", "step"], how="left", suffixes=("", "_error"))
     half_width = Z * table["value_error"]
     table = table.assign(low=(table["value"] - half_width).clip(lower=0), high=table["value"] + half_width)
     return table[["group", "step", "value", "low", "high", "n"]].sort_values(["group", "step"], ignore_index=True)

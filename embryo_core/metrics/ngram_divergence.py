@@ -63,7 +63,7 @@ class NgramDivergence(Metric):
     """Mean KL divergence (nats) of the model's predictions at masks from the unigram and from the bigram distribution.
 
     For a decoder, which has no masks, next pieces are predicted at the same positions. `ngram_divergence_error` is the
-    standard error of each mean.
+    standard error of each mean; a single position has none.
     """
 
     name = "ngram_divergence"
@@ -91,7 +91,7 @@ class NgramDivergence(Metric):
             for position in predicted(len(ids) - len(end), number)
         ]
         line, position = np.array(predictions).T
-        bigrams = count(train_lines, tokenizer.vocabulary_size)
+        bigrams = count(train_lines, tokenizer.vocabulary_size, len(begin))
         pieces = sum(len(ids) - len(begin) for ids in train_lines)
         adjective = "next" if limits.decoder else "masked"
         note = f"{len(predictions):,} {adjective} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
@@ -130,14 +130,16 @@ def predicted(length: int, number: int) -> range:
     return range(1 + int(offset), length, MASK_DISTANCE)
 
 
-def count(lines: list[np.ndarray], pieces: int) -> Bigrams:
-    """Return the distributions of lines of ids, each beginning with [CLS] if the tokenizer has one; `pieces` is V.
+def count(lines: list[np.ndarray], pieces: int, first: int) -> Bigrams:
+    """Return the distributions of lines of ids over V = `pieces`; `first` ids of each line, [CLS] or none, precede it.
 
     The unigram distribution adds one to the count of every piece (Laplace). [CLS] never counts as a follower.
     """
-    previous = np.concatenate([ids[:-1] for ids in lines] or [np.array([], np.int64)])
-    next_pieces = np.concatenate([ids[1:] for ids in lines] or [np.array([], np.int64)])
-    unigram = np.bincount(next_pieces, minlength=pieces) + 1.0
+    singles, previous, next_pieces = (
+        np.concatenate([ids[part] for ids in lines] or [np.array([], np.int64)])
+        for part in (slice(first, None), slice(None, -1), slice(1, None))
+    )
+    unigram = np.bincount(singles, minlength=pieces) + 1.0
     pairs, counts = np.unique(previous.astype(np.int64) * pieces + next_pieces, return_counts=True)
     offsets = np.searchsorted(pairs, np.arange(pieces + 1) * pieces)
     return Bigrams(unigram / unigram.sum(), offsets, pairs % pieces, counts)
@@ -157,11 +159,11 @@ def divergences(logits: np.ndarray, bigrams: Bigrams, previous: int) -> tuple[fl
 
 
 def _scores(name: str, divergences: np.ndarray) -> list[Score]:
-    """Return the mean and standard error of both divergences."""
+    """Return the mean of both divergences, and its standard error if there are two values or more."""
     n = len(divergences)
-    errors = divergences.std(axis=0, ddof=min(1, n - 1)) / np.sqrt(n)
     scores = []
-    for group, values, error in zip((UNIGRAM, BIGRAM), divergences.T, errors, strict=True):
+    for group, values in zip((UNIGRAM, BIGRAM), divergences.T, strict=True):
         scores.append(Score(name, float(values.mean()), n, group))
-        scores.append(Score(f"{name}_error", float(error), n, group))
+        if n > 1:
+            scores.append(Score(f"{name}_error", float(values.std(ddof=1) / np.sqrt(n)), n, group))
     return scores

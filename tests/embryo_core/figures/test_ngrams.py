@@ -22,6 +22,14 @@ def test_intervals_are_normal_and_never_negative() -> None:
     assert rows.loc[("unigram", 8), "low"] == 0
 
 
+def test_divergence_without_standard_error_is_never_significant() -> None:
+    """A single mask has a divergence but no interval."""
+    scores = divergences((8, 2.0, 1.5))[["group", "step", "value", "n"]]
+    table = ngrams.with_standard_errors(scores, scores[:0])
+    assert table["value"].tolist() == [1.5, 2.0] and table[["low", "high"]].isna().all(axis=None)
+    assert "At no step" in ngrams.describe_divergence(table, "a text", StepUnit.UPDATES).details
+
+
 def test_both_curves_hold_the_stored_divergences(tiny_results: Run) -> None:
     """Each has its band, and n in its hover text."""
     figure = ngrams.divergence([tiny_results], AxisChoice("log"))

@@ -138,7 +138,7 @@ def test_ngram_divergence_equals_slow_counts(decoder: Model):
         [plain.begin + plain.tokenizer(line, add_special_tokens=False).input_ids for line in text]
         for text in (corpora.read_text(SAMPLE_DATA["ngrams"], split) for split in ("train", "heldout"))
     ]
-    singles = Counter(piece for line in lines[0] for piece in line[1:])
+    singles = Counter(piece for line in lines[0] for piece in line[len(plain.begin) :])
     pairs = Counter(pair for line in lines[0] for pair in pairwise(line))
     size = len(plain.tokenizer)
     unigram = np.array([singles[piece] + 1.0 for piece in range(size)])
@@ -159,6 +159,7 @@ def test_ngram_divergence_equals_slow_counts(decoder: Model):
     means = np.mean(expected, axis=0)
     assert [found["unigram"].value, found["bigram"].value] == pytest.approx(means.tolist(), rel=1e-4)
     assert found["unigram"].n == len(expected) and "next pieces" in data.summary["note"]
+    assert data.summary["counted"] == singles.total()
 
 
 def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):

@@ -120,6 +120,17 @@ def test_unigram_model_has_no_divergence_from_unigrams(trained: Model, monkeypat
     assert scores["unigram"] == pytest.approx(0, abs=1e-6) and scores["bigram"] > 0.1
 
 
+def test_single_mask_has_no_standard_error(trained: Model, tmp_path: Path):
+    (tmp_path / "train.txt").write_text("the cat\n")
+    (tmp_path / "heldout.txt").write_text("the cat\n")
+    data = read(NgramDivergence(), trained, tmp_path)
+    scores = NgramDivergence().compute(trained, data).scores
+    assert [(score.metric, score.group, score.n) for score in scores] == [
+        ("ngram_divergence", "unigram", 1),
+        ("ngram_divergence", "bigram", 1),
+    ]
+
+
 def test_missing_or_empty_split_is_reported(trained: Model, tmp_path: Path):
     (tmp_path / "train.txt").write_text("The cat sleeps.\n")
     with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz, \.gz\) does not exist; .* train\.txt"):
