@@ -185,10 +185,12 @@ def test_run_chosen_while_playing_is_played_from_its_first_step(visit, tiny_run:
                 window.addEventListener("embryo:step", ({ detail }) => window.shown.push(detail.step));
             }"""
         )
-        visitor.page.get_by_role("button", name="Play").click()
+        visitor.page.get_by_role("combobox", name="Run").click()  # first: the film lasts twelve seconds
+        late = visitor.page.get_by_role("option", name="late")
+        expect(late).to_be_visible()
+        visitor.page.evaluate("window.dispatchEvent(new Event('embryo:play'))")
         visitor.page.wait_for_function("window.embryoStep > 0")
-        visitor.page.get_by_role("combobox", name="Run").click()
-        visitor.page.get_by_role("option", name="late").click()
+        late.click()
         visitor.page.wait_for_function("last => window.embryoStep === last && !window.embryoPlaying", arg=steps[-1])
         shown = [step for step in visitor.page.evaluate("window.shown") if step in steps]
         assert shown[0] == steps[0] and shown == sorted(shown)

@@ -72,7 +72,7 @@ def test_a_few_large_weights_do_not_darken_the_rest():
     assert "this head over all 2 steps; " in map_style.clipping(twice)
     texts = [label.text for label in map_style.legend_of(shown, "linear").labels]
     assert "≥ 0.01" in texts and "0.8 % are larger" in texts
-    assert "end at 0.5" in map_style.clipping(replace(shown, shared_end=0.5))
+    assert " at 0.5" in map_style.clipping(replace(shown, shared_end=0.5))
 
 
 # === Labels ===
