@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help:
 	@echo "make app      install what the dashboard needs (once) and open it on http://localhost:8501"
 	@echo "make test     install everything (once), the browser too, then lint and run the tests"
-	@echo "make slow     run the tests that take long: trainings killed and resumed, several hosts, axe on every page"
+	@echo "make slow     run the tests that take long: trainings killed and resumed, several hosts, axe and phones on every page"
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"
 	@echo "make lowest   run the tests of runs, results and figures on the lowest versions that pyproject.toml allows"
 	@echo "make lint     ruff on every file, mypy on the packages"

@@ -168,6 +168,7 @@ def test_phone_has_labelled_menu_that_closes(visit, app):
     expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
 
 
+@pytest.mark.slow
 def test_no_page_scrolls_sideways_on_phone(visit, app):
     """Every page and section fits the width of the screen, as does the reading of the time bar.
 
@@ -196,6 +197,7 @@ def test_phone_shows_answer_without_scrolling(visit, app):
     assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
 
 
+@pytest.mark.slow
 def test_lens_scrolls_on_phone_beside_names_of_rows(visit, app_of_demo: str):
     """The lens is as wide as its words need, and the names of its rows stay at the edge of the visible part."""
     visitor = visit(app_of_demo)
@@ -213,6 +215,7 @@ def test_lens_scrolls_on_phone_beside_names_of_rows(visit, app_of_demo: str):
         assert -4 < name.bounding_box()["x"] - lens.bounding_box()["x"] < 60
 
 
+@pytest.mark.slow
 def test_panels_are_two_in_row_on_phone_and_four_on_wide_page(visit, app_of_demo: str):
     """No panel is cut off, also after the width has changed, as when a phone is turned."""
     visitor = visit(app_of_demo)
@@ -233,6 +236,7 @@ def test_panels_are_two_in_row_on_phone_and_four_on_wide_page(visit, app_of_demo
         assert frame.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight + 1")
 
 
+@pytest.mark.slow
 def test_narrow_window_shows_chosen_step_and_stacks_columns(visit, app_of_demo: str):
     """Maps of layers scroll to the step's column; heat maps of heads are stacked, and wide enough for their numbers."""
     visitor = visit(app_of_demo)

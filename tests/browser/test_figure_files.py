@@ -112,6 +112,7 @@ def test_undrawn_chart_is_saved_once_drawn(visit, app):
     assert b"Mask prediction accuracy" in download.value.path().read_bytes()
 
 
+@pytest.mark.slow
 @BOTH_SIZES
 def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
     """Files have title, run and the same font size; even in a wider font no text is cut off."""
@@ -158,6 +159,7 @@ def _compare(visitor, figure) -> int:
     return len(chosen)
 
 
+@pytest.mark.slow
 @BOTH_SIZES
 def test_words_of_saved_lens_are_legible(visit, app_of_demo: str, columns):
     """Fonts have at least 6.5 pixels; the small print says how many steps of the page have room in the file."""

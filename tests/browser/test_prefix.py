@@ -88,6 +88,7 @@ def test_pages_open_below_prefix_known_to_server(tiny_results: Run, visit: Calla
         assert answer(address, f"{PREFIX}/_stcore/stream", "hub.example", SOCKET) == b"101"
 
 
+@pytest.mark.slow
 def test_pages_open_below_prefix_removed_by_proxy(app: str, tiny_results: Run, visit: Callable[[str], Visitor]) -> None:
     """This is the setting of jupyter-server-proxy's `proxy/PORT`, in which the server cannot know the path."""
     with stripping(int(app.rpartition(":")[2])) as address:

@@ -178,6 +178,7 @@ def test_two_sentences_share_axes_and_are_labelled(visit, app):
     expect(cells.last).to_contain_text(OTHER)
 
 
+@pytest.mark.slow
 def test_long_joint_answer_is_wrapped_on_phone(visit, app_of_demo: str):
     """The final answer, which the demo's model gives confidently, is longer than a line and is not cut off."""
     visitor = visit(app_of_demo)
