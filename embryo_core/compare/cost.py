@@ -17,10 +17,11 @@ from embryo_core.types import Checkpoint, Origin, Run, StepUnit
 # === Parameters ===
 
 PART_PATTERNS = {  # a tensor belongs to the first part whose pattern its name matches
-    "word embeddings": r"word_embeddings|(^|\.)(wte|embed_in|embed_tokens)\.",
+    "word embeddings": r"word_embeddings|(^|\.)(wte|embed_in|embed_tokens|tokens_embed|tok_embeddings)\."
+    r"|(^|\.)embeddings\.weight$|^(transformer\.)?w\.weight$",  # of Mamba and CTRL
     "projection of embeddings": r"embedding_hidden_mapping_in|embeddings_project",
-    "position and segment embeddings": r"(^|\.)(embeddings|wpe|embed_positions)\.",
-    "layers": r"(^|\.)(layers?|h|albert_layer_groups)\.\d",
+    "position and segment embeddings": r"(^|\.)(embeddings|wpe|embed_positions|positions_embed)\.",
+    "layers": r"(^|\.)(layers?|h|blocks|albert_layer_groups)\.\d",
     "heads": r"",
 }
 # parts that layers share, by the setting `share`

@@ -150,7 +150,7 @@ def test_decoder_predicts_every_token(tiny_run: Run):
     assert training_flops(run, 1) == PASSES * counted(GPTNeoXForCausalLM(GPTNeoXConfig(**SIZES)))
 
 
-@pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "llama"])
+@pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "llama", "mpt", "openai-gpt", "ctrl", "mamba"])
 def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
     """The parts sum to all parameters of the model, tied heads counted once, and the layers include no head."""
     run = decoders.add_series(tmp_path, family, (0,))
@@ -160,3 +160,4 @@ def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
     assert found["word embeddings"] == model.get_input_embeddings().weight.numel()
     layers = next(part for part in model.modules() if isinstance(part, ModuleList) and len(part) == 2)
     assert found["layers"] == sum(one.numel() for one in layers.parameters())
+    assert found.get("position and segment embeddings", 0) == 40 * 32 * (family in ("gpt2", "openai-gpt"))
