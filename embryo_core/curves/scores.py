@@ -145,8 +145,8 @@ def peak(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
     Its interval spans the steps whose values are not significantly below it.
     """
     values = np.asarray(values, float)
-    highest = int(np.argmax(values))
-    below, _ = difference_interval(np.full(len(values), values[highest]), values, n)
+    n, highest = np.broadcast_to(n, values.shape), int(np.argmax(values))
+    below, _ = difference_interval(values[highest], values, n[highest], n_second=n)
     ties = np.flatnonzero(below <= 0)
     first, last = int(steps[ties[0]]), int(steps[ties[-1]])
     return Peak(int(steps[highest]), float(values[highest]), float(values[-1]), first, last)

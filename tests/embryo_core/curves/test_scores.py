@@ -181,6 +181,14 @@ def test_peak_is_the_highest_measured_point():
         assert (found.earliest, found.latest) == (min(near), max(near))
 
 
+def test_peak_is_compared_with_its_own_number_of_cases():
+    """A peak of 0.9 may be chance beside 0.6 if it has 8 cases, but not if 0.6 has 12 cases and the peak 2,000."""
+    steps, values = [0, 1, 2], [0.6, 0.9, 0.6]
+    for n, earliest in (([2_000, 20, 2_000], 1), ([2_000, 8, 2_000], 0), ([12, 2_000, 2_000], 1)):
+        below = curves.difference_interval(0.9, 0.6, n[1], n_second=n[0])[0]
+        assert curves.peak(steps, values, n).earliest == earliest == int(below > 0)
+
+
 def test_earliest_of_equal_points_is_the_peak():
     """A constant curve peaks at its first step, and its interval spans all steps."""
     assert curves.peak([0, 5, 700, 900], [0.1] * 4, [50] * 4) == curves.Peak(0, 0.1, 0.1, 0, 900)
