@@ -195,10 +195,9 @@ def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | No
     """Write the files that training reads (run.json, tokenizer, inherited checkpoints); return the run."""
     from pretrain.card import new_card, write_card
 
-    run = write_card(new_card(folder, config, data.corpus, start))
-    data.copy_to(run)
+    run = data.copy_to(write_card(new_card(folder, config, data.corpus, start)))
     if start:
-        continued.inherit(run, config, start)  # last, so that a run with weights also has its vocabulary
+        run = continued.inherit(run, config, start)  # last, so that a run with weights also has its vocabulary
     return run
 
 

@@ -48,10 +48,11 @@ class Data:
         """Yield batches of the held-out text at each length of the run; see `collators.heldout_batches`."""
         return heldout_batches(self.corpus.heldout, self.config, self.collator)
 
-    def copy_to(self, run: Run) -> None:
+    def copy_to(self, run: Run) -> Run:
         """Write the tokenizer and the word frequencies of the training text to a run's folder, unless it has them.
 
-        Raises TokenizerMismatch if the folder's tokenizer is not the one recorded in run.json.
+        Return the run with the number of counted words. Raises TokenizerMismatch if the folder's tokenizer is not the
+        one recorded in run.json.
         """
         if not run.tokenizer.is_dir():
             with runs.replacing(run.tokenizer) as temporary:
@@ -65,7 +66,10 @@ class Data:
                 f"delete {run.tokenizer} and give the same command again to have it restored."
             )
         if not run.frequencies.is_file():
-            corpora.write_frequencies(self.corpus, run.frequencies)
+            counts = corpora.frequencies(self.corpus)
+            run = runs.record_counted_words(run, counts.total())  # first: an interrupted run writes both again
+            corpora.write_frequencies(counts, run.frequencies)
+        return run
 
 
 def prepare_data(

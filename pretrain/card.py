@@ -59,6 +59,7 @@ def write_card(run: Run) -> Run:
             f"Run '{run.name}' is of the family {stored.family}, received {run.family}; "
             "resume it with the first command's preset, or give another --run."
         )
+    run = replace(run, corpus=_with_words_of(stored, run.corpus))
     if stored.corpus != run.corpus or stored.tokenizer_sha256 != run.tokenizer_sha256:
         raise ConfigError(
             f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
@@ -80,6 +81,11 @@ def write_card(run: Run) -> Run:
     )
     runs.write_run(extended_run)
     return extended_run
+
+
+def _with_words_of(stored: Run, corpus: dict[str, Any]) -> dict[str, Any]:
+    """Return the description of a text with the `counted_words` of a stored run, which are counted after its start."""
+    return corpus | {name: stored.corpus[name] for name in ("counted_words",) if name in stored.corpus}
 
 
 def settings_of(run: Run) -> Config:

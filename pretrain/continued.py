@@ -10,8 +10,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from embryo_core import runs
 from embryo_core.errors import ConfigError, TokenizerMismatch
+from embryo_core.runs.schema import CorpusCard
 from embryo_core.types import Change, Checkpoint, Origin, Run
 from pretrain.config import Config
 from pretrain.families import FAMILIES
@@ -148,25 +151,28 @@ def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
     return tuple(checkpoint.step for checkpoint in runs.checkpoints(start.run) if checkpoint.step < start.step)
 
 
-def inherit(run: Run, config: Config, start: Checkpoint) -> None:
+def inherit(run: Run, config: Config, start: Checkpoint) -> Run:
     """Copy log, word frequencies and checkpoints up to `start` to a new run; a repeated call completes them.
 
-    A run with a larger model gets its first checkpoint, grown from `start`, in place of earlier checkpoints.
+    A run with a larger model gets its first checkpoint, grown from `start`, in place of earlier checkpoints. Return the
+    run with the number of words that the inherited frequencies count.
     """
     if start.run.path == run.path:
-        return
+        return run
     lines = runs.read_lines(start.run.path / "log.jsonl")
     inherited_lines = (line for line in lines if (row := runs.parse_row(line)) and row["step"] <= start.step)
     runs.write_lines(run.path / "log.jsonl", inherited_lines)
     if start.run.frequencies.is_file():
+        run = runs.record_counted_words(run, convert(start.run.corpus, CorpusCard).counted_words)
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
     if _describe_growth(config, start):
         from pretrain import grow  # imports Keras, which the checks above do not need
 
         (grow.write_extended if is_extended(config, start) else grow.write_widened)(run, config, start)
-        return
+        return run
     for checkpoint in runs.checkpoints(start.run):  # in order, so that if `start` is there, nothing is missing
         if checkpoint.step <= start.step:
             with runs.replacing(run.path / "checkpoints" / f"step{checkpoint.step}") as temporary:
                 shutil.copytree(checkpoint.path, temporary, copy_function=runs.link_or_copy)
+    return run

@@ -199,9 +199,9 @@ def frequencies(corpus: Corpus) -> Counter[str]:
     return words
 
 
-def write_frequencies(corpus: Corpus, path: Path) -> None:
+def write_frequencies(counts: Counter[str], path: Path) -> None:
     """Write "word<tab>count" lines by descending count, then word, for the 50,000 most frequent words."""
-    most_frequent = sorted(frequencies(corpus).items(), key=lambda row: (-row[1], row[0]))[:MAX_FREQUENCIES]
+    most_frequent = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:MAX_FREQUENCIES]
     with replacing(path) as temporary:
         temporary.write_text("".join(f"{word}\t{n}\n" for word, n in most_frequent), encoding="utf-8")
 

@@ -46,7 +46,7 @@ def _interpolate(x: ArrayLike, points: Sequence[float], values: Sequence[float])
 def progress(run: Run, unit: Unit) -> StepCounts | None:
     """Return a run's progress at its checkpoints in a unit other than "step"; None if it is not recorded.
 
-    Words are computed from tokens by the words per token of the training text (frequencies.tsv). Raises BrokenRun.
+    Words are computed from tokens by the words per token of the training text (`runs.counted_words`). Raises BrokenRun.
     """
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
@@ -63,7 +63,7 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
         return _step_counts(_from_start(run, start_count, {state.step: state.sequences for state in checkpoints}))
     words_per_token = 1.0
     if unit == "words":
-        words, tokens = sum(runs.read_counts(run.frequencies).values()), runs.counted_tokens(run)
+        words, tokens = runs.counted_words(run), runs.counted_tokens(run)
         if not words or not tokens:
             return None
         words_per_token = words / tokens

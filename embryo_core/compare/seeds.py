@@ -55,6 +55,7 @@ def size_of(run: Run) -> tuple[int, int]:
 @lru_cache(maxsize=512)
 def _design_key(run: Run) -> str:
     fields = {name: value for name, value in asdict(run).items() if name not in NON_DESIGN_FIELDS}
+    fields["corpus"] = {name: part for name, part in run.corpus.items() if name != "counted_words"}  # new in 0.3.0
     fields["config"] = {name: value for name, value in run.config.items() if name != "seed"}
     return json.dumps(fields, sort_keys=True, default=str)
 

@@ -65,7 +65,7 @@ def age_table(run: Run) -> pd.DataFrame:
     counts = _count_words(run)
     rows["count"] = [counts.get(word.casefold(), math.nan) for word in rows["word"]]
     recorded = rows["word"].map(_read_expected(run, "unigrams")).astype(float)
-    rows["unigram"] = -np.log2(rows["count"] / (counts.total() or 1)) if counts else recorded
+    rows["unigram"] = -np.log2(rows["count"] / (run_files.counted_words(run) or 1)) if counts else recorded
     rows["bigram"] = rows["word"].map(_read_expected(run, "bigrams")).astype(float)
     beyond = _steps_beyond(rows, table, zip(starts, ends, strict=True))
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")

@@ -13,12 +13,14 @@ from embryo_core.runs.layout import (
     list_runs,
     open_run,
     read_run,
+    record_counted_words,
     roots,
     write_run,
 )
 from embryo_core.runs.log import (
     PositionAccuracy,
     counted_tokens,
+    counted_words,
     damaged_lines,
     has_counts,
     parse_row,

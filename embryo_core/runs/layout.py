@@ -7,7 +7,7 @@ A root is `data/` or `data/demo/`, or the folders named in the environment varia
 """
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from msgspec import convert
@@ -99,6 +99,14 @@ def write_run(run: Run) -> None:
     parts = {name: asdict(part) for name in ("origin", "special_tokens") if (part := getattr(run, name))}
     counted = {"counted_in": run.step_unit} if run.step_unit != Run.step_unit else {}
     write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | parts | counted)
+
+
+def record_counted_words(run: Run, count: int) -> Run:
+    """Write to run.json the number of `counted_words` of a run, 0 if unknown; return the run with it."""
+    corpus = {name: part for name, part in run.corpus.items() if name != "counted_words"}
+    run = replace(run, corpus=corpus | ({"counted_words": count} if count else {}))
+    write_run(run)
+    return run
 
 
 def changes(run: Run) -> tuple[Change, ...]:

@@ -121,6 +121,14 @@ def counted_tokens(run: Run) -> int:
     return convert(run.corpus, CorpusCard).trained_on
 
 
+def counted_words(run: Run) -> int:
+    """Return the words of the text behind frequencies.tsv; only those in the file if run.json has no larger number.
+
+    Raises BrokenRun.
+    """
+    return max(convert(run.corpus, CorpusCard).counted_words, sum(read_counts(run.frequencies).values()))
+
+
 def _words(frequencies: Path) -> Iterator[tuple[int, str, int]]:
     """Yield rank, word and count of every line with a word and its count, which is above 0."""
     for rank, line in enumerate(read_lines(frequencies), 1):

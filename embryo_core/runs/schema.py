@@ -106,6 +106,7 @@ class CorpusCard(CorpusPart, frozen=True):
     heldout: CorpusPart = CorpusPart()
     sources: list[SourceCard | Text] = []
     heldout_sources: list[SourceCard | Text] = []
+    counted_words: Count = 0  # words of the text behind frequencies.tsv, with the rare ones that it leaves out
 
     @property
     def trained_on(self) -> int:

@@ -9,6 +9,7 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
+from pretrain import corpus as corpora
 from pretrain.batches import Data, prefetched, prepare_data
 from pretrain.collators import MaskedPairs
 from pretrain.config import Config
@@ -228,11 +229,24 @@ def test_run_keeps_its_tokenizer(config: Config, data: Data, tmp_path):
     runs.write_run(run)
     data.copy_to(run)
     assert runs.sha256(run.tokenizer / "tokenizer.json") == sha256 and (run.path / "frequencies.tsv").is_file()
-    data.copy_to(run)
+    assert data.copy_to(run) == run
     (run.tokenizer / "tokenizer.json").write_text("{}")
     with pytest.raises(TokenizerMismatch, match=r"is not the tokenizer that run 'own' was started with; delete"):
         data.copy_to(run)
     assert (run.tokenizer / "tokenizer.json").read_text() == "{}"
+
+
+def test_all_counted_words_are_recorded(data: Data, tmp_path, monkeypatch):
+    """run.json has their number, with those that are too rare for frequencies.tsv."""
+    monkeypatch.setattr(corpora, "MAX_FREQUENCIES", 5)
+    sha256 = data.corpus.fingerprint["tokenizer_sha256"]
+    run = Run("own", tmp_path / "own", "albert", "both", {}, sha256, data.corpus.fingerprint, (0,), "tests")
+    found = data.copy_to(run)
+    total = corpora.frequencies(data.corpus).total()
+    assert found == runs.read_run(run.path) and found.corpus == run.corpus | {"counted_words": total}
+    counts = runs.read_counts(run.frequencies)
+    assert len(counts) == 5 and sum(counts.values()) < total == runs.counted_words(found)
+    assert runs.counted_words(run) == sum(counts.values())
 
 
 def test_vocabulary_too_large_for_text_is_refused(config: Config, texts, cache):

@@ -99,6 +99,14 @@ def test_card_contains_family_note(plan: Config, data: Data, tmp_path: Path):
     assert "share their feed-forward network alone" in runs.read_run(tmp_path / "own").note
 
 
+def test_counted_words_are_kept(folder: Path, plan: Config, data: Data):
+    """They are counted after run.json is written; a resumed run with another plan keeps them."""
+    run = runs.record_counted_words(runs.read_run(folder), 99)
+    assert write_card(new_card(folder, plan, data.corpus)) == run
+    extended = write_card(new_card(folder, replace(plan, save_every=5), data.corpus))
+    assert extended == runs.read_run(folder) and extended.corpus["counted_words"] == 99
+
+
 def test_checkpoint_grid_may_always_change(folder: Path, plan: Config, data: Data):
     """It may change even while the rate decays; past planned steps are kept, and no earlier step is added."""
     at_step(folder, 70)

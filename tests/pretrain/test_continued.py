@@ -158,6 +158,7 @@ def test_words_are_counted_on_first_text(first: Run, continued: Run):
     card = json.loads((continued.path / "run.json").read_text())
     older = replace(continued, origin=replace(continued.origin, text_tokens=0))  # as in an earlier version
     assert card["origin"]["text_tokens"] == first.corpus["train"]["tokens"] != continued.corpus["train"]["tokens"]
+    assert continued.corpus["counted_words"] == first.corpus["counted_words"] == runs.counted_words(first)
     assert progress(older, "words") is None and baselines.most_frequent_word(older) is None
 
 
@@ -174,6 +175,7 @@ def test_run_from_start_of_continued_run_resumes(continued: Run, command: list[s
 def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path):
     """Imported checkpoints have no counts, so there is no total to which later updates could be added."""
     foreign = shutil.copytree(first.path, root / "foreign")
+    runs.record_counted_words(runs.read_run(foreign), 98_765)  # of the text behind the inherited frequencies.tsv
     for path in foreign.glob("checkpoints/*/manifest.json"):
         path.write_text(json.dumps(json.loads(path.read_text()) | {"sequences": None, "tokens": None}))
     again = [f"{foreign}@3" if part.endswith("@3") else part for part in command]
@@ -181,6 +183,7 @@ def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path)
     (root / "fifth" / "state" / "step9.npz").unlink()
     assert main([*again, str(root / "fifth")]) == 0
     found = runs.read_run(root / "fifth")
+    assert runs.counted_words(found) == 98_765
     assert [(one.sequences, one.tokens) for one in runs.checkpoints(found)] == [(None, None)] * 8
     assert all("tokens" not in row for row in runs.read_log(found) if row["step"] > 3)
     assert progress(found, "tokens") is None and progress(found, "sequences") is None

@@ -197,7 +197,7 @@ def test_frequencies_equal_word_counts_of_text(corpus: Corpus, texts: Path, tmp_
     words = Counter(word.removeprefix(Unigram.word_start) for line in lines for word in cut(tokenizer, line))
     unknown = {word for word in words if 1 in tokenizer.encode(word).ids}
     assert frequencies(corpus) == Counter({word: n for word, n in words.items() if word not in unknown})
-    write_frequencies(corpus, tmp_path / "frequencies.tsv")
+    write_frequencies(frequencies(corpus), tmp_path / "frequencies.tsv")
     rows = [line.split("\t") for line in (tmp_path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()]
     assert rows == sorted(rows, key=lambda row: (-int(row[1]), row[0])) and dict(rows)["the"] == str(words["the"])
 

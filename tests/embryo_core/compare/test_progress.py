@@ -37,6 +37,13 @@ def test_words_are_tokens_times_words_per_token(tiny_run: Run):
     assert progress(tiny_run, "words").at([0, 8, 16]) == pytest.approx(rate * np.array(tokens))
 
 
+def test_words_are_counted_with_rare_ones(tiny_run: Run):
+    """run.json has their number, and frequencies.tsv only the most frequent ones."""
+    words = 2 * runs.counted_words(tiny_run)
+    more = progress(replace(tiny_run, corpus=tiny_run.corpus | {"counted_words": words}), "words")
+    assert more.at([16])[0] == pytest.approx(2 * progress(tiny_run, "words").at([16])[0])
+
+
 def test_share_is_of_all_planned_steps(tiny_run: Run):
     """An unfinished run does not reach the end of the axis."""
     assert progress(tiny_run, "share").at([0, 8, 16]).tolist() == [0, 0.5, 1]

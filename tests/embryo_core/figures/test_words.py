@@ -241,6 +241,16 @@ def test_distances_are_from_unigram_surprisals(run):
         word_frequency.distance([run], AXIS)
 
 
+def test_unigrams_are_shares_of_all_counted_words(run):
+    """Words that are too rare for frequencies.tsv count too, if run.json has the number of all words."""
+    table = word_tables.age_table(run).set_index("word")
+    runs.record_counted_words(run, 2 * sum(COUNTS.values()))
+    results.compact(run)
+    more = word_tables.age_table(runs.read_run(run.path)).set_index("word")
+    assert table["unigram"]["dog"] == pytest.approx(-np.log2(COUNTS["dog"] / sum(COUNTS.values())))
+    assert (more["unigram"] - table["unigram"]).dropna().tolist() == pytest.approx([1] * table["count"].count())
+
+
 def test_run_without_words_is_named_as_missing(run):
     bare = runs.read_run(shutil.copytree(run.path, run.path.with_name("bare")))
     for make in (word_frequency.distance, word_frequency.phases, words.acquired, words.curve):
