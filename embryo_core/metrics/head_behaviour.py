@@ -4,7 +4,7 @@ Weights and entropy are means over all pieces of all sentences as origins, witho
 tokens around a text count as [CLS] and [SEP]; without such a token, `cls` or `sep` is not measured:
 
     same, previous, next   weight on the piece itself, its predecessor and its successor ([CLS] and [SEP] count as the
-                           neighbours of the first and last piece)
+                           neighbours of the first and last piece; a piece without such a neighbour is not counted)
     cls, sep               weight on [CLS], on [SEP]
     punctuation            weight on all pieces of words that consist of punctuation (Unicode category P)
     entropy                of the weights over all positions, in nats
@@ -89,6 +89,11 @@ class Sums:
         self._data = data
         special_tokens = {"cls": len(model.tokenizer.begin), "sep": len(model.tokenizer.end)}
         self._measured = [name for name in MEAN_NAMES if special_tokens.get(name, 1)]
+        pieces, sentences = data.summary["pieces"], len(data.sentences)
+        self._neighbours = {  # number of pieces with this neighbour: not the first or last one without a special token
+            name: pieces - (0 if special_tokens[token] else sentences)
+            for name, token in (("previous", "cls"), ("next", "sep"))
+        }
         self._found = np.zeros((len(data.sentences), len(SUM_NAMES), model.num_layers, model.num_heads))
 
     def sum_batch(self, batch: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -100,7 +105,8 @@ class Sums:
     def findings(self) -> Findings:
         sums = dict(zip(SUM_NAMES, self._found.sum(axis=0), strict=True))  # each [layers, heads]
         pieces, headed_words = self._data.summary["pieces"], self._data.summary["words"]
-        values = {name: (sums[name] / pieces, pieces) for name in self._measured}
+        counts = dict.fromkeys(self._measured, pieces) | self._neighbours
+        values = {name: (sums[name] / n, n) for name, n in counts.items() if n}
         values["distance"] = sums["distance"] / sums["between"], pieces
         if headed_words:
             values |= {name: (sums[name] / headed_words, headed_words) for name in LINK_NAMES}

@@ -163,15 +163,20 @@ def test_ngram_divergence_equals_slow_counts(decoder: Model):
 
 
 def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
-    """A token before the text shifts the positions of its pieces, but is not one of them."""
+    """A token before the text shifts the positions of its pieces, but is not one of them.
+
+    Without one, the first piece has no previous piece and does not count; nor has the last one a next piece.
+    """
     plain, sums, cosines = Plain(decoder), Counter(), []
-    pieces = 0
+    counts = Counter()
     for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
         inner = [*chain(*plain.pieces(example))]
         ids, first = plain.begin + inner, len(plain.begin)
         out = plain.after(ids, output_attentions=True, output_hidden_states=True)
         weights = out.attentions[1][0, 1].numpy()
-        pieces += len(inner)
+        counts["same"] += len(inner)
+        counts["previous"] += len(ids) - max(first, 1)
+        counts["next"] += len(inner) - 1
         sums["same"] += sum(weights[i, i] for i in range(first, len(ids)))
         sums["previous"] += sum(weights[i, i - 1] for i in range(max(first, 1), len(ids)))
         sums["next"] += sum(weights[i, i + 1] for i in range(first, len(ids) - 1))
@@ -181,14 +186,15 @@ def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
         if len(inner) > 1:
             cosines.append((units @ units.T)[np.triu_indices(len(inner), 1)].mean())
     found = {
-        one.metric: one.value
+        one.metric: (one.value, one.n)
         for one in HeadBehaviour().compute(decoder, read(HeadBehaviour(), decoder)).scores
         if (one.layer, one.group) == (2, "2")
     }
     for name in ("same", "previous", "next"):
-        assert found[f"head_behaviour_{name}"] == pytest.approx(sums[name] / pieces, rel=1e-4)
-    assert found["head_behaviour_next"] == 0 and "head_behaviour_sep" not in found
-    cls = pytest.approx(sums["cls"] / pieces, rel=1e-4) if plain.begin else None
+        expected = pytest.approx(sums[name] / counts[name], rel=1e-4)
+        assert found[f"head_behaviour_{name}"] == (expected, counts[name])
+    assert found["head_behaviour_next"][0] == 0 and "head_behaviour_sep" not in found
+    cls = (pytest.approx(sums["cls"] / counts["same"], rel=1e-4), counts["same"]) if plain.begin else None
     assert found.get("head_behaviour_cls") == cls
     scores = Positions().compute(decoder, read(Positions(), decoder)).scores
     assert next(one.value for one in scores if one.layer == 1) == pytest.approx(np.mean(cosines), rel=1e-4)
