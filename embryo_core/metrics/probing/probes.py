@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from embryo_core.engine.kernels import product
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.metrics import batches
 from embryo_core.metrics.probing.data import ProbingData, ProbingTask, Targets
 
@@ -33,7 +34,8 @@ RIDGE = 1e-5  # added to the covariance, in units of the mean variance: the reso
 def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
     """Return the mean states [num_layers + 1, spans, H] of spans in float16, from one pass per distinct sentence.
 
-    Above `memory` bytes they are mapped from an unnamed file, which is deleted when the process ends.
+    Above `memory` bytes they are mapped from an unnamed file, which is deleted when the process ends. Raises
+    BrokenCheckpoint if a mean state exceeds the largest number of float16.
     """
     shape = model.num_layers + 1, len(data.sentence), model.hidden_size
     if 2 * math.prod(shape) <= memory:
@@ -49,6 +51,11 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
         spans = np.concatenate([by_sentence[first[i] : first[i + 1]] for i in batch])
         begin = np.repeat(np.arange(len(batch)) * ids.shape[1], first[batch + 1] - first[batch])
         means = _means(states, data.start[spans] + begin, data.end[spans] + begin)
+        if not all(mean.isfinite().all() for mean in means):
+            raise BrokenCheckpoint(
+                f"{model.checkpoint.path}: a state exceeds {torch.finfo(torch.float16).max:,.0f}, the largest number in "
+                "which edge probing stores states (float16); leave out this step."
+            )
         for feature, mean in zip(features, means, strict=True):
             feature.index_copy_(0, torch.from_numpy(spans), mean)
 

@@ -11,6 +11,7 @@ from transformers import AlbertModel
 from benchmarks.paper_probing import PaperProbing
 from embryo_core.corpora import read_probing
 from embryo_core.engine.model import Model
+from embryo_core.errors import BrokenCheckpoint
 from embryo_core.metric import Limits
 from embryo_core.metrics.probing import probes as module
 from embryo_core.metrics.probing.data import UNSEEN, ProbingData, ProbingTask, read_tasks
@@ -52,6 +53,20 @@ def test_span_features_are_mean_states_of_pieces(trained: Model, tmp_path: Path)
         for layer in range(3):
             expected = states[layer][0, start:end].mean(0)
             assert_as_stored(trained, features[layer, span], expected)
+
+
+def test_states_beyond_float16_are_an_error(trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
+    """Without it, F1 would be of probes whose loss is NaN."""
+    states = trained.hidden_states
+
+    def one_large(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        large = states(ids, mask).copy()
+        large[1, :, :, 0] = 70_000
+        return large
+
+    monkeypatch.setattr(trained, "hidden_states", one_large)
+    with pytest.raises(BrokenCheckpoint, match="65,504"):
+        span_features(trained, data, PLENTY)
 
 
 def assert_as_stored(model: Model, features: torch.Tensor, expected: torch.Tensor) -> None:
