@@ -50,8 +50,10 @@ class WorldKnowledge(Metric):
     """Precision at 1 over the whole vocabulary, with the answer to every fact.
 
     A fact can be asked if its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
-    model's positions; for a decoder the template must also end with the object, which is then the next piece. The score
-    `world_knowledge_coverage` is the share of facts that can be asked.
+    model's positions. The piece is the one that replaces the mask when the object is written in the question, so a
+    byte-level tokenizer has another for an object that begins the sentence. For a decoder the template must also end
+    with the object, which is then the next piece. The score `world_knowledge_coverage` is the share of facts that can
+    be asked.
     """
 
     name = "world_knowledge"
@@ -97,15 +99,13 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
     """Return the questions of the facts that can be asked (see `WorldKnowledge`)."""
     rows: list[tuple[Any, ...]] = []
     going_on = too_long = 0
-    pieces: dict[str, int | None] = {}
     for index, fact in enumerate(facts):
-        if fact.object not in pieces:
-            pieces[fact.object] = tokenizer.single_piece(fact.object)
-        piece, prompt = pieces[fact.object], fact.prompt or ""
+        prompt = fact.prompt or ""
         if limits.decoder and not prompt:
             going_on += 1
             continue
         ids = tokenizer.encode_start(prompt) if limits.decoder else tokenizer.encode_text(fact.question)
+        piece = tokenizer.single_piece(fact.object, None if limits.decoder else fact.question)
         positions = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
         too_long += piece is not None and len(ids) > limits.positions
         if piece is not None and len(ids) <= limits.positions and len(positions) == 1:

@@ -107,7 +107,7 @@ class Question:
         Raises QueryError for an empty word, a word that the vocabulary cannot encode, and a mask that the text lacks.
         """
         position = self.mask_position(mask)
-        pieces = read_word(word, self.tokenizer)
+        pieces = read_word(word, self.tokenizer, None if self.continues else self.text, mask)
         tracked_word = TrackedWord(word.strip(), mask, pieces, tuple(self.tokenizer.readable(pieces)))
         positions, ids = tuple(range(position, position + len(pieces))), self.ids
         if not self.continues:
@@ -214,13 +214,19 @@ def parse(run: Run, question: Question | str) -> Question:
     )
 
 
-def read_word(word: str, tokenizer: "Tokenizer") -> np.ndarray:
-    """Return the ids [m] of a word's pieces; "##" before a word means that it continues another. Raises QueryError."""
+def read_word(word: str, tokenizer: "Tokenizer", text: str | None = None, mask: int = 1) -> np.ndarray:
+    """Return the ids [m] of a word's pieces, at a mask of `text` if it is given. Raises QueryError.
+
+    "##" before a word means that it continues another.
+    """
     word = word.strip()
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")
     is_inside = word.startswith("##") and len(word) > len("##")
-    ids = tokenizer.encode_inside(word[len("##") :]) if is_inside else tokenizer.encode_word(word)
+    at_mask = None if text is None else tokenizer.encode_at_mask(text, word, mask)
+    ids = tokenizer.encode_word(word) if at_mask is None else at_mask
+    if is_inside:
+        ids = tokenizer.encode_inside(word[len("##") :])
     special = {tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
     if not len(ids) or special & set(ids.tolist()):
         raise QueryError(f"'{word}' is not a word to track; write one without [MASK] and other special tokens.")

@@ -138,6 +138,25 @@ class Tokenizer:
         """Tokenize a word as it appears inside a text; return ids [pieces] without special tokens."""
         return np.array(self._ids(self.blank + self._masked(word)), np.int64)
 
+    def encode_at_mask(self, text: str, word: str, mask: int = 1) -> np.ndarray | None:
+        """Tokenize a word at a mask of a text, counted from 1; return ids [pieces], None if the word alters the rest.
+
+        A byte-level tokenizer has other pieces for a word at the start of a text, or after a quotation mark, than after
+        a space. A word of other tokenizers has the same pieces everywhere.
+        """
+        if not self.blank:
+            return self.encode_word(word)
+        parts, ids = text.split(MASK), self.encode_text(text)
+        masks = np.flatnonzero(ids == self.mask_id)
+        if len(masks) != len(parts) - 1:
+            return None
+        filled = self.encode_text(MASK.join(parts[:mask]) + word + MASK.join(parts[mask:]))
+        before, after = ids[: masks[mask - 1]], ids[masks[mask - 1] + 1 :]
+        if self.pieces(before[-1:]) == [self.word_start]:  # the space before a mask, which belongs to a word there
+            before = before[:-1]
+        inside = filled[len(before) : len(filled) - len(after)]
+        return inside if np.array_equal(filled, np.concatenate([before, inside, after])) else None
+
     def encode_inside(self, text: str) -> np.ndarray:
         """Tokenize a text inside a word, without a space before it; return ids [pieces], one if it is a piece."""
         named = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
@@ -190,10 +209,13 @@ class Tokenizer:
             return Frame(ids, None)
         return Frame(ids, sum(encoding.type_ids[i] == 0 for i in places[1]))
 
-    def single_piece(self, word: str) -> int | None:
-        """Return the id of a word that is a single known piece inside a text; None for other words."""
-        ids = self.encode_word(word).tolist()
-        return ids[0] if len(ids) == 1 and ids[0] != self.unk_id else None
+    def single_piece(self, word: str, text: str | None = None) -> int | None:
+        """Return the id of a word that is a single known piece inside a text, at the mask of `text` if it is given.
+
+        None for other words.
+        """
+        ids = self.encode_word(word) if text is None else self.encode_at_mask(text, word)
+        return int(ids[0]) if ids is not None and len(ids) == 1 and ids[0] != self.unk_id else None
 
     def cut(self, text: str) -> list[str]:
         """Return the normalised words into which the tokenizer splits a text, before splitting words into pieces."""

@@ -53,8 +53,8 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
         means = _means(states, data.start[spans] + begin, data.end[spans] + begin)
         if not all(mean.isfinite().all() for mean in means):
             raise BrokenCheckpoint(
-                f"{model.checkpoint.path}: a state exceeds {torch.finfo(torch.float16).max:,.0f}, the largest number in "
-                "which edge probing stores states (float16); leave out this step."
+                f"{model.checkpoint.path}: a state exceeds {torch.finfo(torch.float16).max:,.0f}, the largest float16 "
+                "number, in which edge probing stores states; leave out this step."
             )
         for feature, mean in zip(features, means, strict=True):
             feature.index_copy_(0, torch.from_numpy(spans), mean)

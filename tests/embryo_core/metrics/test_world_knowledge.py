@@ -9,8 +9,12 @@ import pytest
 from embryo_core import corpora
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits
-from embryo_core.metrics.world_knowledge import WorldKnowledge
+from embryo_core.metrics.world_knowledge import WorldKnowledge, encode
+from embryo_core.tokenizers.conversion import convert_tokenizer
+from embryo_core.tokenizers.tokenizer import Tokenizer
+from embryo_core.types import Fact
 from tests.embryo_core.metrics.conftest import read
+from tests.embryo_core.sources.conftest import write_byte_level
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +52,18 @@ def test_precision_at_1_is_the_share_of_rank_1(findings):
         ranks = [answer.rank for answer in findings.cloze if group in (answer.relation, "all")]
         assert (score.n, score.value) == (len(ranks), pytest.approx(ranks.count(1) / len(ranks)))
     assert scores["all"].n == len(findings.cloze)
+
+
+def test_object_at_the_start_is_sought_as_it_is_written(tmp_path):
+    """A byte-level tokenizer has "The" for it there, and "ĠThe" after a space."""
+    text, special, _ = convert_tokenizer(write_byte_level(tmp_path))
+    (tmp_path / "kept.json").write_text(text, encoding="utf-8")
+    tokenizer = Tokenizer(tmp_path / "kept.json", special)
+    templates = ("[Y] is near [X] .", "[X] is near [Y] .")
+    facts = [Fact("1", "P1", template, "the river", "The") for template in templates]
+    facts.append(Fact("2", "P1", templates[0], "the town", "river"))  # "ri" and "ver" at the start
+    questions = encode(facts, tokenizer, Limits(64))
+    assert tokenizer.pieces(questions.objects) == ["The", "ĠThe"] and questions.places == [0, 1]
 
 
 def test_coverage_is_the_share_of_single_piece_objects(trained, sample, findings):

@@ -22,6 +22,7 @@ from transformers import (
 
 from embryo_core.errors import BrokenRun, BrokenTokenizer
 from embryo_core.finetune.sequences import encode
+from embryo_core.query.question import read_question
 from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
 from embryo_core.tokenizers.tokenizer import Tokenizer
 from tests.conftest import SAMPLE
@@ -160,6 +161,34 @@ def test_sentencepiece_keeps_its_normalisation(tmp_path, with_file):
     assert own.encode_text(text)[1:-1].tolist() == plain.encode(text)
     remark = convert_tokenizer(tmp_path).remark
     assert ("ﬁne" in remark and "DebertaV2Tokenizer" in remark) == with_file
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "pieces"),
+    [
+        ("[MASK] river is near .", "The", ["The"]),
+        ('The "[MASK]" is near .', "The", ["The"]),
+        ("The river is near [MASK] .", "The", ["ĠThe"]),
+        ("[MASK] run .", "rivers", ["ri", "ver", "s"]),
+        ("The [MASK]", "rivers", ["Ġriver", "s"]),
+    ],
+)
+def test_word_at_a_mask_has_the_pieces_of_the_written_text(tmp_path: Path, text: str, word: str, pieces: list[str]):
+    """A byte-level tokenizer has other pieces for a word at the start than after a space."""
+    byte_level(tmp_path)
+    tokenizer = read(tmp_path)
+    assert tokenizer.pieces(tokenizer.encode_at_mask(text, word)) == pieces
+    assert tokenizer.pieces(read_question(text, tokenizer).track(word).tracked.ids) == pieces
+    single = tokenizer.single_piece(word, text)
+    assert (single is None) if len(pieces) > 1 else (tokenizer.pieces([single]) == pieces)
+
+
+def test_tracked_word_at_a_later_mask_has_its_pieces(tmp_path: Path):
+    """The other masks stay."""
+    byte_level(tmp_path)
+    tokenizer = read(tmp_path)
+    first, second = (read_question("[MASK] near [MASK]", tokenizer).track("river", mask).tracked for mask in (1, 2))
+    assert tokenizer.pieces(second.ids) == ["Ġriver"] and tokenizer.pieces(first.ids) == ["ri", "ver"]
 
 
 @pytest.mark.parametrize("make", [wordpiece, byte_level])
