@@ -152,7 +152,7 @@ class Tokenizer:
             return None
         filled = self.encode_text(MASK.join(parts[:mask]) + word + MASK.join(parts[mask:]))
         before, after = ids[: masks[mask - 1]], ids[masks[mask - 1] + 1 :]
-        if self.pieces(before[-1:]) == [self.word_start]:  # the space before a mask, which belongs to a word there
+        if self.pieces(before[-1:].tolist()) == [self.word_start]:  # the space before a mask; a word there includes it
             before = before[:-1]
         inside = filled[len(before) : len(filled) - len(after)]
         return inside if np.array_equal(filled, np.concatenate([before, inside, after])) else None
