@@ -89,6 +89,20 @@ def test_rising_or_constant_curve_gets_a_flat_fit():
     assert np.isfinite(fits.at(STEPS[1:])).all()
 
 
+def test_lowest_surprisal_is_that_of_all_steps():
+    """A single step of a long series that is not among the thinned ones lowers the level, and so raises the age."""
+    steps = np.arange(1, 2001)
+    own = sigmoid(np.log10(steps), 13.0, 5.0, 5.0, 2.0)[:, None] + np.random.default_rng(3).normal(0, 0.5, 20)
+    before = find_ages(steps, [own], [13.0])
+    lower = own.copy()
+    lower[1982] -= 4.0
+    found = find_ages(steps, [lower], [13.0])
+    assert found.fits.at(steps) == pytest.approx(before.fits.at(steps))
+    level = (13.0 + lower.mean(axis=1).min()) / 2
+    assert found.fits.crossing([level]) == pytest.approx(np.log10(found.step)) and found.step[0] > before.step[0] + 10
+    assert found.earliest[0] > before.earliest[0] + 10 and found.latest[0] > before.latest[0] + 10
+
+
 def test_long_series_is_thinned_without_changing_its_age():
     """At most 100 steps are read, evenly spaced on a log scale."""
     steps = np.r_[0, np.arange(1, 2001)]
