@@ -132,9 +132,10 @@ def read_sentences(path: Path) -> list[str]:
 
 
 def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:
-    """Return the occurrences of each word in the sentences, in order, as whole words spelled as in the list.
+    """Return the occurrences of each word in the sentences, in order, spelled as in the list, between ends of PARTs.
 
-    A capitalised form counts only as the first word of a sentence, since "Will" and "US" elsewhere are other words.
+    A capitalised form counts only as the first word of a sentence, since "Will" and "US" elsewhere are other words. An
+    apostrophe, a hyphen and a combining accent end a PART: "can't" has an occurrence of "can", "ice-cream" of "ice".
     """
     occurrences: dict[str, list[Occurrence]] = {one.word: [] for one in words}
     longest = max((len(PART.findall(word)) for word in occurrences), default=0)

@@ -66,27 +66,30 @@ class Ages:
 def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]], chance: ArrayLike) -> Ages:
     """Return the ages of W words from the surprisals of each word's occurrences [S, n] and the chance surprisals [W].
 
-    Intervals are percentiles of a bootstrap over occurrences, which are drawn once for all steps.
+    Intervals are percentiles of a bootstrap over occurrences, which are drawn once for all steps. Sigmoids are fitted
+    to thinned steps (`MAX_STEPS`); the lowest surprisals are those of all steps after step 0.
     """
     chance, word_count = np.asarray(chance, float), len(occurrences)
-    indices = _thin(np.asarray(steps, float))
-    evaluated_steps = np.asarray(steps, float)[indices]
+    later_steps = np.asarray(steps, float)[is_later := np.asarray(steps) > 0]
+    indices = _thin(later_steps)
+    evaluated_steps = later_steps[indices]
     if len(evaluated_steps) < MIN_STEPS or not word_count:
         missing = np.full(word_count, np.nan)
         return Ages(missing, missing, missing, (FEW_STEPS,) * word_count, Sigmoids(missing, missing, missing, missing))
-    curves = [np.asarray(surprisals, float)[indices] for surprisals in occurrences]
+    curves = [np.asarray(surprisals, float)[is_later] for surprisals in occurrences]
     means = np.stack([curve.mean(axis=1) for curve in curves])
-    fits = fit_sigmoids(evaluated_steps, means)
+    fits = fit_sigmoids(evaluated_steps, means[:, indices])
     log_ages = fits.crossing((chance + means.min(axis=1)) / 2)
     ages, low, high = (np.full(word_count, np.nan) for _ in range(3))
     reasons = [FEW_OCCURRENCES if curve.shape[1] < MIN_OCCURRENCES else "" for curve in curves]
-    resampled_curves = _resample([curve for curve, reason in zip(curves, reasons, strict=True) if not reason])
+    frequent_curves = [curve for curve, reason in zip(curves, reasons, strict=True) if not reason]
+    resampled_curves, lowest, at_lowest_mean = _resample(frequent_curves, indices)
     resampled_fits = fit_sigmoids(evaluated_steps, resampled_curves.reshape(-1, len(evaluated_steps)), COARSE_GRID)
     is_rare = np.array([bool(reason) for reason in reasons])
-    levels = (chance[~is_rare, None] + resampled_curves.min(axis=2)) / 2
+    levels = (chance[~is_rare, None] + lowest) / 2
     crossings = resampled_fits.crossing(levels.ravel()).reshape(-1, RESAMPLE_COUNT)
-    for i, samples, resampled_ages in zip(np.flatnonzero(~is_rare), resampled_curves, crossings, strict=True):
-        reasons[i] = _reason_without_age(evaluated_steps, means[i], samples, chance[i], log_ages[i])
+    for i, samples, resampled_ages in zip(np.flatnonzero(~is_rare), at_lowest_mean, crossings, strict=True):
+        reasons[i] = _reason_without_age(evaluated_steps, samples, chance[i], log_ages[i])
         if not reasons[i]:
             ends = 10 ** np.quantile(resampled_ages, TAILS, method="inverted_cdf")
             ages[i] = 10 ** log_ages[i]
@@ -97,32 +100,38 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
 
 
 def _thin(steps: Floats) -> NDArray[np.integer]:
-    """Return the indices of the steps after step 0, thinned to MAX_STEPS."""
-    indices = np.flatnonzero(steps > 0)
-    if len(indices) <= MAX_STEPS:
-        return indices
-    log_steps = np.log10(steps[indices])
+    """Return the indices of steps above 0, thinned to MAX_STEPS."""
+    if len(steps) <= MAX_STEPS:
+        return np.arange(len(steps))
+    log_steps = np.log10(steps)
     targets = np.linspace(log_steps[0], log_steps[-1], MAX_STEPS)
-    return indices[np.unique(np.abs(log_steps[:, None] - targets).argmin(axis=0))]
+    return np.unique(np.abs(log_steps[:, None] - targets).argmin(axis=0))
 
 
-def _reason_without_age(steps: Floats, mean: Floats, samples: Floats, chance: float, crossing: float) -> str:
-    """Return the reason why a word has no age, or "", from mean surprisals [S] and those of samples [R, S]."""
-    if np.quantile(samples[:, mean.argmin()], TAILS[1]) >= chance:
+def _reason_without_age(steps: Floats, samples: Floats, chance: float, crossing: float) -> str:
+    """Return the reason why a word has no age, or "", from samples [R] of its lowest mean surprisal."""
+    if np.quantile(samples, TAILS[1]) >= chance:
         return NOT_BELOW_CHANCE
     if crossing < np.log10(steps[0]):
         return BEFORE_FIRST_STEP
     return AFTER_LAST_STEP if crossing > np.log10(steps[-1]) else ""
 
 
-def _resample(curves: Sequence[Floats]) -> Floats:
-    """Return mean curves [W, RESAMPLE_COUNT, S] of bootstrap samples of curves [S, n]; words are independent."""
-    mean_curves = []
-    for curve in curves:
+def _resample(curves: Sequence[Floats], indices: NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
+    """Return mean curves of R = RESAMPLE_COUNT bootstrap samples of W curves [S, n]; words are independent.
+
+    They are returned at the thinned steps, whose `indices` are given: [W, R, indices]. The lowest value of each over
+    all steps [W, R] follows, and the value [W, R] at the step where the mean of the word's curve is lowest.
+    """
+    mean_curves = np.zeros((len(curves), RESAMPLE_COUNT, len(indices)))
+    lowest, at_lowest_mean = np.zeros((2, len(curves), RESAMPLE_COUNT))
+    for i, curve in enumerate(curves):
         n = curve.shape[1]
         counts = np.random.default_rng(SEED).multinomial(n, np.full(n, 1 / n), RESAMPLE_COUNT)
-        mean_curves.append(counts @ curve.T / n)
-    return np.stack(mean_curves) if mean_curves else np.zeros((0, RESAMPLE_COUNT, 1))
+        samples = counts @ curve.T / n
+        mean_curves[i], lowest[i] = samples[:, indices], samples.min(axis=1)
+        at_lowest_mean[i] = samples[:, curve.mean(axis=1).argmin()]
+    return mean_curves, lowest, at_lowest_mean
 
 
 # === Fitting ===

@@ -13,6 +13,7 @@ from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step
 
 MAX_STEPS = 24  # largest number of columns of steps in a table of examples
+PARTLY_ANSWERED = "not answered at every step"  # in place of a history
 
 
 def read_seeds(run: Run, task: str) -> list[int]:
@@ -42,11 +43,11 @@ def answer_histories(answers: pd.DataFrame, labels: Sequence[str] = ()) -> pd.Da
     """Return the answers of one seed by example: gold, history, a column for each step.
 
     `answers` has the columns step, example, gold and answer; the latter two are indices of `labels`, if given.
-    Histories are those of `curves.classify_histories`.
+    Histories are those of `curves.classify_histories`; an example without an answer at some step is PARTLY_ANSWERED.
     """
     table = answers.pivot(index="example", columns="step", values="answer")
     gold = answers.groupby("example")["gold"].first()
-    history = curves.classify_histories(table.eq(gold, axis=0))
+    history = _classify(table.eq(gold, axis=0), table)
     if labels:
         names = dict(enumerate(labels))
         table, gold = table.stack().map(names).unstack(), gold.map(names)
@@ -65,15 +66,21 @@ def span_histories(spans: pd.DataFrame, contexts: pd.Series | None) -> pd.DataFr
     """Return the answers of one seed by the question's id: history, a column for each step.
 
     Columns of steps have the answers if the paragraphs are known (`contexts`, by id), else their F1. For the history,
-    only an exact match is right.
+    only an exact match is right; a question without an answer at some step is PARTLY_ANSWERED.
     """
     values = spans["f1"].astype(float).round(2)
     if contexts is not None:
         spans_in_context = zip(spans["question"].map(contexts).fillna(""), spans["start"], spans["end"], strict=True)
         values = pd.Series([context[start:end] or "(none)" for context, start, end in spans_in_context], spans.index)
     table = spans.assign(shown=values).pivot(index="question", columns="step", values="shown")
-    is_right = spans.pivot(index="question", columns="step", values="exact").to_numpy() == 1
-    return _by_example(table, history=curves.classify_histories(is_right))
+    exact = spans.pivot(index="question", columns="step", values="exact")
+    return _by_example(table, history=_classify(exact == 1, exact))
+
+
+def _classify(is_right: pd.DataFrame, answers: pd.DataFrame) -> pd.Series:
+    """Return the history of each example from its `answers` and whether they are right, a column for each step."""
+    histories = pd.Series(curves.classify_histories(is_right), answers.index)
+    return histories.where(answers.notna().all(axis=1), PARTLY_ANSWERED)
 
 
 def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
