@@ -158,6 +158,9 @@ def _locate(
         piece_starts + blank_counts
     )  # the space before a word belongs to its first piece, or is a separate piece
     inside = np.flatnonzero((piece_starts < end) & (np.maximum(piece_ends, piece_starts + 1) > start))
+    mark, names = tokenizer.word_start, tokenizer.pieces(pieces.ids[inside].tolist())
+    while mark and len(names) > 1 and not names[0].strip(mark) and names[1].startswith(mark):
+        inside, names = inside[1:], names[1:]  # a space before the one that belongs to the word
     if not len(inside) or (pieces.ids[inside] == tokenizer.unk_id).any():
         return UNWRITABLE_REASON
     if piece_starts[inside].min() < start or piece_ends[inside].max() > end:
