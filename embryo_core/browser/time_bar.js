@@ -6,6 +6,7 @@ const QUIET = 2_000; // milliseconds before the end in which none is sent: a pag
 const PATIENCE = 2_000; // milliseconds without any after a press: a page drawn meanwhile would undo what is being chosen
 const playing = { on: false, since: 0, from: 0 }; // outlives a change of page: the module is loaded once
 const chosen = { step: null }; // by the user, until the server draws it; outlives a change of page, which may lose it
+const PAGE_LINK = "a[href]:not([target=_blank])";
 const bars = new WeakMap();
 
 const grouped = (number) => number.toLocaleString("en-US");
@@ -52,11 +53,11 @@ class TimeBar {
     this.observer.observe(this.track);
     this.pressed = (event) => isFree(event) && this.key(event);
     window.addEventListener("keydown", this.pressed);
-    this.touch = ({ key }) => {
-      this.touched = performance.now();
-      if (this.settle && leadsTo(key, 0, 0) === undefined) this.send(); // after a click on a link, it would lead back here
-    };
+    this.touch = () => (this.touched = performance.now());
     for (const kind of ["pointerdown", "keydown"]) window.addEventListener(kind, this.touch, true);
+    // A step sent after a click on a link to another page would lead back to this one: the next page's bar sends it.
+    this.left = (event) => event.composedPath().some((one) => one.matches?.(PAGE_LINK)) && clearTimeout(this.settle);
+    window.addEventListener("click", this.left, true);
     this.asked = () => this.play.onclick();
     window.addEventListener("embryo:play", this.asked);
     this.states = new MutationObserver(() => this.tellWaiting());
@@ -268,6 +269,7 @@ class TimeBar {
     this.observer.disconnect();
     this.states.disconnect();
     window.removeEventListener("keydown", this.pressed);
+    window.removeEventListener("click", this.left, true);
     window.removeEventListener("embryo:play", this.asked);
     for (const kind of ["pointerdown", "keydown"]) window.removeEventListener(kind, this.touch, true);
   }

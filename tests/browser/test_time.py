@@ -15,6 +15,10 @@ from tests.browser.conftest import WINDOW, serve
 
 VIEW = """figure => JSON.stringify([
     figure._fullLayout.xaxis.range, figure._fullLayout.yaxis.range, figure._fullData.map(({ visible }) => visible)])"""
+KEY_AND_CLICK = """link => {
+    window.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    link.click();
+}"""
 DRAWN = "one => JSON.stringify(one._fullData.map(({ y }) => Array.from(y)))"
 
 
@@ -213,7 +217,10 @@ def later_by(steps: int, path: Path) -> list[int]:
 
 
 def test_keys_move_through_steps_except_in_text_field(visit, app):
-    """Arrow and page keys change the step and the space bar plays; in a text field they edit the text."""
+    """Arrow and page keys change the step and the space bar plays; in a text field they edit the text.
+
+    The step follows to a page that is opened at once.
+    """
     visitor = visit(app)
     visitor.open("tokens", step="0")
     expect(step_shown(visitor)).to_have_text("step 0")  # the bar listens from now on
@@ -228,6 +235,11 @@ def test_keys_move_through_steps_except_in_text_field(visit, app):
     expect(field).to_have_value("a b")
     expect(step_shown(visitor)).to_have_text("step 0")
     visitor.heading("Tokens").click()
+    visitor.page.get_by_role("link", name="Knowledge").evaluate(KEY_AND_CLICK)
+    expect(visitor.heading("Knowledge")).to_be_visible()
+    visitor.rest()
+    visitor.expect_query(step="8")
+    visitor.heading("Knowledge").click()
     visitor.page.keyboard.press(" ")
     expect(visitor.page.get_by_role("button", name="Pause")).to_be_visible()
     visitor.expect_query(step="16")
