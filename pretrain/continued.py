@@ -90,10 +90,8 @@ def _describe_growth(config: Config, start: Checkpoint) -> str:
 
 def check_model(config: Config, start: Checkpoint) -> None:
     """Raise ConfigError unless the settings give the checkpoint's model, or one twice as wide or with new pieces."""
-    architecture, stored_config = (
-        FAMILIES[config.family].huggingface(config),
-        runs.read_config(start, dict[str, object]),
-    )
+    architecture = FAMILIES[config.family].huggingface(config)
+    stored_config = runs.read_config(start, dict[str, object])
     has_new_pieces = is_extended(config, start)
     free_fields = (
         (*FREE_FIELDS, "vocab_size")

@@ -22,9 +22,8 @@ from pretrain.model import PretrainingModel
 
 log = logging.getLogger(__name__)
 STATE_NAME = re.compile(r"step([0-9]{1,18})\.npz")
-END_RECORD = struct.Struct(
-    "<4s6xH8sH"
-)  # end record of an archive: signature, number of members, sizes, length of the comment
+# end record of an archive: signature, number of members, sizes, length of the comment
+END_RECORD = struct.Struct("<4s6xH8sH")
 # Errors of zipfile for a damaged archive, whichever byte has changed.
 DAMAGE_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, RuntimeError)
 

@@ -62,10 +62,8 @@ def _show_strip(view: View, history: HeadHistory) -> None:
         for step in log_spaced(history.steps, STRIP_COUNT):
             (i,) = np.flatnonzero(history.steps == step)
             step_name = view.name_step(int(step))
-            picture, name = (
-                map_style.picture(history, int(i)),
-                f"Layer {history.layer}, head {history.head}, {step_name}",
-            )
+            picture = map_style.picture(history, int(i))
+            name = f"Layer {history.layer}, head {history.head}, {step_name}"
             st.image(picture, step_name, width=STRIP_SIDE, output_format="PNG", alt=name)
 
 

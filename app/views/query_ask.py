@@ -116,10 +116,8 @@ def _examples(run: Run) -> dict[str, str]:
     except ResultsError as error:  # not fatal: the reader's own text can still be asked
         st.warning(literal(str(error)), icon=":material/warning:")
         examples = []
-    labels, form = (
-        {example.text: example.text + (NOT_YET if example.since is None else "") for example in examples},
-        form_of(run),
-    )
+    labels = {example.text: example.text + (NOT_YET if example.since is None else "") for example in examples}
+    form = form_of(run)
     fixed_texts = (form.always,) if form.always else ()
     return (labels or dict(zip(form.examples, form.examples))) | dict(zip(fixed_texts, fixed_texts))
 

@@ -204,9 +204,8 @@ def show_rounds(questions: AskedQuestions, draw: Callable[[AskedQuestions], None
             _show_progress(current_questions)
             if along_with_page:
                 return
-            if goes_on and _goes_on(
-                current_questions
-            ):  # after "Go on", st.rerun() below first starts the timer of the rounds
+            # After "Go on", st.rerun() below first starts the timer of the rounds.
+            if goes_on and _goes_on(current_questions):
                 for question in filter(None, current_questions):
                     for rounds in question.all_rounds:
                         rounds.ask_next_round(question.request.view.step)
@@ -254,9 +253,8 @@ def _show_progress(questions: AskedQuestions) -> None:
     if not unfinished_questions:
         return
     goes_on, texts = _goes_on(questions), _asked_texts(questions)
-    asked_count, total_count = (
-        sum(getattr(question.rounds, count) for question in unfinished_questions) for count in ("asked", "total")
-    )
+    asked_count = sum(question.rounds.asked for question in unfinished_questions)
+    total_count = sum(question.rounds.total for question in unfinished_questions)
     is_narrowing = any(question.rounds.narrowing for question in unfinished_questions)
     with st.container(horizontal=True, vertical_alignment="center", key="query_progress"):
         widgets.show_caption(describe_progress(asked_count, total_count, is_narrowing, goes_on), width="stretch")

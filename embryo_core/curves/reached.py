@@ -156,10 +156,8 @@ def _label_scores(metric: str, gold: np.ndarray, answers: np.ndarray, weights: n
     if metric == "accuracy":
         return weights @ (gold == answers) / n
     if metric == "f1":  # the F1 of label 1
-        denominator, numerator = (
-            weights @ ((gold == 1) * 0.5 + (answers == 1) * 0.5),
-            weights @ ((gold == 1) & (answers == 1)),
-        )
+        denominator = weights @ ((gold == 1) * 0.5 + (answers == 1) * 0.5)
+        numerator = weights @ ((gold == 1) & (answers == 1))
     else:  # Matthews in Gorodkin's form for any number of labels
         labels = np.arange(max(gold.max(), answers.max()) + 1)
         # [B, labels]

@@ -45,9 +45,8 @@ ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if 
 )
 MASKED_HEADS = ("ForMaskedLM", "ForPreTraining")  # suffixes of the names of classes that predict masked words
 DECODER_HEADS = ("ForCausalLM", "LMHeadModel")  # suffixes of the names of classes that predict the next piece
-BARE_HEAD_FAMILIES = (
-    "eurobert",
-)  # families whose head may consist of the word embeddings only, so that no tensor shows it
+# families whose head may consist of the word embeddings only, so that no tensor shows it
+BARE_HEAD_FAMILIES = ("eurobert",)
 WITHOUT_ATTENTIONS = frozenset(  # families without an attention weight for each head and pair of pieces
     "convbert falcon_mamba fnet longformer mamba mamba2 nystromformer rwkv squeezebert xlstm yoso".split()
 )

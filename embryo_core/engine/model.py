@@ -212,11 +212,9 @@ def _logits(
     for model in models:
         model._need(capability)
     positions = (torch.as_tensor(rows), torch.as_tensor(columns))
-    engines, all_ids, mask = (
-        [model.masked_word_model._engine for model in models],
-        torch.as_tensor(ids),
-        _mask(attention_mask),
-    )
+    engines = [model.masked_word_model._engine for model in models]
+    all_ids = torch.as_tensor(ids)
+    mask = _mask(attention_mask)
     logits: list[Tensor] = []
     for engine_type, group in groupby(
         range(len(engines)), key=lambda i: type(engines[i])

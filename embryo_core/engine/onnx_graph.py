@@ -111,11 +111,9 @@ class _Graph(OnnxGraph):
 
 def _encoder(architecture: runs.Architecture, tensors: Tensors) -> bytes:
     """Return the graph of an encoder, with the operations of network.py."""
-    graph, names, heads = (
-        _Graph(tensors, architecture.layer_norm_eps),
-        architecture.layout.names,
-        architecture.num_attention_heads,
-    )
+    graph = _Graph(tensors, architecture.layer_norm_eps)
+    names = architecture.layout.names
+    heads = architecture.num_attention_heads
     size = architecture.hidden_size // heads
     part, activation = names["embeddings"], activation_of(architecture)
     summed = graph.add(
@@ -159,10 +157,8 @@ def _output(architecture: runs.Architecture, tensors: Tensors, words: str) -> tu
 
 def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     """Return the graph of a decoder, with the operations of decoder_network.py."""
-    architecture, config = (
-        runs.read_config(checkpoint, runs.Architecture),
-        runs.read_config(checkpoint, runs.DecoderConfig),
-    )
+    architecture = runs.read_config(checkpoint, runs.Architecture)
+    config = runs.read_config(checkpoint, runs.DecoderConfig)
     layout = DECODERS[architecture.model_type]
     names, heads, graph = layout.names, architecture.num_attention_heads, _Graph(tensors, config.epsilon)
     base = layout.base if any(name.startswith(layout.base) for name in tensors) else ""

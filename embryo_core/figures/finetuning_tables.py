@@ -192,10 +192,8 @@ def associations(scores: pd.DataFrame, masked: pd.DataFrame) -> pd.DataFrame:
         merged = task_scores[["step", "value"]].merge(masked[["step", "value"]], on="step", suffixes=("", "_masked"))
         if len(merged) < MIN_ITEMS:
             continue
-        agreement, max_ties = (
-            rank_agreement(merged["value"], merged["value_masked"]),
-            merged["value"].value_counts().max(),
-        )
+        agreement = rank_agreement(merged["value"], merged["value_masked"])
+        max_ties = merged["value"].value_counts().max()
         rho = (agreement.rho, agreement.low, agreement.high) if agreement else (np.nan,) * 3
         rows.append((task, *rho, len(merged), max_ties if max_ties > 1 else 0))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high", "steps", "tied"])

@@ -153,10 +153,8 @@ def training_phases(run: Run) -> tuple[Phase, ...]:
 
 def logged_quantities(run: Run) -> list[str]:
     """Return the names of the quantities on the Overview: the quantities of words, and any other in the log."""
-    log, word_quantities = (
-        training_log(run),
-        WORD_QUANTITIES["next_words" if "next_words" in run_capabilities(run) else "masked_words"],
-    )
+    log = training_log(run)
+    word_quantities = WORD_QUANTITIES["next_words" if "next_words" in run_capabilities(run) else "masked_words"]
     return [name for name in QUANTITIES if name in word_quantities or name in log]
 
 

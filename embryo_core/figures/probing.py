@@ -227,10 +227,8 @@ def plot_path(table: pd.DataFrame, x_task: str, y_task: str, axis: StepAxis) -> 
     figure = go.Figure()
     steps, order = list(table["step"]), np.arange(len(table))
     tick_indices = style.few_ticks(0, len(steps) - 1)
-    title, names = (
-        axis.title if axis.progress else step_unit_name(axis.step_unit),
-        axis.short([steps[i] for i in tick_indices]),
-    )
+    title = axis.title if axis.progress else step_unit_name(axis.step_unit)
+    names = axis.short([steps[i] for i in tick_indices])
     colour_bar = style.colour_bar(title, "top", tickvals=tick_indices, ticktext=names)
     figure.add_scatter(
         x=table["f1_x"],

@@ -45,10 +45,8 @@ def describe_examples(examples: Sequence[ExampleQuestion], checkpoints: int, axi
         return ""
     if not learned_steps:
         return f"The model has learned none of these {quantity(len(examples), 'example')}."
-    count_text, first = (
-        f"{len(learned_steps):,} of these {quantity(len(examples), 'example')}",
-        axis.step_in_unit(min(learned_steps)),
-    )
+    count_text = f"{len(learned_steps):,} of these {quantity(len(examples), 'example')}"
+    first = axis.step_in_unit(min(learned_steps))
     if checkpoints == 1:
         return f"The model answers {count_text} at {first}, the only checkpoint that kept its weights."
     return f"The model learns {count_text}, the first at {first}."

@@ -52,10 +52,8 @@ def _judge(finding: Finding, evidence: Evidence) -> Judgement:
         if comparisons:
             statistic = " ".join(filter(None, [_describe_ties(comparisons), result.statistic]))
             return Judgement(finding, verdict_of(comparisons), comparisons, statistic, curves=curves)
-        reason, is_final = (
-            result.statistic or (UNLEARNED_REASON if curves else FEW_STEPS_REASON),
-            result.final or bool(curves),
-        )
+        reason = result.statistic or (UNLEARNED_REASON if curves else FEW_STEPS_REASON)
+        is_final = result.final or bool(curves)
     else:
         reason, is_final = "Its scores have not been computed.", False
     command_name, _, options = finding.command.partition(" ")

@@ -42,11 +42,8 @@ if TYPE_CHECKING:
 
 MEAN_NAMES = ("same", "previous", "next", "cls", "sep", "punctuation", "entropy", "distance")
 LINK_NAMES = ("dependent_to_head", "head_to_dependent")
-SUM_NAMES = (
-    *MEAN_NAMES,
-    "between",
-    *LINK_NAMES,
-)  # between: weight on all pieces of the sentence, the divisor of distance
+# between: weight on all pieces of the sentence, the divisor of distance
+SUM_NAMES = (*MEAN_NAMES, "between", *LINK_NAMES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -104,10 +104,8 @@ class NgramDivergence(Metric):
 
         def measure(batch: np.ndarray, ids: np.ndarray) -> None:
             indices = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in batch])
-            rows, columns = (
-                np.repeat(np.arange(len(batch)), offsets[batch + 1] - offsets[batch]),
-                data.position[indices],
-            )
+            rows = np.repeat(np.arange(len(batch)), offsets[batch + 1] - offsets[batch])
+            columns = data.position[indices]
             previous = ids[rows, columns - 1]
             if "next_words" in model.capabilities:
                 logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)

@@ -154,9 +154,7 @@ def _locate(
         [len(text[start_of_piece:]) - len(text[start_of_piece:].lstrip()) for start_of_piece in piece_starts.tolist()],
         np.int64,
     )
-    piece_starts = (
-        piece_starts + blank_counts
-    )  # the space before a word belongs to its first piece, or is a separate piece
+    piece_starts = piece_starts + blank_counts  # a word's first piece, or a separate one, has the space before it
     inside = np.flatnonzero((piece_starts < end) & (np.maximum(piece_ends, piece_starts + 1) > start))
     mark, names = tokenizer.word_start, tokenizer.pieces(pieces.ids[inside].tolist())
     while mark and len(names) > 1 and not names[0].strip(mark) and names[1].startswith(mark):

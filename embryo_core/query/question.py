@@ -223,10 +223,11 @@ def read_word(word: str, tokenizer: "Tokenizer", text: str | None = None, mask: 
     if not word:
         raise QueryError("The word to track is empty; write a word, such as Paris.")
     is_inside = word.startswith("##") and len(word) > len("##")
-    at_mask = None if text is None else tokenizer.encode_at_mask(text, word, mask)
-    ids = tokenizer.encode_word(word) if at_mask is None else at_mask
     if is_inside:
         ids = tokenizer.encode_inside(word[len("##") :])
+    else:
+        at_mask = None if text is None else tokenizer.encode_at_mask(text, word, mask)
+        ids = tokenizer.encode_word(word) if at_mask is None else at_mask
     special = {tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id}
     if not len(ids) or special & set(ids.tolist()):
         raise QueryError(f"'{word}' is not a word to track; write one without [MASK] and other special tokens.")

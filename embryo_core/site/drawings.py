@@ -131,10 +131,8 @@ def _describe_steps(count: int, total: int) -> str:
 
 def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
     """Return the data with which the browser draws a figure on each scale of steps, and saves it."""
-    figure, plots = (
-        by_scale["log"],
-        {scale: figure_at_scale.plot.to_plotly_json() for scale, figure_at_scale in by_scale.items()},
-    )
+    figure = by_scale["log"]
+    plots = {scale: figure_at_scale.plot.to_plotly_json() for scale, figure_at_scale in by_scale.items()}
     return {
         "name": figure.file_name,
         "csv": figure.to_csv(),
