@@ -52,8 +52,10 @@ def write_card(run: Run) -> Run:
         return run
     stored = runs.read_run(run.path)
     if stored.origin != run.origin:
-        began = f"--init-from {stored.origin.run}@{stored.origin.step}" if stored.origin else "no --init-from"
-        raise ConfigError(f"Run '{run.name}' was started with {began}; resume it with the same, or give another --run.")
+        first_option = f"--init-from {stored.origin.run}@{stored.origin.step}" if stored.origin else "no --init-from"
+        raise ConfigError(
+            f"Run '{run.name}' was started with {first_option}; resume it with the same, or give another --run."
+        )
     if stored.family != run.family:
         raise ConfigError(
             f"Run '{run.name}' is of the family {stored.family}, received {run.family}; "

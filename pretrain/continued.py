@@ -39,10 +39,10 @@ def find(name_or_path: str, folder: Path) -> Checkpoint:
     if (folder / "run.json").is_file():
         run = runs.read_run(folder)
         if run.origin is None or Path(name).name != run.origin.run or step not in (None, run.origin.step):
-            began = f"--init-from {run.origin.run}@{run.origin.step}" if run.origin else "no --init-from"
-            raise ConfigError(f"Run '{run.name}' was started with {began}, received --init-from {name_or_path}.")
-        if begun := [checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.step == run.origin.step]:
-            return begun[0]
+            first_option = f"--init-from {run.origin.run}@{run.origin.step}" if run.origin else "no --init-from"
+            raise ConfigError(f"Run '{run.name}' was started with {first_option}, received --init-from {name_or_path}.")
+        if own_copies := [checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.step == run.origin.step]:
+            return own_copies[0]
         step = run.origin.step
     run = runs.open_run(name)
     checkpoints = runs.loadable_checkpoints(run, None if step is None else [step])
@@ -111,8 +111,8 @@ def check_model(config: Config, start: Checkpoint) -> None:
 
 def is_wider(config: Config, start: Checkpoint) -> bool:
     """Return whether the model of the settings is twice as wide as the checkpoint's, and its family can be widened."""
-    narrow = runs.read_config(start, dict[str, object])
-    pairs_of_sizes = [(narrow.get(name), getattr(config, name)) for name in DOUBLED_SETTINGS]
+    stored_config = runs.read_config(start, dict[str, object])
+    pairs_of_sizes = [(stored_config.get(name), getattr(config, name)) for name in DOUBLED_SETTINGS]
     are_doubled = all(isinstance(size, int) and own_size == 2 * size for size, own_size in pairs_of_sizes)
     return are_doubled and FAMILIES[config.family].can_widen
 
@@ -133,12 +133,12 @@ def check_vocabulary(vocabulary_type: str, start: Checkpoint) -> None:
         raise TokenizerMismatch(
             f"{path} is not the vocabulary that run '{start.run.name}' was trained with; put that one back."
         )
-    theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["type"].lower()
-    if theirs != vocabulary_type:
+    stored_kind = json.loads(path.read_text(encoding="utf-8"))["model"]["type"].lower()
+    if stored_kind != vocabulary_type:
         raise ConfigError(
-            f"{path} is a {theirs} vocabulary, but these settings have tokenizer={vocabulary_type}; a continued "
+            f"{path} is a {stored_kind} vocabulary, but these settings have tokenizer={vocabulary_type}; a continued "
             "pretraining "
-            f"keeps the vocabulary: use --set tokenizer={theirs}."
+            f"keeps the vocabulary: use --set tokenizer={stored_kind}."
         )
 
 

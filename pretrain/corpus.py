@@ -178,7 +178,7 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
 def frequencies(corpus: Corpus) -> Counter[str]:
     """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
     is_start = tokenizers.is_word_start(corpus.tokenizer)
-    single = np.zeros(len(is_start), np.int64)  # id of a word of one piece -> count
+    single_piece_counts = np.zeros(len(is_start), np.int64)  # id of a word of one piece -> count
     longer: Counter[bytes] = Counter()  # ids of a word of several pieces -> count
     bounds = np.append(corpus.train.sentences[:-1:SENTENCES_PER_BATCH], len(corpus.train.tokens))
     for start, stop in pairwise(bounds):
@@ -186,12 +186,12 @@ def frequencies(corpus: Corpus) -> Counter[str]:
         begin = np.flatnonzero(is_start[ids_of_batch])
         end = np.append(begin[1:], len(ids_of_batch))
         is_single = end - begin == 1
-        single += np.bincount(ids_of_batch[begin[is_single]], minlength=len(is_start))
+        single_piece_counts += np.bincount(ids_of_batch[begin[is_single]], minlength=len(is_start))
         content, size = ids_of_batch.tobytes(), ids_of_batch.itemsize
         spans = zip((begin[~is_single] * size).tolist(), (end[~is_single] * size).tolist(), strict=True)
         longer.update(content[a:b] for a, b in spans)
     words: Counter[str] = Counter()
-    words_of_ids = [([i], int(single[i])) for i in np.flatnonzero(single).tolist()]
+    words_of_ids = [([i], int(single_piece_counts[i])) for i in np.flatnonzero(single_piece_counts).tolist()]
     words_of_ids += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
     for ids, n in words_of_ids:
         if (word := tokenizers.word_of(corpus.tokenizer, ids)) is not None:
@@ -211,10 +211,10 @@ def write_frequencies(counts: Counter[str], path: Path) -> None:
 
 def _verify(folder: Path) -> None:
     """Raise CorpusError if a file does not match its checksum; takes about a second for 100 million tokens."""
-    recorded = read_checksums(folder / CHECKSUM_FILE, folder, CorpusError)
-    if recorded is None:  # just prepared, or written by an earlier version
+    checksums = read_checksums(folder / CHECKSUM_FILE, folder, CorpusError)
+    if checksums is None:  # just prepared, or written by an earlier version
         write_checksums(folder / CHECKSUM_FILE, _checksums(folder))
-    elif changed_files := sorted(name for _, name in recorded ^ _checksums(folder)):
+    elif changed_files := sorted(name for _, name in checksums ^ _checksums(folder)):
         raise CorpusError(
             f"{folder / changed_files[0]} is not the file that was prepared; delete {folder} and start again."
         )

@@ -165,8 +165,8 @@ def _truncate(
     of the word.
     """
     space = packing.space
-    half = np.array([space - space // 2, space // 2])
-    new_lengths = np.minimum(lengths, np.maximum(half, space - lengths[:, ::-1]))
+    halves = np.array([space - space // 2, space // 2])
+    new_lengths = np.minimum(lengths, np.maximum(halves, space - lengths[:, ::-1]))
     from_front = rng.binomial(lengths - new_lengths, 0.5)
     return _word_at_or_before(packing, starts + from_front, starts), new_lengths
 

@@ -50,28 +50,28 @@ def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
     """
     draw = np.random.default_rng(config.seed)
     exact = replace(config, checkpoint_dtype="float32")
-    write_grown(run, exact, start, lambda narrow, wide: widened(narrow, wide, draw))
+    write_grown(run, exact, start, lambda arrays, targets: widened(arrays, targets, draw))
 
 
 def widened(
-    narrow: dict[str, np.ndarray], wide: dict[str, StoredTensor], draw: np.random.Generator
+    arrays: dict[str, np.ndarray], targets: dict[str, StoredTensor], draw: np.random.Generator
 ) -> dict[str, np.ndarray]:
-    """Return the tensors of a narrow model, with every axis doubled that is twice as long in `wide`.
+    """Return the tensors of a narrow model, with every axis doubled that is twice as long in `targets`.
 
-    Tensors that `wide` lacks are unchanged.
+    Tensors that `targets` lacks are unchanged.
     """
     return {
-        name: _widened(array.astype(np.float64), wide[name], draw) if name in wide else array
-        for name, array in sorted(narrow.items())
+        name: _widened(array.astype(np.float64), targets[name], draw) if name in targets else array
+        for name, array in sorted(arrays.items())
     }
 
 
-def _widened(array: np.ndarray, into: StoredTensor, draw: np.random.Generator) -> np.ndarray:
-    for axis, (size, target_size) in enumerate(zip(array.shape, into.shape, strict=False)):
+def _widened(array: np.ndarray, target: StoredTensor, draw: np.random.Generator) -> np.ndarray:
+    for axis, (size, target_size) in enumerate(zip(array.shape, target.shape, strict=False)):
         if target_size != 2 * size:
             continue
         copies = [array, array]
-        if into.transposed and axis == 1:  # the inputs of a dense layer
+        if target.transposed and axis == 1:  # the inputs of a dense layer
             fractions = draw.uniform(0.25, 0.75, array.shape)
             copies = [array * fractions, array * (1 - fractions)]
         array = np.concatenate(copies, axis)

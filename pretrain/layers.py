@@ -243,11 +243,11 @@ class PreNormLayer(TransformerLayer):
     """A transformer layer that normalises the inputs of attention and feed-forward network, not the outputs (GPT-2)."""
 
     def call(self, states, bias, rows=None, training=False):
-        normalised = self.attention.norm(states)
+        normalised_states = self.attention.norm(states)
         x, normalised_rows = (
-            (states, normalised) if rows is None else (rows_of(states, rows), rows_of(normalised, rows))
+            (states, normalised_states) if rows is None else (rows_of(states, rows), rows_of(normalised_states, rows))
         )
-        x = x + self.attention.change(normalised_rows, normalised, bias, training)
+        x = x + self.attention.change(normalised_rows, normalised_states, bias, training)
         change = self.output_dense(self.activation(self.intermediate(self.norm(x))))
         return x + self.dropout(change, training=training)
 

@@ -30,10 +30,10 @@ class Means:
 
         If there were several lengths, "by_length" maps each length, as text, to its means.
         """
-        together: Counter[str] = Counter()
+        total_sums: Counter[str] = Counter()
         for sums in self.sums.values():
-            together.update(sums)
-        row: dict[str, Any] = {**self._divided(together)}
+            total_sums.update(sums)
+        row: dict[str, Any] = {**self._divided(total_sums)}
         if len(self.sums) > 1:
             row["by_length"] = {str(length): self._divided(self.sums[length]) for length in sorted(self.sums)}
         self.sums = {}
@@ -63,10 +63,10 @@ class Log:
         ]
         runs.write_lines(path, kept_lines)
 
-    def add(self, split: str, progress: Progress, means: dict[str, Any], **more: Any) -> None:
+    def add(self, split: str, progress: Progress, means: dict[str, Any], **extra_values: Any) -> None:
         """Append one row; with a writer, also write the numbers among its means to TensorBoard."""
         tokens = {} if progress.tokens is None else {"tokens": progress.tokens}
-        row = {"split": split, "step": progress.step, **means, **tokens, **more}
+        row = {"split": split, "step": progress.step, **means, **tokens, **extra_values}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         if self.writer:

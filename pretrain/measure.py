@@ -39,8 +39,8 @@ def measured(
     every 64 positions. Other objectives have a prefix, as in "sentence_order_accuracy". "baseline" is the accuracy of
     always giving the most frequent answer, for objectives that have one.
     """
-    main, *other_names = objectives
-    is_used, losses, right, *default_answers = _used(outputs, main)
+    main_objective, *other_names = objectives
+    is_used, losses, right, *default_answers = _used(outputs, main_objective)
     result = _means(losses, right, *default_answers)
     positions = np.concatenate([batch.positions for batch in batches])
     if positions.shape == is_used.shape:
@@ -72,9 +72,11 @@ def heldout_entry(evaluator: HeldoutEvaluator, objectives: dict[str, str]) -> tu
 
 def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
     """Return the means of a held-out row: those of the first measure (shortest length, masked as in training)."""
-    first_measure, (main, *other_names) = measures[0], objectives
-    losses = {main: first_measure["loss"]} | {name: first_measure[f"{name}_loss"] for name in other_names}
-    accuracies = {main: first_measure["accuracy"]} | {name: first_measure[f"{name}_accuracy"] for name in other_names}
+    first_measure, (main_objective, *other_names) = measures[0], objectives
+    losses = {main_objective: first_measure["loss"]} | {name: first_measure[f"{name}_loss"] for name in other_names}
+    accuracies = {main_objective: first_measure["accuracy"]} | {
+        name: first_measure[f"{name}_accuracy"] for name in other_names
+    }
     row = {"loss": sum(losses.values())}
     for name in objectives:
         row |= {f"{name}_loss": losses[name], f"{name}_accuracy": accuracies[name]}

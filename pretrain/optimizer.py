@@ -149,12 +149,12 @@ def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "
     """
     import torch
 
-    wide = x if x.shape[0] <= x.shape[1] else x.T
-    wide = wide / (torch.linalg.norm(wide) + 1e-7)  # so that no singular value is above 1
+    matrix = x if x.shape[0] <= x.shape[1] else x.T
+    matrix = matrix / (torch.linalg.norm(matrix) + 1e-7)  # so that no singular value is above 1
     for _ in range(steps):
-        product = wide @ wide.T
-        wide = torch.addmm(wide, torch.addmm(product, product, product, beta=b, alpha=c), wide, beta=a)
-    return wide if x.shape[0] <= x.shape[1] else wide.T
+        product = matrix @ matrix.T
+        matrix = torch.addmm(matrix, torch.addmm(product, product, product, beta=b, alpha=c), matrix, beta=a)
+    return matrix if x.shape[0] <= x.shape[1] else matrix.T
 
 
 # === Rate ===

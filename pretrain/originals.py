@@ -84,8 +84,8 @@ def find_vocabulary(folder: Path, path_given: Path | None) -> Path:
     for path in [path_given] if path_given else candidates:
         if path.is_file():
             return path
-    where = path_given or f"{folder} has no {' or '.join(VOCABULARY_FILES)}, and it"
-    raise ConfigError(f"{where} does not exist; name the vocabulary with --vocabulary FILE.")
+    place = path_given or f"{folder} has no {' or '.join(VOCABULARY_FILES)}, and it"
+    raise ConfigError(f"{place} does not exist; name the vocabulary with --vocabulary FILE.")
 
 
 def write_tokenizer(vocabulary: Path, folder: Path, cased: bool = False) -> int:

@@ -113,8 +113,8 @@ def _flags(config: Config, options: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(
                 f"{flag.name} {value}: the family {config.family} has no such setting; {', '.join(families)} has it."
             )
-        given = f"{flag.name} {value}"
-        settings |= {name: _value(given, text, types[name]) for name, text in flag.values(value).items()}
+        received = f"{flag.name} {value}"
+        settings |= {name: _value(received, text, types[name]) for name, text in flag.values(value).items()}
     return settings
 
 

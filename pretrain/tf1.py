@@ -69,8 +69,8 @@ def find_series(path: Path) -> dict[int, Path]:
         prefixes = [path.with_suffix("") if path.suffix in (".index", ".meta") else path]
     series: dict[int, Path] = {}
     for prefix in sorted(prefixes):
-        if (other := series.setdefault(_step(prefix), prefix)) != prefix:
-            raise ConfigError(f"{other} and {prefix} have the same step; import one of them by its name.")
+        if (earlier_prefix := series.setdefault(_step(prefix), prefix)) != prefix:
+            raise ConfigError(f"{earlier_prefix} and {prefix} have the same step; import one of them by its name.")
     return series
 
 
@@ -140,8 +140,10 @@ def _reporting_damage(prefix: Path) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, IndexError, ValueError, RuntimeError) as reason:  # IndexError: a file is too short
-        why = first_line(reason)[:200]
-        raise BrokenCheckpoint(f"{prefix} cannot be read ({why}); copy its .index and .data files again.") from None
+        description = first_line(reason)[:200]
+        raise BrokenCheckpoint(
+            f"{prefix} cannot be read ({description}); copy its .index and .data files again."
+        ) from None
 
 
 def _originals() -> dict[Family, Original]:
@@ -154,7 +156,7 @@ def _originals() -> dict[Family, Original]:
 
 def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
     """Return settings for a model with these tensors; settings of training are a preset's. Raises ConfigError."""
-    original, main = _originals()[family], tensors[""]
+    original, variables = _originals()[family], tensors[""]
     depth_setting, pattern = original.layers
 
     def size(name: str, axis: int = 0, folder: str = "") -> int:
@@ -168,7 +170,7 @@ def configuration(family: Family, tensors: Tensors, prefix: Path) -> Config:
         "max_position_embeddings": size("position_embeddings.weight"),
         "hidden_size": size("query.weight"),
         "intermediate_size": size(f"{original.inner}.weight"),
-        depth_setting: len({match[1] for name in main if (match := re.search(pattern, name))}),
+        depth_setting: len({match[1] for name in variables if (match := re.search(pattern, name))}),
         "embedding_size": size("word_embeddings.weight", 1),
     }
     model_sizes |= _from_configuration(family, prefix, model_sizes)

@@ -70,8 +70,8 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             row_started, row_tokens = perf_counter(), progress.tokens or 0
             row = means.take()
             _check_finite(row, step)
-            more = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
-            log.add("train", _counts(run, progress), row, **more)
+            extra_values = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
+            log.add("train", _counts(run, progress), row, **extra_values)
             bar.set_postfix(_describe(row, means.objectives[0], speed), refresh=False)
         if step in grid:
             save_and_measure()
@@ -83,9 +83,9 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         if progress.step not in grid:
             save_and_measure()
         save_state(model, run.path, progress, seconds=60 * config.minutes)
-        written = tuple(sorted({step for step in grid if step <= progress.step} | {progress.step}))
+        planned_steps = tuple(sorted({step for step in grid if step <= progress.step} | {progress.step}))
         settings = run.config | {"steps": progress.step - first}
-        runs.write_run(replace(run, planned_steps=written, config=settings))
+        runs.write_run(replace(run, planned_steps=planned_steps, config=settings))
 
 
 def _start(model: PretrainingModel, run: Run, config: Config) -> Progress:
@@ -126,8 +126,8 @@ def build(config: Config) -> PretrainingModel:
     keras.config.set_dtype_policy("mixed_bfloat16" if dtype == "bfloat16" else "float32")
     model = FAMILIES[config.family].model(config)
     model.build()
-    made = optimizer(config, model.trainable_variables)
-    model.compile(optimizer=made, jit_compile=keras.backend.backend() != "torch")
+    configured_optimizer = optimizer(config, model.trainable_variables)
+    model.compile(optimizer=configured_optimizer, jit_compile=keras.backend.backend() != "torch")
     return model
 
 
@@ -162,5 +162,5 @@ def _measure(config: Config, progress: Progress, evaluator: HeldoutEvaluator, lo
     if not evaluator.heldout:
         return
     with devices.measuring():
-        means, more = heldout_entry(evaluator, FAMILIES[config.family].objectives(config))
-    log.add("heldout", progress, means, **more)
+        means, extra_values = heldout_entry(evaluator, FAMILIES[config.family].objectives(config))
+    log.add("heldout", progress, means, **extra_values)

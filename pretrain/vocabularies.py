@@ -132,7 +132,7 @@ class Unigram(Vocabulary):
                 for end in range(start + 2, min(start + self.max_piece, len(word)) + 1):
                     seeds[word[start:end]] += n
         scores = [(piece, n * len(piece)) for piece, n in seeds.items()]
-        return sorted(scores, key=lambda seed: (-seed[1], seed[0]))[: self.max_seeds]
+        return sorted(scores, key=lambda item: (-item[1], item[0]))[: self.max_seeds]
 
 
 class WordPiece(Vocabulary):
@@ -160,8 +160,8 @@ class WordPiece(Vocabulary):
         SentencePiece has no "##". It gets words in which each character after the first is replaced by a stand-in, so
         that a letter at the beginning of a word and the same letter inside one are different characters.
         """
-        inside = sorted({character for word in counts for character in word[1:]})
-        stand_in = {character: chr(self.first_stand_in + i) for i, character in enumerate(inside)}
+        inner_characters = sorted({character for word in counts for character in word[1:]})
+        stand_in = {character: chr(self.first_stand_in + i) for i, character in enumerate(inner_characters)}
         original = {ord(replacement): character for character, replacement in stand_in.items()}
         stand_in_counts = {word[0] + "".join(map(stand_in.__getitem__, word[1:])): n for word, n in counts.items()}
         options: dict[str, Any] = {"model_type": "bpe", "add_dummy_prefix": False, "max_sentencepiece_length": 100}

@@ -113,7 +113,7 @@ def test_held_out_accuracy_agrees_with_the_log(text: str, run: str) -> None:
 def test_missing_value_is_an_empty_cell() -> None:
     """Counts are printed as whole numbers."""
     assert demo_tables.row("a", pd.Series([0.5, None]), 1234, None) == "| a | 0.500 |  | 1,234 |  |"
-    assert demo_tables.shown([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]
+    assert demo_tables.table_steps([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]
 
 
 @pytest.mark.parametrize("run", REFERENCE)

@@ -6,7 +6,7 @@ from tools import tree
 def test_file_tree_is_current():
     """Running `make tree` would not change the document."""
     document = tree.DOCUMENT.read_text(encoding="utf-8")
-    assert tree.replaced(document) == document, "run: make tree"
+    assert tree.updated(document) == document, "run: make tree"
 
 
 def test_every_python_file_begins_with_its_role():

@@ -60,10 +60,10 @@ def main() -> None:
 def page() -> str:
     """Return the page for the current runs and results."""
     studies = [Study(path) for path in sorted((DEMO / "runs").iterdir())]
-    masked = [study for study in studies if len(study.scores("mask_prediction"))]
-    choices = [study for study in masked if study.scores("world_knowledge").empty]
-    lines = [line for study in studies if study not in choices for line in section(study)]
-    return "\n".join([HEAD, *lines, *designs(choices), ""])
+    with_masked_words = [study for study in studies if len(study.scores("mask_prediction"))]
+    design_choices = [study for study in with_masked_words if study.scores("world_knowledge").empty]
+    lines = [line for study in studies if study not in design_choices for line in section(study)]
+    return "\n".join([HEAD, *lines, *designs(design_choices), ""])
 
 
 def section(study: Study) -> Iterator[str]:
@@ -71,7 +71,7 @@ def section(study: Study) -> Iterator[str]:
     yield f"## {study.run.name}"
     yield ""
     yield from sizes(study)
-    for table in (heldout, by_position, others, words, pairs, probing, geometry, facts, variants, tasks, findings):
+    for table in (heldout, by_position, objectives, words, pairs, probing, geometry, facts, variants, tasks, findings):
         if lines := list(table(study)):
             yield from [*lines, ""]
 
@@ -89,13 +89,13 @@ def designs(studies: Iterable[Study]) -> Iterator[str]:
     yield line(*["---"] * len(DESIGN_COLUMNS))
     for study in studies:
         last, measure = runs.checkpoints(study.run)[-1], last_measure(study)
-        other = next((name for name in KINDS if f"{name}_accuracy" in measure), None)
-        objective = f"{KINDS[other]} {measure[f'{other}_accuracy']:.3f}" if other else "none"
-        other_n = f"{measure[f'{other}_n']:,}" if other else ""
+        second = next((name for name in KINDS if f"{name}_accuracy" in measure), None)
+        objective = f"{KINDS[second]} {measure[f'{second}_accuracy']:.3f}" if second else "none"
+        second_n = f"{measure[f'{second}_n']:,}" if second else ""
         accuracies = [all_words(study, metric) for metric in ("mask_prediction", "token_reconstruction")]
         yield line(
             *(f"`{study.run.name}`", f"{last.step:,}", f"{(last.tokens or 0) / 1e6:.1f} M"),
-            *(f"{measure['loss']:.2f}", cell(measure["accuracy"]), f"{measure['n']:,}", objective, other_n),
+            *(f"{measure['loss']:.2f}", cell(measure["accuracy"]), f"{measure['n']:,}", objective, second_n),
             *(cell(value) for value, _ in accuracies),
             f"{accuracies[0][1]:,}",
         )
@@ -103,8 +103,8 @@ def designs(studies: Iterable[Study]) -> Iterator[str]:
 
 def last_measure(study: Study) -> dict[str, Any]:
     """Return the last measure of a run's log on held-out text with single pieces masked."""
-    measures = (one for row in runs.read_log(study.run) for one in row.get("measures", []))
-    return [one for one in measures if one["masking"] == SINGLE_PIECES][-1]
+    measures = (measure for row in runs.read_log(study.run) for measure in row.get("measures", []))
+    return [measure for measure in measures if measure["masking"] == SINGLE_PIECES][-1]
 
 
 def all_words(study: Study, metric: str) -> tuple[float, int]:
@@ -116,8 +116,8 @@ def all_words(study: Study, metric: str) -> tuple[float, int]:
 def sizes(study: Study) -> Iterator[str]:
     """Yield the numbers of checkpoints, tokens and bytes of a run."""
     with_weights, last = runs.loadable_checkpoints(study.run), runs.checkpoints(study.run)[-1]
-    weights, results = (size(DEMO / kind / study.run.name) for kind in ("runs", "results"))
-    steps = ", ".join(f"{found.step:,}" for found in with_weights)
+    weights, results = (size(DEMO / folder_name / study.run.name) for folder_name in ("runs", "results"))
+    steps = ", ".join(f"{checkpoint.step:,}" for checkpoint in with_weights)
     yield (
         f"{len(study.steps)} checkpoints, {len(with_weights)} of them with weights ({steps}); {last.tokens or 0:,} "
         f"tokens read by step {last.step:,}. The run takes {weights / 1e6:.0f} MB, its results {results / 1e6:.0f} MB."
@@ -129,14 +129,14 @@ def heldout(study: Study) -> Iterator[str]:
     """Yield the accuracy of every objective on held-out text, masked as in training."""
     log = study.log()
     rows = log[log["split"] == "heldout"].set_index("step")
-    steps = shown(rows.index)
+    steps = table_steps(rows.index)
     yield from header("held-out accuracy, as in training", steps, "n")
     for name, words in KINDS.items():
         if f"{name}_accuracy" not in rows:
             continue
         counts = rows[COUNTED.get(name, "n_sequences")]
         if name == "replaced_token":  # its n counts tokens; the log has it in the first measure of each row
-            counts = rows["measures"].map(lambda found: found[0]["replaced_token_n"])
+            counts = rows["measures"].map(lambda measures: measures[0]["replaced_token_n"])
         n = int(counts.iloc[-1])
         yield row(words, rows[f"{name}_accuracy"].reindex(steps), n)
         if f"{name}_baseline" in rows:
@@ -150,39 +150,45 @@ def by_position(study: Study) -> Iterator[str]:
     if not last:
         return
     largest: dict[tuple[str, int], int] = {}
-    for one in sorted(last, key=lambda one: one.sample):
-        largest[one.masking, one.length] = one.sample
-    yield from measured_header(f"held-out pieces at step {last[0].step:,}", "positions")
-    for one in last:
-        if one.sample == largest[one.masking, one.length]:
-            yield measured(one.masking, one.length, [f"{one.first} to {one.last}"], one.accuracy, one.n)
+    for group in sorted(last, key=lambda group: group.sample):
+        largest[group.masking, group.length] = group.sample
+    yield from interval_header(f"held-out pieces at step {last[0].step:,}", "positions")
+    for group in last:
+        if group.sample == largest[group.masking, group.length]:
+            positions = f"{group.first} to {group.last}"
+            yield interval_row(group.masking, group.length, [positions], group.accuracy, group.n)
 
 
-def others(study: Study) -> Iterator[str]:
+def objectives(study: Study) -> Iterator[str]:
     """Yield the accuracy of the other objectives at the last step by masking and length, for the largest sample."""
     *_, last = [{}, *(row for row in runs.read_log(study.run) if row.get("measures"))]
     for name in (name for name in KINDS if name != "masked_lm"):
-        found = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
-        largest = {(one["masking"], one["length"]): one for one in sorted(found, key=lambda one: one["n"])}
-        baselines = ["always “original”"] if any(f"{name}_baseline" in one for one in found) else []
+        measures = [measure for measure in last.get("measures", []) if f"{name}_accuracy" in measure]
+        largest = {
+            (measure["masking"], measure["length"]): measure
+            for measure in sorted(measures, key=lambda measure: measure["n"])
+        }
+        baselines = ["always “original”"] if any(f"{name}_baseline" in measure for measure in measures) else []
         if largest:
-            yield from measured_header(f"{KINDS[name]} at step {last['step']:,}", *baselines)
-        for one in found:
-            if one is largest[one["masking"], one["length"]]:
-                always = [cell(one[f"{name}_baseline"])] if baselines else []
-                yield measured(one["masking"], one["length"], always, one[f"{name}_accuracy"], one[f"{name}_n"])
+            yield from interval_header(f"{KINDS[name]} at step {last['step']:,}", *baselines)
+        for measure in measures:
+            if measure is largest[measure["masking"], measure["length"]]:
+                always = [cell(measure[f"{name}_baseline"])] if baselines else []
+                yield interval_row(
+                    measure["masking"], measure["length"], always, measure[f"{name}_accuracy"], measure[f"{name}_n"]
+                )
 
 
-def measured_header(name: str, *more: str) -> Iterator[str]:
+def interval_header(name: str, *columns: str) -> Iterator[str]:
     """Yield the two header lines of a table of accuracies with their intervals."""
-    yield line(name, "length", *more, "accuracy", "95 % interval", "n")
-    yield line(*["---"] * (5 + len(more)))
+    yield line(name, "length", *columns, "accuracy", "95 % interval", "n")
+    yield line(*["---"] * (5 + len(columns)))
 
 
-def measured(masking: str, length: int, more: Iterable[str], accuracy: float, n: int) -> str:
-    """Return a row of a table with `measured_header`: an accuracy over `n`, with its 95 % interval."""
+def interval_row(masking: str, length: int, cells: Iterable[str], accuracy: float, n: int) -> str:
+    """Return a row of a table with `interval_header`: an accuracy over `n`, with its 95 % interval."""
     low, high = interval(accuracy, n)
-    return line(masking, length, *more, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
+    return line(masking, length, *cells, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
@@ -192,7 +198,7 @@ def words(study: Study) -> Iterator[str]:
         if i:
             yield ""
         baseline_name, value = WORDS[metric]
-        frequent, steps = study.baselines(metric).set_index("group")["value"], shown(scores["step"].unique())
+        frequent, steps = study.baselines(metric).set_index("group")["value"], table_steps(scores["step"].unique())
         yield from header(metric.replace("_", " "), steps, baseline_name, "n")
         for group in PARTS_OF_SPEECH:
             of_group = scores[scores["group"] == group].set_index("step")
@@ -206,7 +212,7 @@ def probing(study: Study) -> Iterator[str]:
     if study.scores("edge_probing").empty:
         return
     scores = study.scores("edge_probing_f1")
-    steps = shown(scores["step"].unique())
+    steps = table_steps(scores["step"].unique())
     yield from header("edge probing, F1", steps, "majority", f"control, {steps[-1]:,}", "n")
     controls, majorities = (study.scores(f"edge_probing_{name}") for name in ("control", "majority"))
     for task, name in TASKS.items():
@@ -216,7 +222,7 @@ def probing(study: Study) -> Iterator[str]:
         last = of_task[of_task["step"] == steps[-1]]
         best = last.loc[last["value"].idxmax()]
         values = of_task[of_task["layer"] == best["layer"]].set_index("step")["value"].reindex(steps)
-        at_last = [found[(found["group"] == task) & (found["step"] == steps[-1])] for found in (majorities, controls)]
+        at_last = [table[(table["group"] == task) & (table["step"] == steps[-1])] for table in (majorities, controls)]
         majority, control = at_last[0]["value"].iloc[0], at_last[1].set_index("layer")["value"].get(best["layer"])
         layer = f"layer {best['layer']:.0f}" if best["layer"] else "embeddings"
         yield row(f"{name}, {layer}", values, majority, control, int(best["n"]))
@@ -225,15 +231,15 @@ def probing(study: Study) -> Iterator[str]:
 def facts(study: Study) -> Iterator[str]:
     """Yield precision at 1 over all facts, with the baseline: the most frequent object of each relation."""
     scores = study.scores("world_knowledge")
-    every = scores[scores["group"] == "all"].set_index("step")
-    if every.empty:
+    all_facts = scores[scores["group"] == "all"].set_index("step")
+    if all_facts.empty:
         return
-    steps = shown(every.index)
+    steps = table_steps(all_facts.index)
     baselines = study.baselines("world_knowledge").set_index("group")
     relations = baselines.drop(index="all", errors="ignore")
     frequent = (relations["value"] * relations["n"]).sum() / relations["n"].sum()
     yield from header("LAMA, precision at 1", steps, "most frequent object", "n")
-    yield row("all facts", every["value"].reindex(steps), frequent, int(every["n"].iloc[-1]))
+    yield row("all facts", all_facts["value"].reindex(steps), frequent, int(all_facts["n"].iloc[-1]))
 
 
 def pairs(study: Study) -> Iterator[str]:
@@ -242,10 +248,10 @@ def pairs(study: Study) -> Iterator[str]:
     scores = scores[scores["group"].str.count("/") < 2]
     if scores.empty:
         return
-    steps = shown(scores["step"].unique())
+    steps = table_steps(scores["step"].unique())
     yield from header("minimal pairs", steps, "a coin", "n")
-    for group, found in scores.groupby("group"):
-        yield row(group, found.set_index("step")["value"].reindex(steps), 0.5, int(found["n"].iloc[-1]))
+    for group, of_group in scores.groupby("group"):
+        yield row(group, of_group.set_index("step")["value"].reindex(steps), 0.5, int(of_group["n"].iloc[-1]))
 
 
 def geometry(study: Study) -> Iterator[str]:
@@ -254,13 +260,13 @@ def geometry(study: Study) -> Iterator[str]:
         scores = study.scores(metric)
         if scores.empty:
             return
-        steps = shown(scores["step"].unique())
+        steps = table_steps(scores["step"].unique())
         yield from ([""] if metric == "geometry_anisotropy" else [])
         yield from header(f"{name} of the states", steps, "words")
-        for layer, found in scores.groupby("layer"):
-            values = found.set_index("step")["value"].reindex(steps)
+        for layer, of_layer in scores.groupby("layer"):
+            values = of_layer.set_index("step")["value"].reindex(steps)
             name = f"layer {layer:.0f}" if layer else "embeddings"
-            yield row(name, values, int(found["n"].iloc[-1]))
+            yield row(name, values, int(of_layer["n"].iloc[-1]))
 
 
 def variants(study: Study) -> Iterator[str]:
@@ -268,13 +274,13 @@ def variants(study: Study) -> Iterator[str]:
     if study.scores("lama_variants").empty:
         return
     tables = {name: study.scores(metric) for metric, name in VARIANTS.items()}
-    tables = {name: found[found["group"] == "all"].set_index("step") for name, found in tables.items() if len(found)}
+    tables = {name: table[table["group"] == "all"].set_index("step") for name, table in tables.items() if len(table)}
     if not tables:
         return
-    steps = shown({step for found in tables.values() for step in found.index})
+    steps = table_steps({step for table in tables.values() for step in table.index})
     yield from header("of the facts answered right", steps, f"n at {steps[-1]:,}")
-    for name, found in tables.items():
-        yield row(name, found["value"].reindex(steps), int(found["n"].iloc[-1]))
+    for name, table in tables.items():
+        yield row(name, table["value"].reindex(steps), int(table["n"].iloc[-1]))
 
 
 def tasks(study: Study) -> Iterator[str]:
@@ -282,43 +288,45 @@ def tasks(study: Study) -> Iterator[str]:
     scores = study.task_scores()
     if scores.empty:
         return
-    tuned = scores[scores["predictor"] == "model"]
-    steps = shown(tuned["step"].unique())
+    model_scores = scores[scores["predictor"] == "model"]
+    steps = table_steps(model_scores["step"].unique())
     yield from header("fine-tuning, mean over seeds", steps, "majority or mean", "seeds", "n")
-    for (task, metric), found in tuned.groupby(["task", "metric"], sort=False):
+    for (task, metric), of_task in model_scores.groupby(["task", "metric"], sort=False):
         controls = scores[(scores["task"] == task) & (scores["metric"] == metric) & (scores["predictor"] != "model")]
-        values = found.groupby("step")["value"].mean().reindex(steps)
+        values = of_task.groupby("step")["value"].mean().reindex(steps)
         baseline = controls["value"].max() if len(controls) else None
-        yield row(f"{task}, {metric}", values, baseline, found["seed"].nunique(), int(found["n"].iloc[-1]))
+        yield row(f"{task}, {metric}", values, baseline, of_task["seed"].nunique(), int(of_task["n"].iloc[-1]))
 
 
 def findings(study: Study) -> Iterator[str]:
     """Yield the verdicts of the Findings page."""
     yield line("finding of the paper", "verdict", "comparisons that hold", "opposed")
     yield line(*["---"] * 4)
-    for found in study.findings().itertuples():
-        yield line(found.claim.rstrip("."), verdict_name(found.verdict), f"{found.hold} of {found.of}", found.opposed)
+    for finding in study.findings().itertuples():
+        yield line(
+            finding.claim.rstrip("."), verdict_name(finding.verdict), f"{finding.hold} of {finding.of}", finding.opposed
+        )
 
 
 # === Cells ===
 
 
-def shown(steps: Iterable[int]) -> list[int]:
+def table_steps(steps: Iterable[int]) -> list[int]:
     """Return the steps that a table shows: the first, and at most MAX_STEPS of the last doublings."""
-    every = sorted(int(step) for step in steps)
-    late = [step for step in every if step * 2**DOUBLINGS >= every[-1] > 0]
-    return sorted({*every[:1], *log_spaced(late, MAX_STEPS)})
+    ascending = sorted(int(step) for step in steps)
+    late = [step for step in ascending if step * 2**DOUBLINGS >= ascending[-1] > 0]
+    return sorted({*ascending[:1], *log_spaced(late, MAX_STEPS)})
 
 
-def header(name: str, steps: Iterable[int], *others: str) -> list[str]:
+def header(name: str, steps: Iterable[int], *columns: str) -> list[str]:
     """Return the two header lines of a table with a column for each step."""
-    cells = [name, *(f"{step:,}" for step in steps), *others]
+    cells = [name, *(f"{step:,}" for step in steps), *columns]
     return [line(*cells), line(*["---"] * len(cells))]
 
 
-def row(name: str, values: pd.Series, *others: float | None) -> str:
+def row(name: str, values: pd.Series, *numbers: float | None) -> str:
     """Return a line of a table: a name, and numbers as `cell` formats them."""
-    return line(name, *map(cell, values), *map(cell, others))
+    return line(name, *map(cell, values), *map(cell, numbers))
 
 
 def cell(value: float | None) -> str:

@@ -29,37 +29,37 @@ LOCK = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
 def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
     """Write a prepared corpus and wheels as parcels of at most 60 MiB; return their paths, part-00, part-01, ..."""
     folder.mkdir(parents=True)
-    whole = folder / "kit.tar.xz"
-    with tarfile.open(whole, "w:xz", preset=1) as archive:
+    kit = folder / "kit.tar.xz"
+    with tarfile.open(kit, "w:xz", preset=1) as archive:
         archive.add(corpus, "corpus")
         for wheel in wheels:
             archive.add(wheel, f"wheels/{wheel.name}")
     parcels: list[Path] = []
-    with whole.open("rb") as source:
+    with kit.open("rb") as source:
         while part := source.read(PARCEL):
             parcels.append(folder / f"part-{len(parcels):02}")
             parcels[-1].write_bytes(part)
-    whole.unlink()
+    kit.unlink()
     return parcels
 
 
 def download_wheels(folder: Path, python: str) -> list[Path]:
     """Download WHEELS in the locked versions, for Linux and a version of Python such as "3.12"; return their paths."""
-    locked = [line.split()[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
-    wanted = [entry for entry in locked if entry.split("==")[0] in WHEELS]
+    locked_versions = [line.split()[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
+    requirements = [entry for entry in locked_versions if entry.split("==")[0] in WHEELS]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     platforms = [f"--platform=manylinux{name}_x86_64" for name in ("2014", "_2_17", "_2_27", "_2_28")]
-    subprocess.run([*command, *platforms, f"--python-version={python}", f"--dest={folder}", *wanted], check=True)
+    subprocess.run([*command, *platforms, f"--python-version={python}", f"--dest={folder}", *requirements], check=True)
     return sorted(folder.glob("*.whl"))
 
 
 def collect(run_folder: Path, folder: Path) -> list[int]:
     """Copy a run with at most eight log-spaced checkpoints; return their steps. Raises ValueError for a large file."""
     run = runs.open_run(run_folder)
-    kept = [one for one in runs.checkpoints(run) if one.has_weights]
-    wanted = set(log_spaced([one.step for one in kept], CHECKPOINTS))
-    chosen = [one for one in kept if one.step in wanted]
-    files = [path for one in chosen for path in one.path.rglob("*") if path.is_file()]
+    checkpoints = [checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.has_weights]
+    selected_steps = set(log_spaced([checkpoint.step for checkpoint in checkpoints], CHECKPOINTS))
+    selected = [checkpoint for checkpoint in checkpoints if checkpoint.step in selected_steps]
+    files = [path for checkpoint in selected for path in checkpoint.path.rglob("*") if path.is_file()]
     files += [path for path in run.path.iterdir() if path.is_file()] + sorted(run.tokenizer.iterdir())
     if large := [path for path in files if path.stat().st_size > LARGEST]:
         raise ValueError(f"{large[0]} is larger than {LARGEST >> 20} MiB; train a smaller model.")
@@ -67,7 +67,7 @@ def collect(run_folder: Path, folder: Path) -> list[int]:
         copy = folder / run.name / path.relative_to(run.path)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
-    return [one.step for one in chosen]
+    return [checkpoint.step for checkpoint in selected]
 
 
 def main() -> None:

@@ -39,28 +39,32 @@ def write_cpu_torch(requirement: str) -> None:
     If the index cannot be read, keep the present lock if it has the same version of torch; otherwise exit with an
     error.
     """
-    name, wanted = "requirements-torch-cpu.lock", f"{requirement}+cpu"
+    name, cpu_requirement = "requirements-torch-cpu.lock", f"{requirement}+cpu"
     try:
-        entries = resolve("-", "--no-deps", "--index-url", CPU_INDEX, given=f"{wanted} ; sys_platform == 'linux'")
+        entries = resolve(
+            "-", "--no-deps", "--index-url", CPU_INDEX, requirement=f"{cpu_requirement} ; sys_platform == 'linux'"
+        )
     except subprocess.CalledProcessError as error:
-        if wanted not in (REPOSITORY / name).read_text(encoding="utf-8"):
-            sys.exit(f"{name} needs {wanted} from {CPU_INDEX}, which cannot be read:\n{error.stderr}")
+        if cpu_requirement not in (REPOSITORY / name).read_text(encoding="utf-8"):
+            sys.exit(f"{name} needs {cpu_requirement} from {CPU_INDEX}, which cannot be read:\n{error.stderr}")
         print(f"{name} stays as it is, as {CPU_INDEX} cannot be read.", file=sys.stderr)
     else:
         write(name, CPU_HEAD, entries)
 
 
-def resolve(requirements: str, *options: str, given: str = "") -> list[str]:
-    """Return the entries of a lock file for a requirements file and BUILD, or for the requirement `given`.
+def resolve(requirements: str, *options: str, requirement: str = "") -> list[str]:
+    """Return the entries of a lock file for a requirements file and BUILD, or for the requirement `requirement`.
 
     An entry is a package with version and marker, and a line for each hash. Raises CalledProcessError.
     """
     uv = str(Path(sys.executable).with_name("uv"))  # uv of the current environment
     command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
     command += ["--no-header", "--no-annotate", "--no-emit-package", "embryo", *options, requirements]
-    command += [] if given else ["-"]
-    done = subprocess.run(command, cwd=REPOSITORY, input=given or BUILD, check=True, capture_output=True, text=True)
-    return re.split(r"\n(?=\S)", done.stdout.strip())
+    command += [] if requirement else ["-"]
+    process = subprocess.run(
+        command, cwd=REPOSITORY, input=requirement or BUILD, check=True, capture_output=True, text=True
+    )
+    return re.split(r"\n(?=\S)", process.stdout.strip())
 
 
 def write(name: str, head: str, entries: Iterable[str]) -> None:

@@ -23,10 +23,10 @@ WITHOUT_COMMENT = {".html": "Markup of {}.js", ".css": "Styles of {}.js", ".js":
 
 def main() -> None:
     """Replace the tree in docs/architecture.md."""
-    DOCUMENT.write_text(replaced(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    DOCUMENT.write_text(updated(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def replaced(document: str) -> str:
+def updated(document: str) -> str:
     """Return the document with the current tree between its two markers."""
     before, _, rest = document.partition(BEGIN)
     after = rest.partition(END)[2]
@@ -36,12 +36,12 @@ def replaced(document: str) -> str:
 
 def folder_lines(folder: Path, depth: int) -> list[str]:
     """Return the lines of a folder: first its name, then its files, then its subfolders."""
-    inside = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "__pycache__"))]
+    children = [path for path in sorted(folder.iterdir()) if not path.name.startswith((".", "__pycache__"))]
     lines = entry(f"{folder.name}/", role(folder / "__init__.py"), depth)
-    for path in inside:
+    for path in children:
         if path.is_file() and path.suffix in (".py", *WITHOUT_COMMENT) and path.name != "__init__.py":
             lines += entry(path.name, role(path), depth + 1)
-    for path in inside:
+    for path in children:
         if path.is_dir() and any(path.rglob("*.py")):
             lines += folder_lines(path, depth + 1)
     return lines

@@ -49,8 +49,8 @@ class TokenizerModel(Struct, frozen=True):
     def __post_init__(self) -> None:
         pieces = bytes(self.vocab).split(b'"')[1::2]
         if len(pieces) > MAX_PIECES or sum(map(len, pieces)) > MAX_PIECE_BYTES:
-            most = f"{MAX_PIECES:,} of {MAX_PIECE_BYTES:,} bytes together"
-            raise ValueError(f"it has {len(pieces):,} pieces; the maximum is {most}")
+            limits = f"{MAX_PIECES:,} of {MAX_PIECE_BYTES:,} bytes together"
+            raise ValueError(f"it has {len(pieces):,} pieces; the maximum is {limits}")
         if bytes(self.merges).count(b'"') > 4 * MAX_MERGES:
             raise ValueError(f"it has more than {MAX_MERGES:,} merges")
 
@@ -78,9 +78,9 @@ class TokenizerFile(Struct, frozen=True):
 resolve(globals())
 
 
-def check_tokenizer(path: Path, within: Path, error: type[EmbryoError]) -> None:
-    """Raise `error` unless a tokenizer.json, which must be inside the folder `within`, keeps the limits above."""
-    read_json(path, within, TokenizerFile, error)
+def check_tokenizer(path: Path, root: Path, error: type[EmbryoError]) -> None:
+    """Raise `error` unless a tokenizer.json, which must be inside the folder `root`, keeps the limits above."""
+    read_json(path, root, TokenizerFile, error)
 
 
 def _steps(part: Raw) -> list[dict[str, Any]]:
@@ -102,10 +102,10 @@ def _longest_in_table(step: dict[str, Any]) -> int:
 
 def _inserted(step: dict[str, Any]) -> int:
     """Return the number of characters that a step may make of one by inserting or replacing text."""
-    inserted = len(str(step.get("content") or step.get("prepend") or step.get("replacement") or ""))
+    insertion = len(str(step.get("content") or step.get("prepend") or step.get("replacement") or ""))
     pattern = step["pattern"] if isinstance(step.get("pattern"), dict) else {}
     plain = CHARACTERS.sub("x", str(pattern.get("Regex", "")))
-    return max(1, inserted) if pattern.get("String") or NOT_EMPTY.fullmatch(plain) else 1 + inserted
+    return max(1, insertion) if pattern.get("String") or NOT_EMPTY.fullmatch(plain) else 1 + insertion
 
 
 def _objects(part: Any) -> Iterator[dict[str, Any]]:

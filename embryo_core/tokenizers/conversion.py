@@ -66,78 +66,82 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> ConvertedTokenizer
     if path.is_file():
         check_tokenizer(path.resolve(), path.resolve().parent, BrokenTokenizer)
     try:
-        theirs = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
-        if (made := getattr(theirs, "backend_tokenizer", None)) is None:
-            raise _unreadable(folder, f"{type(theirs).__name__}, which cannot be saved as a tokenizer.json")
-        if len(theirs) <= len(set(theirs.all_special_ids)):  # transformers makes an empty one if files are missing
+        reference = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False, local_files_only=True)
+        if (backend := getattr(reference, "backend_tokenizer", None)) is None:
+            raise _unreadable(folder, f"{type(reference).__name__}, which cannot be saved as a tokenizer.json")
+        # transformers makes an empty tokenizer if files are missing
+        if len(reference) <= len(set(reference.all_special_ids)):
             raise _unreadable(folder, "no pieces but the special tokens")
-        ours = _own(path, theirs) if path.is_file() else _with_characters(made, folder)
-        ours.no_truncation()
-        ours.no_padding()
+        tokenizer = _from_file(path, reference) if path.is_file() else _with_charsmap(backend, folder)
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
         if not decoder:
-            _frame(ours, theirs)
-        framed, unframed = (ours.encode(SAMPLE, add_special_tokens=special).ids for special in (True, False))
+            _frame(tokenizer, reference)
+        framed, unframed = (tokenizer.encode(SAMPLE, add_special_tokens=special).ids for special in (True, False))
     except (KeyboardInterrupt, SystemExit, BrokenTokenizer):
         raise
     except BaseException as reason:  # noqa: BLE001, the library raises plain exceptions, and its Rust code panics
         raise _unreadable(folder, _why(reason)) from None
-    if fault := _fault(ours, framed, unframed, decoder, theirs.mask_token):
+    if fault := _fault(tokenizer, framed, unframed, decoder, reference.mask_token):
         raise BrokenRun(f"The tokenizer in {folder} {fault}.")
     start = _start(framed, unframed)
     tokens = framed[:start], framed[start + len(unframed) :]
-    first, last = (str(ours.id_to_token(ids[0])) if ids else None for ids in tokens)
-    special = SpecialTokens(theirs.mask_token, first, last, theirs.pad_token, theirs.unk_token)
-    return ConvertedTokenizer(ours.to_str(pretty=False), special, _difference(ours, theirs) if path.is_file() else "")
+    first, last = (str(tokenizer.id_to_token(ids[0])) if ids else None for ids in tokens)
+    special = SpecialTokens(reference.mask_token, first, last, reference.pad_token, reference.unk_token)
+    remark = _difference(tokenizer, reference) if path.is_file() else ""
+    return ConvertedTokenizer(tokenizer.to_str(pretty=False), special, remark)
 
 
-def _own(path: Path, theirs: Any) -> Tokenizer:
+def _from_file(path: Path, reference: Any) -> Tokenizer:
     """Return the tokenizer of a tokenizer.json, with the special and added tokens of the files next to it."""
-    ours = Tokenizer.from_file(str(path))
-    special_tokens = {token.content for token in ours.get_added_tokens_decoder().values()}
-    for _, token in sorted(theirs.added_tokens_decoder.items()):
+    tokenizer = Tokenizer.from_file(str(path))
+    special_tokens = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
+    for _, token in sorted(reference.added_tokens_decoder.items()):
         if token.content not in special_tokens:
-            (ours.add_special_tokens if token.special else ours.add_tokens)([token])
-    return ours
+            (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
+    return tokenizer
 
 
-def _with_characters(made: Tokenizer, folder: Path) -> Tokenizer:
+def _with_charsmap(tokenizer: Tokenizer, folder: Path) -> Tokenizer:
     """Add the character table of a SentencePiece model (usually NFKC) to the tokenizer made from it."""
-    named = (folder / name for name in TOKENIZER_FILES if name.endswith(".model"))
-    model = next((path for path in named if path.is_file()), None)
+    model_paths = (folder / name for name in TOKENIZER_FILES if name.endswith(".model"))
+    model = next((path for path in model_paths if path.is_file()), None)
     if model:
         table = SentencePieceExtractor(str(model)).proto.normalizer_spec.precompiled_charsmap
-        if table and "precompiled_charsmap" not in json.dumps(json.loads(made.to_str())["normalizer"]):
-            made.normalizer = Normalizers([Precompiled(table), *([made.normalizer] if made.normalizer else [])])
-    return made
+        if table and "precompiled_charsmap" not in json.dumps(json.loads(tokenizer.to_str())["normalizer"]):
+            other_normalizers = [tokenizer.normalizer] if tokenizer.normalizer else []
+            tokenizer.normalizer = Normalizers([Precompiled(table), *other_normalizers])
+    return tokenizer
 
 
-def _frame(ours: Tokenizer, theirs: Any) -> None:
+def _frame(tokenizer: Tokenizer, reference: Any) -> None:
     """Make a tokenizer put the special tokens around a text and around a pair, unless its file does."""
-    first, last = theirs.cls_token or theirs.bos_token, theirs.sep_token or theirs.eos_token
-    if ours.num_special_tokens_to_add(False) or first is None or last is None:
+    first, last = reference.cls_token or reference.bos_token, reference.sep_token or reference.eos_token
+    if tokenizer.num_special_tokens_to_add(False) or first is None or last is None:
         return
-    single, ids = f"{first} $A {last}", [(token, ours.token_to_id(token)) for token in (first, last)]
-    template = TemplateProcessing(single, f"{single} $B:1 {last}:1", ids)
-    ours.post_processor = Processors([ours.post_processor, template]) if ours.post_processor else template
+    single_text, ids = f"{first} $A {last}", [(token, tokenizer.token_to_id(token)) for token in (first, last)]
+    template = TemplateProcessing(single_text, f"{single_text} $B:1 {last}:1", ids)
+    earlier = tokenizer.post_processor
+    tokenizer.post_processor = Processors([earlier, template]) if earlier else template
 
 
-def _difference(tokenizer: Tokenizer, theirs: Any) -> str:
+def _difference(tokenizer: Tokenizer, reference: Any) -> str:
     """Return a sentence on the first of TEXTS that transformers tokenizes unlike the file, or ""."""
     for text in TEXTS:
-        cuts = tokenizer.encode(text, add_special_tokens=False).tokens, _cut(theirs, text)
-        if cuts[0] != cuts[1]:
-            ours, others = (" ".join(f"'{piece}'" for piece in cut) or "nothing" for cut in cuts)
+        splits = tokenizer.encode(text, add_special_tokens=False).tokens, _pieces_of(reference, text)
+        if splits[0] != splits[1]:
+            ours_text, reference_text = (" ".join(f"'{piece}'" for piece in pieces) or "nothing" for pieces in splits)
             return (
-                f"tokenizer.json splits {text!r} into {ours}, and transformers' {type(theirs).__name__} into {others}; "
-                "the file decides."
+                f"tokenizer.json splits {text!r} into {ours_text}, and transformers' {type(reference).__name__} into "
+                f"{reference_text}; the file decides."
             )
     return ""
 
 
-def _cut(theirs: Any, text: str) -> list[str]:
+def _pieces_of(reference: Any, text: str) -> list[str]:
     """Return the pieces of a text; empty if the class of the tokenizer does not match its vocabulary."""
     try:
-        return theirs.tokenize(text)
+        return reference.tokenize(text)
     except Exception:  # noqa: BLE001, the library raises plain exceptions
         return []
 
@@ -161,7 +165,7 @@ def _fault(tokenizer: Tokenizer, framed: list[int], unframed: list[int], decoder
     minimum = 0 if decoder else 1
     if all(minimum <= count <= 1 for count in (start, len(framed) - len(unframed) - start)):
         return None
-    tokens, kind = [tokenizer.id_to_token(one) for one in framed], "decoders" if decoder else "models"
+    tokens, kind = [tokenizer.id_to_token(i) for i in framed], "decoders" if decoder else "models"
     count = "at most one" if decoder else "one"
     return f"makes {tokens} of '{SAMPLE}'; of {kind}, Embryo reads those with {count} token before a text and after it"
 

@@ -64,7 +64,7 @@ class Tokenizer:
         self.cls_id = self._find_optional(special.cls if special else "[CLS]")
         self.sep_id = self._find_optional(special.sep if special else "[SEP]")
         self.begin, self.end = (  # [0 or 1] int64: ids before and after every text
-            np.array([] if one is None else [one], np.int64) for one in (self.cls_id, self.sep_id)
+            np.array([] if token_id is None else [token_id], np.int64) for token_id in (self.cls_id, self.sep_id)
         )
         self.pad_id = self._find_optional(special.pad) if special else self._find("[PAD]", "<pad>")
         self.unk_id = self._find_optional(special.unk) if special else self._find("[UNK]", "<unk>")
@@ -73,9 +73,9 @@ class Tokenizer:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
         # Cached, since words repeat. The cache must not refer to this object: that would delay freeing its megabytes.
         self._word_ids = lru_cache(maxsize=100_000)(partial(_ids_of, self._tokenizer, path))
-        added = self._tokenizer.get_added_tokens_decoder().items()
+        added_tokens = self._tokenizer.get_added_tokens_decoder().items()
         self.new_words = {
-            i: token.content for i, token in added if token.single_word
+            i: token.content for i, token in added_tokens if token.single_word
         }  # whole words that were added to an extended vocabulary
         # the space before a word in a text, if the tokenizer uses it
         self.blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""
@@ -150,17 +150,17 @@ class Tokenizer:
         masks = np.flatnonzero(ids == self.mask_id)
         if len(masks) != len(parts) - 1:
             return None
-        filled = self.encode_text(MASK.join(parts[:mask]) + word + MASK.join(parts[mask:]))
+        filled_text = self.encode_text(MASK.join(parts[:mask]) + word + MASK.join(parts[mask:]))
         before, after = ids[: masks[mask - 1]], ids[masks[mask - 1] + 1 :]
         if self.pieces(before[-1:].tolist()) == [self.word_start]:  # the space before a mask; a word there includes it
             before = before[:-1]
-        inside = filled[len(before) : len(filled) - len(after)]
-        return inside if np.array_equal(filled, np.concatenate([before, inside, after])) else None
+        word_ids = filled_text[len(before) : len(filled_text) - len(after)]
+        return word_ids if np.array_equal(filled_text, np.concatenate([before, word_ids, after])) else None
 
     def encode_inside(self, text: str) -> np.ndarray:
         """Tokenize a text inside a word, without a space before it; return ids [pieces], one if it is a piece."""
-        named = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
-        return np.array(self._ids(self._masked(text)) if named is None else [named], np.int64)
+        piece_id = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
+        return np.array(self._ids(self._masked(text)) if piece_id is None else [piece_id], np.int64)
 
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Tokenize running texts on all cores, without special tokens."""
@@ -176,10 +176,10 @@ class Tokenizer:
         encodings = []
         with _explained(self.path):
             encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        for one in encoded:
-            words = self._number_words(one)
+        for encoding in encoded:
+            words = self._number_words(encoding)
             ends = np.searchsorted(words, np.arange(len(np.unique(words)) + 1))
-            encodings.append(Encoding(np.array(one.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
+            encodings.append(Encoding(np.array(encoding.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
         return encodings
 
     def _number_words(self, encoding: tokenizers.Encoding) -> np.ndarray:
@@ -194,20 +194,20 @@ class Tokenizer:
     def frame(self, texts: int) -> Frame:
         """Return the special tokens around one text or a pair of `texts`; by default [CLS] first [SEP] second [SEP]."""
         encoding = self._tokenizer.encode("a", "a" if texts == 2 else None)
-        places: list[list[int]] = [[] for _ in range(texts + 1)]  # ids before, between and after the texts
-        passed = 0
+        special_positions: list[list[int]] = [[] for _ in range(texts + 1)]  # ids before, between and after the texts
+        texts_before = 0
         for i, owner in enumerate(encoding.sequence_ids):
             if owner is None:
-                places[passed].append(i)
+                special_positions[texts_before].append(i)
             else:
-                passed = owner + 1
-        ids = tuple(np.array([encoding.ids[i] for i in inside], np.int32) for inside in places)
+                texts_before = owner + 1
+        ids = tuple(np.array([encoding.ids[i] for i in positions], np.int32) for positions in special_positions)
         if not (np.array_equal(ids[0], self.begin) and np.array_equal(ids[-1], self.end)):
             begin, end = self.begin.astype(np.int32), self.end.astype(np.int32)
             return Frame((begin, *[end] * texts), None if texts == 1 else len(end))
         if texts == 1 or encoding.type_ids[encoding.sequence_ids.index(1)] == 0:
             return Frame(ids, None)
-        return Frame(ids, sum(encoding.type_ids[i] == 0 for i in places[1]))
+        return Frame(ids, sum(encoding.type_ids[i] == 0 for i in special_positions[1]))
 
     def single_piece(self, word: str, text: str | None = None) -> int | None:
         """Return the id of a word that is a single known piece inside a text, at the mask of `text` if it is given.
@@ -286,8 +286,8 @@ class Tokenizer:
         """Return the normalised words of a text, each with the prefix of its first piece."""
         normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
         with _explained(self.path):
-            normalised = normalizer.normalize_str(text) if normalizer else text
-            return [word for word, _ in cutter.pre_tokenize_str(normalised)] if cutter else [normalised]
+            normalised_text = normalizer.normalize_str(text) if normalizer else text
+            return [word for word, _ in cutter.pre_tokenize_str(normalised_text)] if cutter else [normalised_text]
 
 
 def load_tokenizer(run: Run) -> Tokenizer:
@@ -308,13 +308,13 @@ class _File:
 
     sha256: str
     path: Path = field(compare=False)
-    within: Path = field(compare=False)
+    root: Path = field(compare=False)
 
 
 @lru_cache(maxsize=8)
 def _read_tokenizer(file: _File, special: SpecialTokens | None) -> Tokenizer:
     """Read a tokenizer, and test it on a text. Raises BrokenRun."""
-    check_tokenizer(file.path, file.within, BrokenRun)
+    check_tokenizer(file.path, file.root, BrokenRun)
     with _explained(file.path):
         tokenizer = Tokenizer(file.path, special)
         tokenizer.encode_words(tokenizer.cut("Fail here, on this text, rather than later."))

@@ -169,8 +169,8 @@ class Albert(PairFamily[AlbertConfig]):
         from pretrain import encoders, layers
 
         embeddings = layers.Embeddings(config, config.embedding_size)
-        shared = config.weights_of("attention"), config.weights_of("ffn")
-        transformer = layers.stack(config, *shared)
+        shared_parts = config.weights_of("attention"), config.weights_of("ffn")
+        transformer = layers.stack(config, *shared_parts)
         projection = layers.dense(config.hidden_size, config.initializer_range, name="projection")
         return self.with_heads(config, encoders.Encoder(embeddings, transformer, projection, name="encoder"))
 
@@ -189,9 +189,9 @@ class Albert(PairFamily[AlbertConfig]):
 
     def huggingface(self, config: AlbertConfig) -> dict[str, Any]:
         """Return config.json for transformers' ALBERT; without a sentence loss there is no second head."""
-        paired = SENTENCE_LOSSES[config.sentence_loss] is not None
+        has_pairs = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
-            "architectures": ["AlbertForPreTraining" if paired else "AlbertForMaskedLM"],
+            "architectures": ["AlbertForPreTraining" if has_pairs else "AlbertForMaskedLM"],
             "model_type": "albert",
             "embedding_size": config.embedding_size,
             "classifier_dropout_prob": 0.1,

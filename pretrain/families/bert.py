@@ -128,9 +128,9 @@ class Bert(PairFamily[BertConfig]):
 
     def huggingface(self, config: BertConfig) -> dict[str, Any]:
         """Return config.json for transformers' BERT; without a sentence loss there is no second head."""
-        paired = SENTENCE_LOSSES[config.sentence_loss] is not None
+        has_pairs = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {
-            "architectures": ["BertForPreTraining" if paired else "BertForMaskedLM"],
+            "architectures": ["BertForPreTraining" if has_pairs else "BertForMaskedLM"],
             "model_type": "bert",
         }
 

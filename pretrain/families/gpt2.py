@@ -80,8 +80,8 @@ class Gpt2(Family[Gpt2Config]):
         from pretrain.model import PretrainingModel
 
         embeddings = layers.DecoderEmbeddings(config)
-        scaled = config.initializer_range / sqrt(2 * config.num_hidden_layers)
-        transformer = layers.stack(config, kind=layers.PreNormLayer, output_stddev=scaled)
+        residual_stddev = config.initializer_range / sqrt(2 * config.num_hidden_layers)
+        transformer = layers.stack(config, kind=layers.PreNormLayer, output_stddev=residual_stddev)
         return PretrainingModel(
             encoders.Decoder(embeddings, transformer, epsilon=config.layer_norm_eps, name="encoder"),
             heads={"next_token": heads.NextTokenHead(embeddings, name="next_token")},
