@@ -189,7 +189,7 @@ def write_run(path: Path, size: str = "albert-small") -> Run:
     from pretrain.tokenizer import train_tokenizer
 
     config = preset(size)
-    architecture = FAMILIES[config.family].huggingface(config)
+    architecture = FAMILIES[config.family].huggingface_config(config)
     transformers.utils.logging.disable_progress_bar()
     draw = random.Random(0)
     syllables = ["".join(pair) for pair in itertools.product("bdfgklmnprst", "aeiou")]

@@ -149,7 +149,7 @@ def with_pairs(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
         "albert": (AlbertForPreTraining, "sentence_order_label"),
         "bert": (BertForPreTraining, "next_sentence_label"),
     }[config.family]
-    model = transformers_model(kind, FAMILIES[config.family].huggingface(config))
+    model = transformers_model(kind, FAMILIES[config.family].huggingface_config(config))
 
     def loss(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         inputs = {name: tensor for name, tensor in batch.items() if name != "pair"}
@@ -160,7 +160,7 @@ def with_pairs(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
 
 def decoder(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
     """Return a GPT-2: its parameters, and its loss."""
-    model = transformers_model(GPT2LMHeadModel, FAMILIES["gpt2"].huggingface(config))
+    model = transformers_model(GPT2LMHeadModel, FAMILIES["gpt2"].huggingface_config(config))
 
     def loss(batch: dict[str, torch.Tensor]) -> torch.Tensor:
         return model(input_ids=batch["input_ids"], labels=batch["input_ids"]).loss
@@ -170,7 +170,7 @@ def decoder(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
 
 def electra(config: Config) -> tuple[list[torch.nn.Parameter], Loss]:
     """Return generator and discriminator on the same embeddings: parameters, and the weighted sum of their losses."""
-    settings = FAMILIES["electra"].huggingface(config)
+    settings = FAMILIES["electra"].huggingface_config(config)
     generator = transformers_model(ElectraForMaskedLM, settings | config.generator)
     discriminator = transformers_model(ElectraForPreTraining, settings)
     discriminator.electra.embeddings = generator.electra.embeddings

@@ -153,7 +153,7 @@ def _pretrain(arguments: list[str]) -> int:
     devices.check(config)
     with ExitStack() as stack:
         with devices.first_alone():
-            start = continued.find(options.init_from, folder) if options.init_from else None
+            start = continued.find_start(options.init_from, folder) if options.init_from else None
             data = _prepare_data(config, options.corpus, options.heldout, options.cache, start)
             if devices.is_first_host:
                 busy = BusyRun(f"{folder} is being pretrained by another process; wait for its end or stop it.")
@@ -197,7 +197,7 @@ def _open_run(config: Config, folder: Path, data: "Data", start: Checkpoint | No
 
     run = data.copy_to(write_card(new_card(folder, config, data.corpus, start)))
     if start:
-        run = continued.inherit(run, config, start)  # last, so that a run with weights also has its vocabulary
+        run = continued.inherit_files(run, config, start)  # last, so that a run with weights also has its vocabulary
     return run
 
 

@@ -33,13 +33,13 @@ class Data:
     corpus: corpora.Corpus
     config: Config
     collator: Collator
-    short: Packing | None  # examples of the first phase, if there is one
-    full: Packing
+    short_packing: Packing | None  # examples of the first phase, if there is one
+    full_packing: Packing
 
     def training(self, step: int) -> MaskedBatch:
         """Return the batch of the update from `step` to `step + 1`, a function of (seed, step) only."""
         config = self.config
-        packing = self.short if self.short and config.is_short(step) else self.full
+        packing = self.short_packing if self.short_packing and config.is_short(step) else self.full_packing
         batch_size, _ = config.batch_at(step)
         indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
         return self.collator.batch(packing, indices, step, np.random.default_rng([config.seed, step]))
@@ -66,7 +66,7 @@ class Data:
                 f"delete {run.tokenizer} and give the same command again to have it restored."
             )
         if not run.frequencies.is_file():
-            counts = corpora.frequencies(self.corpus)
+            counts = corpora.count_words(self.corpus)
             run = runs.record_counted_words(run, counts.total())  # first: an interrupted run writes both again
             corpora.write_frequencies(counts, run.frequencies)
         return run
@@ -95,22 +95,22 @@ def prepare_data(
             f"{corpus.tokenizer_folder} has other ids for [CLS], [SEP] and [MASK] than {CLS}, {SEP} and {MASK}; "
             "text can be prepared only with Embryo's vocabularies and with ALBERT's."
         )
-    return _cut(corpus, config)
+    return _split(corpus, config)
 
 
-def _cut(corpus: corpora.Corpus, config: Config) -> Data:
+def _split(corpus: corpora.Corpus, config: Config) -> Data:
     """Split a prepared corpus into examples."""
     collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(corpus.tokenizer))
     for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
         collator.check(name, text)
-    short = collator.pack(corpus.train, config.short_sequence_length) if config.short_steps else None
-    return Data(corpus, config, collator, short, collator.pack(corpus.train, config.sequence_length))
+    short_packing = collator.pack(corpus.train, config.short_sequence_length) if config.short_steps else None
+    return Data(corpus, config, collator, short_packing, collator.pack(corpus.train, config.sequence_length))
 
 
 # === Prefetched batches ===
 
 
-def prefetched(data: Data, first_step: int, end_step: int, processes: int = 0) -> Iterator[MaskedBatch]:
+def prefetch(data: Data, first_step: int, end_step: int, processes: int = 0) -> Iterator[MaskedBatch]:
     """Yield the batches of the steps first..last-1 in order, making at least MIN_AHEAD of them in advance.
 
     Two threads make the batches. If `processes` is above 0, that number of processes does, each with the corpus
@@ -146,7 +146,7 @@ _reopened: list[Data] = []  # the data of a process that makes batches; empty in
 
 
 def _reopen(folder: Path, config: Config) -> None:
-    _reopened.append(_cut(corpora.open_corpus(folder), config))
+    _reopened.append(_split(corpora.open_corpus(folder), config))
 
 
 def _batch(step: int) -> MaskedBatch:

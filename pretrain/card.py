@@ -32,10 +32,10 @@ def new_card(folder: Path, config: Config, corpus: Corpus, start: Checkpoint | N
         config=asdict(config),
         tokenizer_sha256=runs.sha256(corpus.tokenizer_folder / "tokenizer.json"),
         corpus=corpus.fingerprint,
-        planned_steps=(*continued.history(config, start), *planned_steps) if start else planned_steps,
+        planned_steps=(*continued.inherited_steps(config, start), *planned_steps) if start else planned_steps,
         code_version=version("embryo"),
         note=family.note(config),
-        origin=continued.origin(start, folder.resolve(), config, corpus.fingerprint) if start else None,
+        origin=continued.make_origin(start, folder.resolve(), config, corpus.fingerprint) if start else None,
     )
 
 

@@ -33,7 +33,7 @@ class MeasurePlan(NamedTuple):
 class Collator(ABC):
     """Base class of the collators, which split a text into examples and make batches of them."""
 
-    counted: ClassVar[str]  # key in the log for the number of predictions of the main objective
+    count_key: ClassVar[str]  # key in the log for the number of predictions of the main objective
 
     @abstractmethod
     def pack(self, text: Text, length: int) -> Packing:
@@ -44,7 +44,7 @@ class Collator(ABC):
         """Return the batch of these examples for the update that leads from `step` to `step + 1`."""
 
     @abstractmethod
-    def measured(self) -> list[MeasurePlan]:
+    def measure_plans(self) -> list[MeasurePlan]:
         """Return the ways of measuring on held-out text; the first one gives the means of a row of the log."""
 
     def check(self, name: str, text: Text) -> None:  # noqa: B027  # most collators accept every text
@@ -55,7 +55,7 @@ class Collator(ABC):
 class MaskedPairs(Collator):
     """Sequences of two segments, in which some pieces are masked."""
 
-    counted: ClassVar[str] = "n_masked"
+    count_key: ClassVar[str] = "n_masked"
 
     config: MaskedConfig
     masking: Masking
@@ -86,7 +86,7 @@ class MaskedPairs(Collator):
         share, max_ngram = self.config.masking_at(step)
         return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
 
-    def measured(self) -> list[MeasurePlan]:
+    def measure_plans(self) -> list[MeasurePlan]:
         """Return the masking of training and three maskings at 15 %.
 
         Those at 15 % are the same for all runs with the same corpus, vocabulary and sentence loss. A tenth of their
@@ -123,7 +123,7 @@ class NextTokens(Collator):
     Where a document ends inside a sequence, [SEP] is its next token. The last label of a sequence is not in its input.
     """
 
-    counted: ClassVar[str] = "n_predicted"
+    count_key: ClassVar[str] = "n_predicted"
 
     config: Config
     word_start: np.ndarray  # bool [V]: pieces that begin a word
@@ -136,7 +136,7 @@ class NextTokens(Collator):
         """Return the batch of these examples, the same at every step."""
         return self._shifted(packing, indices, rng)
 
-    def measured(self) -> list[MeasurePlan]:
+    def measure_plans(self) -> list[MeasurePlan]:
         """Return the only way: predicting every next token."""
         return [MeasurePlan("next tokens", self.config.heldout_sequences, 0, self._shifted)]
 
@@ -176,7 +176,7 @@ class HeldOut:
 
 
 def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[HeldOut]:
-    """Yield the batches of a text at each sequence length of a run, for each of the collator's `measured` ways.
+    """Yield the batches of a text at each sequence length of a run, for each of the `measure_plans`.
 
     A sequence occurs once in each, always with the same masks. Longer sequences are fewer, so that every length has
     about the same number of tokens. A way without a batch is left out.
@@ -184,7 +184,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
     shortest = config.lengths[0]
     for length in config.lengths:
         packing = collator.pack(text, length)
-        for plan in collator.measured():
+        for plan in collator.measure_plans():
             rng = np.random.default_rng([HELDOUT_SEED, length, plan.seed])
             if batches := _each_once(packing, plan, plan.sequences * shortest // length, rng):
                 yield HeldOut(length, plan.name, batches)

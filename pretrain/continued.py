@@ -30,7 +30,7 @@ DOUBLED_SETTINGS = (
 )  # settings that double in a model twice as wide
 
 
-def find(name_or_path: str, folder: Path) -> Checkpoint:
+def find_start(name_or_path: str, folder: Path) -> Checkpoint:
     """Find the checkpoint of --init-from: RUN (its last one with weights), RUN@STEP, or the folder of a checkpoint.
 
     If the run in `folder` already has a copy of it, return the copy. Raises RunError, CheckpointError, ConfigError.
@@ -63,14 +63,13 @@ def _parse(name_or_path: str) -> tuple[str, int | None]:
     return (name, int(step)) if separator and step.isdecimal() else (name_or_path, None)
 
 
-def origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
+def make_origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[str, Any]) -> Origin:
     """Return the origin to record in run.json of the run in `folder`, which continues from the checkpoint `start`."""
     if start.run.origin and start.run.path == folder:
         return start.run.origin  # `start` is the run's own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
-    compared_part = (
-        "sources" if is_extended(config, start) else "train"
-    )  # new pieces change the tokens of the same text
+    # new pieces change the tokens of the same text, but not its sources
+    compared_part = "sources" if is_extended(config, start) else "train"
     same_text = start.run.corpus.get(compared_part) == corpus[compared_part]
     if larger := _describe_growth(config, start):
         changes.append(Change(start.step, larger if same_text else f"{larger}, other text"))
@@ -90,16 +89,13 @@ def _describe_growth(config: Config, start: Checkpoint) -> str:
 
 def check_model(config: Config, start: Checkpoint) -> None:
     """Raise ConfigError unless the settings give the checkpoint's model, or one twice as wide or with new pieces."""
-    architecture = FAMILIES[config.family].huggingface(config)
+    architecture = FAMILIES[config.family].huggingface_config(config)
     stored_config = runs.read_config(start, dict[str, object])
-    has_new_pieces = is_extended(config, start)
-    free_fields = (
-        (*FREE_FIELDS, "vocab_size")
-        if has_new_pieces
-        else (*FREE_FIELDS, *DOUBLED_SETTINGS)
-        if is_wider(config, start)
-        else FREE_FIELDS
-    )
+    free_fields = FREE_FIELDS
+    if is_extended(config, start):
+        free_fields = (*FREE_FIELDS, "vocab_size")
+    elif is_wider(config, start):
+        free_fields = (*FREE_FIELDS, *DOUBLED_SETTINGS)
     for name, own_value in architecture.items():
         if name not in free_fields and stored_config.get(name) != own_value:
             twice = f", or double {', '.join(DOUBLED_SETTINGS)}" if FAMILIES[config.family].can_widen else ""
@@ -142,14 +138,14 @@ def check_vocabulary(vocabulary_type: str, start: Checkpoint) -> None:
         )
 
 
-def history(config: Config, start: Checkpoint) -> tuple[int, ...]:
+def inherited_steps(config: Config, start: Checkpoint) -> tuple[int, ...]:
     """Return the steps before `start` whose checkpoints a run continued from it inherits."""
     if _describe_growth(config, start):
         return ()
     return tuple(checkpoint.step for checkpoint in runs.checkpoints(start.run) if checkpoint.step < start.step)
 
 
-def inherit(run: Run, config: Config, start: Checkpoint) -> Run:
+def inherit_files(run: Run, config: Config, start: Checkpoint) -> Run:
     """Copy log, word frequencies and checkpoints up to `start` to a new run; a repeated call completes them.
 
     A run with a larger model gets its first checkpoint, grown from `start`, in place of earlier checkpoints. Return the

@@ -175,7 +175,7 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
     return text, sha256(folder / "tokens.bin")
 
 
-def frequencies(corpus: Corpus) -> Counter[str]:
+def count_words(corpus: Corpus) -> Counter[str]:
     """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
     is_start = tokenizers.is_word_start(corpus.tokenizer)
     single_piece_counts = np.zeros(len(is_start), np.int64)  # id of a word of one piece -> count

@@ -171,8 +171,8 @@ def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any]
             total = keras.ops.sum(outcome.losses * outcome.weights)
             n = tf.distribute.get_replica_context().all_reduce("SUM", outcome.count)
             loss += keras.ops.mean(y[f"{name}_weight"]) * total / keras.ops.maximum(n, 1.0)
-            right = keras.ops.sum(outcome.right * outcome.weights)
-            sums |= {f"{name}_loss": total, f"{name}_accuracy": right, f"{name}_n": outcome.count}
+            correct = keras.ops.sum(outcome.correct * outcome.weights)
+            sums |= {f"{name}_loss": total, f"{name}_accuracy": correct, f"{name}_n": outcome.count}
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     dense = {i: tf.convert_to_tensor(gradient) for i, gradient in enumerate(gradients) if gradient is not None}
     return dense, sums

@@ -130,7 +130,7 @@ def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, pr
     path = run_path / "checkpoints" / f"step{progress.step}"
     with runs.replacing(path) as folder:
         folder.mkdir()
-        _write(folder, family.modules(model), family.huggingface(config), config.checkpoint_dtype, progress)
+        _write(folder, family.modules(model), family.huggingface_config(config), config.checkpoint_dtype, progress)
         for name, (modules, architecture) in family.inner_checkpoints(config, model).items():
             (folder / name).mkdir()
             _write(folder / name, modules, architecture, config.checkpoint_dtype, progress)

@@ -42,7 +42,7 @@ class Family(ABC, Generic[C]):
         """Return layers, weights, and tuples of weights that form one tensor, by their names in transformers."""
 
     @abstractmethod
-    def huggingface(self, config: C) -> dict[str, Any]:
+    def huggingface_config(self, config: C) -> dict[str, Any]:
         """Return the config.json with which transformers loads a checkpoint."""
 
     def inner_checkpoints(self, config: C, model: "PretrainingModel") -> dict[str, tuple[dict, dict]]:

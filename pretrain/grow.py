@@ -21,10 +21,10 @@ def write_extended(run: Run, config: Config, start: Checkpoint) -> None:
     old_tokenizer, new_tokenizer = (tokenizers.load(owner.tokenizer) for owner in (start.run, run))
     new_ids = range(old_tokenizer.get_vocab_size(), new_tokenizer.get_vocab_size())
     old_ids = [old_tokenizer.encode(new_tokenizer.id_to_token(i), add_special_tokens=False).ids for i in new_ids]
-    write_grown(run, config, start, lambda arrays, targets: extended(arrays, targets, old_ids))
+    write_grown(run, config, start, lambda arrays, targets: extend_arrays(arrays, targets, old_ids))
 
 
-def extended(
+def extend_arrays(
     arrays: dict[str, np.ndarray], targets: dict[str, StoredTensor], old_ids: list[list[int]]
 ) -> dict[str, np.ndarray]:
     """Return the arrays, with new rows where `targets` have them: the mean of the rows of each list in `old_ids`."""
@@ -50,10 +50,10 @@ def write_widened(run: Run, config: Config, start: Checkpoint) -> None:
     """
     draw = np.random.default_rng(config.seed)
     exact = replace(config, checkpoint_dtype="float32")
-    write_grown(run, exact, start, lambda arrays, targets: widened(arrays, targets, draw))
+    write_grown(run, exact, start, lambda arrays, targets: widen_arrays(arrays, targets, draw))
 
 
-def widened(
+def widen_arrays(
     arrays: dict[str, np.ndarray], targets: dict[str, StoredTensor], draw: np.random.Generator
 ) -> dict[str, np.ndarray]:
     """Return the tensors of a narrow model, with every axis doubled that is twice as long in `targets`.
@@ -61,12 +61,12 @@ def widened(
     Tensors that `targets` lacks are unchanged.
     """
     return {
-        name: _widened(array.astype(np.float64), targets[name], draw) if name in targets else array
+        name: _widen(array.astype(np.float64), targets[name], draw) if name in targets else array
         for name, array in sorted(arrays.items())
     }
 
 
-def _widened(array: np.ndarray, target: StoredTensor, draw: np.random.Generator) -> np.ndarray:
+def _widen(array: np.ndarray, target: StoredTensor, draw: np.random.Generator) -> np.ndarray:
     for axis, (size, target_size) in enumerate(zip(array.shape, target.shape, strict=False)):
         if target_size != 2 * size:
             continue

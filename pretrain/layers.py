@@ -181,26 +181,26 @@ class SelfAttention(keras.layers.Layer):
     def build(self, shape):
         build(dict.fromkeys((self.query, self.key, self.value, self.output_dense, self.norm), shape))
 
-    def attend(self, x, bias, to=None):
+    def attend(self, x, bias, source=None):
         """Return attention weights [B, heads, L, L] in float32, row = from, column = to; `bias` is added to the scores.
 
-        With `to` [B, L, H], the states x [B, R, H] attend to `to`: [B, heads, R, L].
+        With `source` [B, L, H], the states x [B, R, H] attend to `source`: [B, heads, R, L].
         """
         query = self._split(self.query(x) * (self.head_size**-0.5))  # (B, heads, R, head_size)
-        key = self._split(self.key(x if to is None else to))  # (B, heads, L, head_size)
+        key = self._split(self.key(x if source is None else source))  # (B, heads, L, head_size)
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # (B, heads, R, L)
         # Keras casts a layer's inputs to its compute dtype, so the bias is bfloat16 on an accelerator.
         return ops.softmax(ops.cast(scores, "float32") + ops.cast(bias, "float32"))
 
     def call(self, states, bias, rows=None, training=False):
         x = states if rows is None else rows_of(states, rows)  # (B, R, H)
-        return self.norm(x + self.change(x, states, bias, training))
+        return self.norm(x + self.attention_output(x, states, bias, training))
 
-    def change(self, x, to, bias, training):
-        """Return the attention output of states x [B, R, H] over `to` [B, L, H], before residual and normalisation."""
-        weights = self.attend(x, bias, to=to)
+    def attention_output(self, x, source, bias, training):
+        """Return the attention output of states x [B, R, H] over `source` [B, L, H], before the residual connection."""
+        weights = self.attend(x, bias, source=source)
         weights = self.weights_dropout(ops.cast(weights, self.compute_dtype), training=training)
-        context = ops.transpose(ops.matmul(weights, self._split(self.value(to))), (0, 2, 1, 3))
+        context = ops.transpose(ops.matmul(weights, self._split(self.value(source))), (0, 2, 1, 3))
         return self.dropout(self.output_dense(ops.reshape(context, ops.shape(x))), training=training)
 
     def _split(self, x):
@@ -247,7 +247,7 @@ class PreNormLayer(TransformerLayer):
         x, normalised_rows = (
             (states, normalised_states) if rows is None else (rows_of(states, rows), rows_of(normalised_states, rows))
         )
-        x = x + self.attention.change(normalised_rows, normalised_states, bias, training)
+        x = x + self.attention.attention_output(normalised_rows, normalised_states, bias, training)
         change = self.output_dense(self.activation(self.intermediate(self.norm(x))))
         return x + self.dropout(change, training=training)
 

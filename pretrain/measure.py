@@ -14,23 +14,23 @@ BUCKET_SIZE = 64  # positions whose accuracies are averaged together
 class HeldoutEvaluator:
     """The held-out batches of a run and the functions that score them, compiled once for all checkpoints."""
 
-    def __init__(self, model: PretrainingModel, heldout: list[HeldOut], counted: str = MaskedPairs.counted):
-        self.heldout, self.objectives, self.counted = heldout, tuple(model.objectives), counted
+    def __init__(self, model: PretrainingModel, heldout: list[HeldOut], count_key: str = MaskedPairs.count_key):
+        self.heldout, self.objectives, self.count_key = heldout, tuple(model.objectives), count_key
         self.scores = {_shape(sample.batches[0]): Scores(model) for sample in heldout}
 
     def measure(self) -> list[dict[str, Any]]:
-        """Return the measures (see `measured`) of the model's current weights at each length, for each masking."""
+        """Return the measures (see `summarise`) of the model's current weights at each length, for each masking."""
         return [
-            {"length": sample.length, "masking": sample.masking, **self._measured(sample.batches)}
+            {"length": sample.length, "masking": sample.masking, **self._measure_batches(sample.batches)}
             for sample in self.heldout
         ]
 
-    def _measured(self, batches: list[MaskedBatch]) -> dict[str, Any]:
+    def _measure_batches(self, batches: list[MaskedBatch]) -> dict[str, Any]:
         scores = self.scores[_shape(batches[0])]
-        return measured(self.objectives, batches, [scores.score_batch(batch) for batch in batches])
+        return summarise(self.objectives, batches, [scores.score_batch(batch) for batch in batches])
 
 
-def measured(
+def summarise(
     objectives: tuple[str, ...], batches: list[MaskedBatch], outputs: list[dict[str, np.ndarray]]
 ) -> dict[str, Any]:
     """Return loss, accuracy and n, the number of predictions, of every objective over batches scored by `Scores`.
@@ -40,23 +40,23 @@ def measured(
     always giving the most frequent answer, for objectives that have one.
     """
     main_objective, *other_names = objectives
-    is_used, losses, right, *default_answers = _used(outputs, main_objective)
-    result = _means(losses, right, *default_answers)
+    is_used, losses, correct, *default_answers = _used(outputs, main_objective)
+    result = _means(losses, correct, *default_answers)
     positions = np.concatenate([batch.positions for batch in batches])
     if positions.shape == is_used.shape:
-        result["positions"] = _by_position(positions[is_used], right)
+        result["positions"] = _by_position(positions[is_used], correct)
     for name in other_names:
         result |= {f"{name}_{quantity}": value for quantity, value in _means(*_used(outputs, name)[1:]).items()}
     return result
 
 
-def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+def _by_position(positions: np.ndarray, correct: np.ndarray) -> list[dict[str, Any]]:
     buckets = positions // BUCKET_SIZE * BUCKET_SIZE
     return [
         {
             "first": start,
             "last": start + BUCKET_SIZE - 1,
-            "accuracy": _mean(right[buckets == start]),
+            "accuracy": _mean(correct[buckets == start]),
             "n": int((buckets == start).sum()),
         }
         for start in np.unique(buckets).tolist()
@@ -66,7 +66,7 @@ def _by_position(positions: np.ndarray, right: np.ndarray) -> list[dict[str, Any
 def heldout_entry(evaluator: HeldoutEvaluator, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
     """Measure the current model; return two parts of a held-out row of the log: means, and counts with all measures."""
     measures = evaluator.measure()
-    counts = {evaluator.counted: measures[0]["n"], "n_sequences": evaluator.heldout[0].sequences}
+    counts = {evaluator.count_key: measures[0]["n"], "n_sequences": evaluator.heldout[0].sequences}
     return heldout_row(measures, objectives), counts | {"measures": measures}
 
 
@@ -87,19 +87,19 @@ def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> d
     }
 
 
-def _used(outputs_of_batches: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
+def _used(outputs: list[dict[str, np.ndarray]], name: str) -> list[np.ndarray]:
     """Return which predictions of an objective are used (bool [N, ...]), and the loss and correctness of those used.
 
     If the objective has a default answer, its correctness follows.
     """
-    losses, right, weights, *default_answers = np.concatenate([outputs[name] for outputs in outputs_of_batches], axis=1)
+    losses, correct, weights, *default_answers = np.concatenate([output[name] for output in outputs], axis=1)
     is_used = weights > 0
-    return [is_used, *(values[is_used] for values in (losses, right, *default_answers))]
+    return [is_used, *(values[is_used] for values in (losses, correct, *default_answers))]
 
 
-def _means(losses: np.ndarray, right: np.ndarray, usual: np.ndarray | None = None) -> dict[str, Any]:
-    result = {"loss": _mean(losses), "accuracy": _mean(right), "n": len(right)}
-    return result if usual is None else result | {"baseline": _mean(usual)}
+def _means(losses: np.ndarray, correct: np.ndarray, baseline_correct: np.ndarray | None = None) -> dict[str, Any]:
+    result = {"loss": _mean(losses), "accuracy": _mean(correct), "n": len(correct)}
+    return result if baseline_correct is None else result | {"baseline": _mean(baseline_correct)}
 
 
 def _shape(batch: MaskedBatch) -> tuple[int, ...]:

@@ -110,7 +110,7 @@ class GeneratorModel(PretrainingModel):
         segments, mask = inputs["token_type_ids"], inputs["attention_mask"]
         logits_of = logits(self.generator, {"masked_lm": self.heads["masked_lm"]}, inputs, training)
         samples = sample(ops.stop_gradient(logits_of["masked_lm"]), inputs["draws"])
-        filled_ids = filled_in(inputs["ids"], samples, inputs["positions"])
+        filled_ids = fill_masks(inputs["ids"], samples, inputs["positions"])
         states = self.encoder(filled_ids, segments, mask, training=training)
         for name, head in self.heads.items():
             if name != "masked_lm":
@@ -130,7 +130,7 @@ def sample(logits, draws):
     return ops.minimum(ops.sum(is_passed, axis=-1), ops.shape(logits)[-1] - 1)
 
 
-def filled_in(ids, samples, positions):
+def fill_masks(ids, samples, positions):
     """Return ids [B, L] with the sampled tokens [B, P] at their positions [B, P]; position 0 means unused."""
     length = ops.shape(ids)[1]
     is_masked = at_positions(ops.ones_like(positions), positions, length) > 0
@@ -149,7 +149,7 @@ class Scores(keras.Model):
         self.compile(optimizer=None, jit_compile=model.jit_compile)
 
     def call(self, inputs):
-        """Return each objective's `Outcome` as one array, without `usual` if that is None: float32 [3 or 4, B, ...]."""
+        """Return the fields of each objective's `Outcome` that are not None as one array: float32 [3 or 4, B, ...]."""
         logits = self.model(inputs)
         outcomes = {name: objective(logits[name], inputs) for name, objective in self.model.objectives.items()}
         return {

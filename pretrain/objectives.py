@@ -11,9 +11,9 @@ class Outcome(NamedTuple):
     """Losses and correctness of one objective's predictions; float32 tensors of the backend, all of one shape."""
 
     losses: Any  # cross entropy in nats
-    right: Any  # 1 if the prediction is the target, else 0
+    correct: Any  # 1 if the prediction is the target, else 0
     weights: Any  # 1 for a prediction, 0 for padding
-    usual: Any = None  # 1 if the target is the most frequent answer; None if there is no such answer
+    baseline_correct: Any = None  # 1 if the target is the most frequent answer; None if there is no such answer
 
     @property
     def count(self):
@@ -27,8 +27,8 @@ class Outcome(NamedTuple):
 
     @property
     def accuracy(self):
-        """Return the share of right predictions; 0 without predictions."""
-        return ops.sum(self.right * self.weights) / ops.maximum(self.count, 1.0)
+        """Return the share of correct predictions; 0 without predictions."""
+        return ops.sum(self.correct * self.weights) / ops.maximum(self.count, 1.0)
 
 
 Objective = Callable[[Any, dict[str, Any]], Outcome]
@@ -39,11 +39,11 @@ def predicted_tokens(logits, targets) -> Outcome:
     labels = ops.convert_to_tensor(targets["labels"])  # NumPy arrays with the torch backend, like the weights
     by_token = ops.reshape(logits, (-1, ops.shape(logits)[-1]))  # (B P, V), the fast shape for torch
     losses = ops.sparse_categorical_crossentropy(ops.reshape(labels, (-1,)), by_token, from_logits=True)
-    right = ops.cast(ops.equal(best(logits), labels), "float32")
-    return Outcome(ops.reshape(losses, ops.shape(labels)), right, ops.convert_to_tensor(targets["weights"]))
+    correct = ops.cast(ops.equal(argmax(logits), labels), "float32")
+    return Outcome(ops.reshape(losses, ops.shape(labels)), correct, ops.convert_to_tensor(targets["weights"]))
 
 
-def best(logits):
+def argmax(logits):
     """Return the first index of the largest of logits [..., V]: int32 [...].
 
     XLA on a CPU compiles argmax to a scalar loop, which took 7 % of an ALBERT's update; it vectorises the maximum and
@@ -59,8 +59,8 @@ def best(logits):
 def sentence_pair(logits, targets) -> Outcome:
     """Compute the loss of the relation of two segments: logits [B, 2]; pair [B], 0 if B follows A, else 1."""
     margin = (logits[:, 1] - logits[:, 0]) * (1.0 - 2.0 * ops.cast(targets["pair"], "float32"))
-    right = ops.cast(margin < 0, "float32")
-    return Outcome(ops.softplus(margin), right, ops.ones_like(right))
+    correct = ops.cast(margin < 0, "float32")
+    return Outcome(ops.softplus(margin), correct, ops.ones_like(correct))
 
 
 class Detection(NamedTuple):
@@ -74,9 +74,9 @@ def replaced_tokens(detection: Detection, targets) -> Outcome:
     """Compute the loss of detecting replaced tokens, over all tokens; a sample equal to the original is not one."""
     is_other = ops.cast(ops.not_equal(detection.sampled, targets["labels"]), "float32")
     is_replaced = at_positions(is_other, targets["positions"], ops.shape(detection.logits)[1])
-    right = ops.cast(ops.equal(detection.logits > 0, is_replaced > 0), "float32")
+    correct = ops.cast(ops.equal(detection.logits > 0, is_replaced > 0), "float32")
     losses = ops.softplus(detection.logits) - detection.logits * is_replaced
-    return Outcome(losses, right, ops.cast(targets["attention_mask"], "float32"), usual=1.0 - is_replaced)
+    return Outcome(losses, correct, ops.cast(targets["attention_mask"], "float32"), baseline_correct=1.0 - is_replaced)
 
 
 def at_positions(values, positions, length: int):

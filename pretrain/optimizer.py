@@ -48,12 +48,12 @@ class AdamW(keras.optimizers.Optimizer):
         v = self.beta_2 * velocity + (1 - self.beta_2) * ops.square(gradient)
         update = m / (ops.sqrt(v) + self.epsilon)
         if not self.plain[index]:
-            update = self.adapted(update + self.decays[index] * variable, variable, m)
+            update = self.adapt(update + self.decays[index] * variable, variable, m)
         self.assign(momentum, m)
         self.assign(velocity, v)
         self.assign_sub(variable, rate * update)
 
-    def adapted(self, update, variable, momentum):
+    def adapt(self, update, variable, momentum):
         """Return the update of a variable unchanged; subclasses scale it."""
         return update
 
@@ -66,7 +66,7 @@ class Lamb(AdamW):
     decay from the ratio and scales every variable.
     """
 
-    def adapted(self, update, variable, momentum):
+    def adapt(self, update, variable, momentum):
         """Return the update scaled to the norm of the variable; 0 for a variable that never had a gradient."""
         weight_norm, update_norm = ops.norm(variable), ops.norm(update)
         usable = ops.logical_and(weight_norm > 0, update_norm > 0)
@@ -94,7 +94,7 @@ class Muon(keras.optimizers.Muon):
         """Return a matrix with the singular vectors of x [m, n], and singular values near 1."""
         matrix = ops.cast(x, keras.config.dtype_policy().compute_dtype)
         if keras.backend.backend() == "torch":
-            result = orthogonal(matrix, steps, self.muon_a, self.muon_b, self.muon_c)
+            result = orthogonalize(matrix, steps, self.muon_a, self.muon_b, self.muon_c)
         else:
             result = super().zeropower_via_newtonschulz5(matrix, steps)
         return ops.cast(result, x.dtype)
@@ -142,7 +142,7 @@ class Muon(keras.optimizers.Muon):
             variable.value.sub_(self.lr_adjust(learning_rate * direction))
 
 
-def orthogonal(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "torch.Tensor":
+def orthogonalize(x: "torch.Tensor", steps: int, a: float, b: float, c: float) -> "torch.Tensor":
     """Return a matrix with the singular vectors of x [m, n] and singular values near 1, by Newton-Schulz iteration.
 
     A step maps each singular value s to a s + b s^3 + c s^5: x = a x + (b x x' + c (x x')^2) x, in three products.

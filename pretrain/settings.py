@@ -72,7 +72,7 @@ def apply_options(config: Config, options: Namespace) -> Config:
     """
     changes = _save_grids(options.save) | _flags(config, vars(options)) | _parsed(config, options.set)
     if options.steps is not None:
-        in_proportion = scale_counts(config, options.steps, without=changes.keys())
+        in_proportion = scale_counts(config, options.steps, explicit=changes.keys())
         for name, value in in_proportion.items():
             print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         changes = {"steps": options.steps} | in_proportion | changes
@@ -80,9 +80,9 @@ def apply_options(config: Config, options: Namespace) -> Config:
     return replace(changed_config, vocab_size=changed_config.vocab_size + changed_config.extend_vocabulary)
 
 
-def scale_counts(config: Config, steps: int, without: Any = ()) -> dict[str, int]:
+def scale_counts(config: Config, steps: int, explicit: Any = ()) -> dict[str, int]:
     """Return the counts of updates that change in proportion to `steps`: at least 1, except that 0 stays 0."""
-    counts = {name: getattr(config, name) for name in config.counts_of_updates if name not in without}
+    counts = {name: getattr(config, name) for name in config.counts_of_updates if name not in explicit}
     in_proportion = {name: n and max(1, round(n * steps / config.steps)) for name, n in counts.items()}
     return {name: n for name, n in in_proportion.items() if n != counts[name]}
 

@@ -38,8 +38,8 @@ class TextSource:
         return {"name": self.name, "bytes": self.path.stat().st_size, "sha256": runs.sha256(self.path)}
 
 
-def find_sources(names: Iterable[str], without: Iterable[TextSource] = ()) -> list[TextSource]:
-    """Return the sources with these names, each once, except `without`; a folder means the text files below it.
+def find_sources(names: Iterable[str], excluded: Iterable[TextSource] = ()) -> list[TextSource]:
+    """Return the sources with these names, each once, except those `excluded`; a folder means the text files below it.
 
     Raises CorpusError for a path that does not exist or a folder without text files.
     """
@@ -47,7 +47,7 @@ def find_sources(names: Iterable[str], without: Iterable[TextSource] = ()) -> li
     for name in names:
         for source in _expand(str(name)):
             sources.setdefault(_key(source), source)
-    for source in without:
+    for source in excluded:
         sources.pop(_key(source), None)
     return list(sources.values())
 
@@ -193,7 +193,7 @@ def find_training_and_heldout(
 ) -> tuple[list[TextSource], list[TextSource]]:
     """Return the training sources and the held-out ones. Raises CorpusError if no training source is left."""
     heldout_sources = find_sources(heldout)
-    train_sources = find_sources(sources, without=heldout_sources)
+    train_sources = find_sources(sources, excluded=heldout_sources)
     if not train_sources:
         raise CorpusError("No text is left to train on; name a source that is not held out.")
     return train_sources, heldout_sources

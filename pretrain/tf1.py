@@ -254,7 +254,7 @@ def _start_run(folder: Path, config: Config, steps: tuple[int, ...], vocabulary:
         raise ConfigError(f"{folder} exists and is not a run (it has no run.json); give another --run.")
     tokenizer_sha256 = _write_vocabulary(vocabulary, folder, config, cased, existing)
     family = FAMILIES[config.family]
-    names = {field.name for field in fields(config)} & family.huggingface(config).keys()
+    names = {field.name for field in fields(config)} & family.huggingface_config(config).keys()
     run = Run(
         name=folder.resolve().name,
         path=folder.resolve(),

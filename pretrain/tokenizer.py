@@ -25,7 +25,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, ki
     """
     vocabulary = VOCABULARIES[kind]
     tokenizer = vocabulary.blank()
-    counts = Counter(word for text in texts for word in cut(tokenizer, text))
+    counts = Counter(word for text in texts for word in split_words(tokenizer, text))
     tokenizer.model = vocabulary.train(counts, vocabulary_size)
     write(tokenizer, vocabulary.special_tokens, folder)
 
@@ -68,7 +68,7 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
     piece, and words whose letters are already a piece, are left out. Raises CorpusError if fewer than `count` remain.
     """
     tokenizer = load(folder)
-    counts = Counter(word for text in texts for word in cut(tokenizer, text))
+    counts = Counter(word for text in texts for word in split_words(tokenizer, text))
     words = [word for word, _ in sorted(counts.items(), key=lambda row: (-row[1], row[0]))]
     new_words = [word for word in map(without_prefix, words) if _is_cut(tokenizer, word)][:count]
     if len(new_words) < count:
@@ -120,13 +120,13 @@ def word_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
     return None if UNK in ids else _kind(tokenizer).word([str(tokenizer.id_to_token(i)) for i in ids])
 
 
-def cut(tokenizer: Tokenizer, text: str) -> list[str]:
+def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
     """Return the normalised words of a text; the text's pieces are the concatenated pieces of these words."""
     return [word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str(text))]
 
 
 def without_prefix(word: str) -> str:
-    """Return a word of `cut` without the "▁" that Unigram puts before it."""
+    """Return a word of `split_words` without the "▁" that Unigram puts before it."""
     return word.removeprefix(Unigram.word_start)
 
 

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from embryo_core import runs
 from embryo_core.errors import ConfigError
 from embryo_core.types import Run
-from pretrain.batches import Data, prefetched, spare_cores
+from pretrain.batches import Data, prefetch, spare_cores
 from pretrain.config import Config
 from pretrain.devices import ONE_DEVICE, Devices
 from pretrain.export import read_checkpoint, write_checkpoint
@@ -38,7 +38,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
     with devices.scope():
         model = build(config)
-    evaluator = HeldoutEvaluator(model, list(data.heldout()), data.collator.counted)
+    evaluator = HeldoutEvaluator(model, list(data.heldout()), data.collator.count_key)
     progress = restore(model, state) if state else _start(model, run, config)
     first = run.first_step  # the settings count updates from this step
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
@@ -54,7 +54,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     row_started, row_tokens = perf_counter(), progress.tokens or 0
     processes = spare_cores() if on_accelerator() else 0
-    for batch in prefetched(data, progress.step - first, config.steps, processes):
+    for batch in prefetch(data, progress.step - first, config.steps, processes):
         if clock and clock.is_over and progress.step > first:  # at least one update
             break
         rate = float(learning_rate(progress.step - first))

@@ -192,8 +192,9 @@ def build_run(path: Path) -> Run:
     runs.write_run(run)  # without the number of counted words, since tests write other frequencies
     _write_log(run)
     frequencies = np.bincount(data.corpus.train.tokens, minlength=config.vocab_size)
+    architecture = FAMILIES["albert"].huggingface_config(config)
     for step in STEPS:
-        _write_checkpoint(run, step, FAMILIES["albert"].huggingface(config), step / STEPS[-1] * np.log1p(frequencies))
+        _write_checkpoint(run, step, architecture, step / STEPS[-1] * np.log1p(frequencies))
     return run
 
 

@@ -38,7 +38,9 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
     scores = results.read_scores(run, metric)
     last_step = int(scores["step"].max()) if len(scores) else 0
     rows = results.read_words(run, metric, step=last_step)
-    is_new = {word: len(pieces := tokenizer.cut(word)) == 1 and pieces[0] in new for word in rows["word"].unique()}
+    is_new = {
+        word: len(pieces := tokenizer.split_words(word)) == 1 and pieces[0] in new for word in rows["word"].unique()
+    }
     word_kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
     if rows.loc[word_kinds == NEW, "n"].sum() < MIN_WORDS:
         return pd.DataFrame()

@@ -245,6 +245,6 @@ def _bands(words: tuple[str, ...], tokenizer: "Tokenizer", frequencies: Path | N
     """Return the frequency band of each word, or None; None for all words if pretraining did not count words."""
     ranks = {} if frequencies is None else runs.read_ranks(frequencies)
     # pretraining counted words as the tokenizer normalises and splits them; one that is split into parts has no count
-    parts_of_words = [tokenizer.cut(word) for word in (words if ranks else ())]
+    parts_of_words = [tokenizer.split_words(word) for word in (words if ranks else ())]
     counted_words = [parts[0] if len(parts) == 1 else word for word, parts in zip(words, parts_of_words, strict=False)]
     return [band_of(ranks.get(word)) for word in counted_words] or [None] * len(words)

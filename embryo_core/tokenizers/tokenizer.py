@@ -94,7 +94,7 @@ class Tokenizer:
     @property
     def cased(self) -> bool:
         """Return whether the tokenizer distinguishes upper from lower case."""
-        return self.cut("A") != self.cut("a")
+        return self.split_words("A") != self.split_words("a")
 
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word separately and join the pieces, as the paper's evaluation does; no special tokens."""
@@ -217,9 +217,9 @@ class Tokenizer:
         ids = self.encode_word(word) if text is None else self.encode_at_mask(text, word)
         return int(ids[0]) if ids is not None and len(ids) == 1 and ids[0] != self.unk_id else None
 
-    def cut(self, text: str) -> list[str]:
+    def split_words(self, text: str) -> list[str]:
         """Return the normalised words into which the tokenizer splits a text, before splitting words into pieces."""
-        return [word.removeprefix("▁") for word in self._cut(text)]
+        return [word.removeprefix("▁") for word in self._words_of(text)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id as in the vocabulary, with its word-boundary prefix."""
@@ -277,12 +277,12 @@ class Tokenizer:
 
     def _find_word_start(self) -> str:
         """Return the prefix of a word's first piece: "▁" (SentencePiece), "Ġ" (byte-level BPE) or ""."""
-        last = self._cut("a a")[-1:]
+        last = self._words_of("a a")[-1:]
         if self._tokenizer.pre_tokenizer is None:  # without one, only the pieces show it
             last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
         return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
 
-    def _cut(self, text: str) -> list[str]:
+    def _words_of(self, text: str) -> list[str]:
         """Return the normalised words of a text, each with the prefix of its first piece."""
         normalizer, cutter = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
         with _explained(self.path):
@@ -317,7 +317,7 @@ def _read_tokenizer(file: _File, special: SpecialTokens | None) -> Tokenizer:
     check_tokenizer(file.path, file.root, BrokenRun)
     with _explained(file.path):
         tokenizer = Tokenizer(file.path, special)
-        tokenizer.encode_words(tokenizer.cut("Fail here, on this text, rather than later."))
+        tokenizer.encode_words(tokenizer.split_words("Fail here, on this text, rather than later."))
         return tokenizer
 
 

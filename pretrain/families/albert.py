@@ -187,7 +187,7 @@ class Albert(PairFamily[AlbertConfig]):
             modules |= {"albert.pooler": head.pooler, "sop_classifier.classifier": head.classifier}
         return modules
 
-    def huggingface(self, config: AlbertConfig) -> dict[str, Any]:
+    def huggingface_config(self, config: AlbertConfig) -> dict[str, Any]:
         """Return config.json for transformers' ALBERT; without a sentence loss there is no second head."""
         has_pairs = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {

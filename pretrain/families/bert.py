@@ -126,7 +126,7 @@ class Bert(PairFamily[BertConfig]):
             modules |= {"bert.pooler.dense": head.pooler, "cls.seq_relationship": head.classifier}
         return modules
 
-    def huggingface(self, config: BertConfig) -> dict[str, Any]:
+    def huggingface_config(self, config: BertConfig) -> dict[str, Any]:
         """Return config.json for transformers' BERT; without a sentence loss there is no second head."""
         has_pairs = SENTENCE_LOSSES[config.sentence_loss] is not None
         return config.architecture() | {

@@ -187,9 +187,9 @@ class Electra(Family[ElectraConfig]):
             "generator_lm_head.bias": head.bias,
         }
         architecture = {"architectures": ["ElectraForMaskedLM"]} | config.generator
-        return {"generator": (modules, self.huggingface(config) | architecture)}
+        return {"generator": (modules, self.huggingface_config(config) | architecture)}
 
-    def huggingface(self, config: ElectraConfig) -> dict[str, Any]:
+    def huggingface_config(self, config: ElectraConfig) -> dict[str, Any]:
         """Return config.json of the discriminator."""
         return config.architecture() | {
             "architectures": ["ElectraForPreTraining"],

@@ -105,7 +105,7 @@ class Gpt2(Family[Gpt2Config]):
             modules |= _kernel_and_bias(f"{name}.mlp.c_proj", layer.output_dense)
         return modules
 
-    def huggingface(self, config: Gpt2Config) -> dict[str, Any]:
+    def huggingface_config(self, config: Gpt2Config) -> dict[str, Any]:
         """Return config.json for transformers' GPT-2; a text begins with [CLS] and ends with [SEP]."""
         return {
             "architectures": ["GPT2LMHeadModel"],

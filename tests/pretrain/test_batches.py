@@ -10,7 +10,7 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
 from pretrain import corpus as corpora
-from pretrain.batches import Data, prefetched, prepare_data
+from pretrain.batches import Data, prefetch, prepare_data
 from pretrain.collators import MaskedPairs
 from pretrain.config import Config
 from pretrain.examples import batch_of, in_order, order
@@ -72,7 +72,7 @@ def test_batch_is_function_of_seed_and_step(config: Config, data: Data, texts, c
 
 def test_prefetched_batches_equal_those_made_directly(data: Data):
     """Two processes make the batches of steps 2 to 8, which arrive in order."""
-    made = list(prefetched(data, 2, 9, processes=2))
+    made = list(prefetch(data, 2, 9, processes=2))
     assert len(made) == 7
     assert all(same(batch, data.training(step)) for step, batch in enumerate(made, start=2))
 
@@ -93,7 +93,7 @@ def test_each_length_continues_its_own_order(config: Config, data: Data):
     for step in range(config.steps):
         short = config.is_short(step)
         size, _ = config.batch_at(step)
-        packing = data.short if short else data.full
+        packing = data.short_packing if short else data.full_packing
         indices = order(len(packing.examples), config.seed, made[short], size)
         expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]), data.collator.pairing)
         np.testing.assert_array_equal(original(data.training(step)), expected)
@@ -157,7 +157,7 @@ def test_heldout_sequences_fill_whole_batches(config: Config, data: Data, monkey
 
 def test_sequences_hardly_repeat_within_epoch(config: Config, data: Data):
     """Of the short sequences of the first phase, at most one epoch, 98 % differ in more than the order of tokens."""
-    count = len(data.short.examples)
+    count = len(data.short_packing.examples)
     alone = replace(data, config=replace(config, long_every=0))
     batches = [alone.training(step) for step in range(min(config.short_steps, count // config.short_batch_size))]
     rows = [tuple(np.sort(row)) for batch in batches for row in original(batch).tolist()]
@@ -242,7 +242,7 @@ def test_all_counted_words_are_recorded(data: Data, tmp_path, monkeypatch):
     sha256 = data.corpus.fingerprint["tokenizer_sha256"]
     run = Run("own", tmp_path / "own", "albert", "both", {}, sha256, data.corpus.fingerprint, (0,), "tests")
     found = data.copy_to(run)
-    total = corpora.frequencies(data.corpus).total()
+    total = corpora.count_words(data.corpus).total()
     assert found == runs.read_run(run.path) and found.corpus == run.corpus | {"counted_words": total}
     counts = runs.read_counts(run.frequencies)
     assert len(counts) == 5 and sum(counts.values()) < total == runs.counted_words(found)

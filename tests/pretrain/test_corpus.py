@@ -16,9 +16,9 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain import corpus as corpora
-from pretrain.corpus import CHECKSUM_FILE, Corpus, frequencies, open_corpus, prepare, write_frequencies
+from pretrain.corpus import CHECKSUM_FILE, Corpus, count_words, open_corpus, prepare, write_frequencies
 from pretrain.text_sources import split_sentences
-from pretrain.tokenizer import cut, load
+from pretrain.tokenizer import load, split_words
 from pretrain.vocabularies import Unigram
 
 
@@ -194,10 +194,10 @@ def test_frequencies_equal_word_counts_of_text(corpus: Corpus, texts: Path, tmp_
     """Words are counted in the token ids and written by rank; words with an unknown piece are left out."""
     tokenizer = load(corpus.tokenizer_folder)
     lines = (texts / "train.txt").read_text(encoding="utf-8").splitlines()[:-1]  # the last is held out
-    words = Counter(word.removeprefix(Unigram.word_start) for line in lines for word in cut(tokenizer, line))
+    words = Counter(word.removeprefix(Unigram.word_start) for line in lines for word in split_words(tokenizer, line))
     unknown = {word for word in words if 1 in tokenizer.encode(word).ids}
-    assert frequencies(corpus) == Counter({word: n for word, n in words.items() if word not in unknown})
-    write_frequencies(frequencies(corpus), tmp_path / "frequencies.tsv")
+    assert count_words(corpus) == Counter({word: n for word, n in words.items() if word not in unknown})
+    write_frequencies(count_words(corpus), tmp_path / "frequencies.tsv")
     rows = [line.split("\t") for line in (tmp_path / "frequencies.tsv").read_text(encoding="utf-8").splitlines()]
     assert rows == sorted(rows, key=lambda row: (-int(row[1]), row[0])) and dict(rows)["the"] == str(words["the"])
 

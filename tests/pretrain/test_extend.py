@@ -57,7 +57,7 @@ def words_of(text: str, tokenizer) -> dict[str, list[str]]:
         pieces: dict[int, list[str]] = {}
         for word, piece in zip(encoding.word_ids, encoding.tokens, strict=True):
             pieces.setdefault(word, []).append(piece)
-        words = tokenizers.cut(tokenizer, line)
+        words = tokenizers.split_words(tokenizer, line)
         assert len(words) == len(pieces)
         found |= {tokenizers.without_prefix(word): own for word, own in zip(words, pieces.values(), strict=True)}
     return found
@@ -118,7 +118,7 @@ def test_most_frequent_cut_words_are_chosen(albert, texts):
     first, extended, _ = albert
     old, new = (tokenizers.load(run.tokenizer) for run in (first, extended))
     text = texts[0].read_text(encoding="utf-8")
-    words = [tokenizers.without_prefix(word) for line in text.splitlines() for word in tokenizers.cut(old, line)]
+    words = [tokenizers.without_prefix(w) for line in text.splitlines() for w in tokenizers.split_words(old, line)]
     added = [new.id_to_token(i) for i in range(old.get_vocab_size(), new.get_vocab_size())]
     rest = {word for word in words if word.isalpha() and word not in added and old.token_to_id(word) is None}
     cut = [word for word in rest if len(old.encode(word, add_special_tokens=False).ids) > 1]

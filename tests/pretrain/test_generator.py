@@ -9,7 +9,7 @@ from pretrain.batches import Data, prepare_data
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import DRAWS
 from pretrain.measure import HeldoutEvaluator, heldout_row
-from pretrain.model import GeneratorModel, filled_in, sample, targets
+from pretrain.model import GeneratorModel, fill_masks, sample, targets
 from pretrain.train import build
 
 pytestmark = pytest.mark.usefixtures("eager")  # tests/pretrain/test_measure.py runs compiled
@@ -50,7 +50,7 @@ def test_largest_draw_is_valid_token():
 def test_samples_replace_masked_tokens():
     """A used position is filled whatever token it had; position 0 marks an unused prediction."""
     ids = np.array([[2, 7, 4, 9, 3]], np.int32)
-    found = filled_in(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
+    found = fill_masks(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
     np.testing.assert_array_equal(ops.convert_to_numpy(found), [[2, 7, 30_000, 9, 11]])
 
 

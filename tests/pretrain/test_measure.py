@@ -9,7 +9,7 @@ from keras import ops
 
 from pretrain.batches import Data
 from pretrain.families import FAMILIES, preset
-from pretrain.measure import HeldoutEvaluator, heldout_entry, heldout_row, measured
+from pretrain.measure import HeldoutEvaluator, heldout_entry, heldout_row, summarise
 from pretrain.model import PretrainingModel
 
 
@@ -55,7 +55,7 @@ def test_baseline_is_the_accuracy_of_the_most_frequent_answer():
         for numbers in each.values():
             numbers[2] = numbers[2] > 0.5  # 1 for predictions that count
     positions = [SimpleNamespace(positions=np.zeros((3, 2), int))] * 2  # shaped for another objective
-    found = measured(("own", "other"), positions, scored)
+    found = summarise(("own", "other"), positions, scored)
     for name, prefix in (("own", ""), ("other", "other_")):
         counted = [rows for each in scored for rows in each[name].reshape(4, -1).T.tolist() if rows[2]]
         losses, right, _, usual = zip(*counted, strict=True)
@@ -70,7 +70,7 @@ def test_log_row_has_the_means_of_the_first_measure():
     first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
     measures = [first, {name: value + 1 for name, value in first.items()}]
     heldout = [SimpleNamespace(sequences=4), SimpleNamespace(sequences=2)]
-    evaluator = SimpleNamespace(measure=lambda: measures, heldout=heldout, counted="n_masked")
+    evaluator = SimpleNamespace(measure=lambda: measures, heldout=heldout, count_key="n_masked")
     row, more = heldout_entry(evaluator, {"words": "", "tokens": ""})
     assert row == {
         "loss": 2.25,

@@ -53,7 +53,7 @@ def test_replaced_token_loss_is_binary_cross_entropy_over_all_tokens():
     )
     assert float(found.mean_loss) == pytest.approx(losses.mean(), rel=1e-5)
     assert float(found.accuracy) == pytest.approx(right.mean()) and float(found.count) == 10
-    np.testing.assert_array_equal(ops.convert_to_numpy(found.usual), 1 - replaced)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found.baseline_correct), 1 - replaced)
 
 
 def test_values_are_placed_at_their_positions():

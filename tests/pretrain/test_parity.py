@@ -18,7 +18,7 @@ from pretrain.encoders import Encoder, padding_bias
 from pretrain.export import write_checkpoint
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import MaskedBatch
-from pretrain.model import filled_in
+from pretrain.model import fill_masks
 from pretrain.state import Progress
 
 TOLERANCE = 1e-4  # promised for the logits of every checkpoint, whatever its size
@@ -79,7 +79,7 @@ def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: 
         logits = {theirs: array(found[ours]) for theirs, ours in outputs.items()}
         return [Part(folder, model.encoder, batch.ids, logits, changes.get("share") in ("attention", "ffn"))]
     detection = model(batch.inputs())["replaced_token"]
-    filled = array(filled_in(batch.ids, detection.sampled, batch.positions))
+    filled = array(fill_masks(batch.ids, detection.sampled, batch.positions))
     states = model.generator(batch.ids, batch.token_type_ids, batch.attention_mask)
     generated = array(words(states[-1]))
     return [

@@ -61,8 +61,8 @@ def test_phases_scale_with_the_number_of_steps():
     """With half the steps, phases are half as long but at least one update; a phase of 0 steps stays at 0."""
     config = replace(preset("tiny"), steps=100, warmup_steps=10, short_steps=80, single_word_steps=1,
                      short_sequence_length=16)  # fmt: skip
-    assert scale_counts(config, 50, without={"short_steps"}) == {"warmup_steps": 5}
-    assert scale_counts(config, 250, without=()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
+    assert scale_counts(config, 50, explicit={"short_steps"}) == {"warmup_steps": 5}
+    assert scale_counts(config, 250, explicit=()) == {"warmup_steps": 25, "short_steps": 200, "single_word_steps": 2}
 
 
 def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFixture[str]):

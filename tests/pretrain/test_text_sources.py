@@ -34,7 +34,7 @@ def test_folder_gives_its_text_files_except_heldout_ones(tmp_path: Path) -> None
     both = find_sources([str(tmp_path), str(tmp_path / "three.txt"), "hf:a/b:c"])
     assert [source.name for source in both] == ["two.txt", "one.txt.xz", "three.txt", "hf:a/b:c"]
     heldout = find_sources([str(tmp_path / "b" / ".." / "three.txt")])
-    assert [s.name for s in find_sources([str(tmp_path)], without=heldout)] == ["two.txt", "one.txt.xz"]
+    assert [s.name for s in find_sources([str(tmp_path)], excluded=heldout)] == ["two.txt", "one.txt.xz"]
 
 
 def test_identity_has_the_file_name_but_no_path(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from pretrain.tokenizer import cut, is_word_start, load, train_tokenizer
+from pretrain.tokenizer import is_word_start, load, split_words, train_tokenizer
 from pretrain.vocabularies import CLS, MASK, PAD, SEP, UNK, Unigram
 
 CONTRACTIONS = ["do", "not", "n't", "it", "'s", "we", "'ll", "you", "'re", "i", "'ve", "he", "'d", "'m", ",", "."]
@@ -79,7 +79,7 @@ def test_only_the_first_piece_of_a_word_starts_a_word(tokenizer: Tokenizer, line
     starts = is_word_start(tokenizer)
     assert starts.dtype == bool and starts.shape == (600,) and not starts[:5].any()
     for line in lines[:30]:
-        words = cut(tokenizer, line)
+        words = split_words(tokenizer, line)
         ids = [tokenizer.encode(word.removeprefix("▁"), add_special_tokens=False).ids for word in words]
         assert all(starts[word[0]] and not starts[word[1:]].any() for word in map(np.array, ids))
 

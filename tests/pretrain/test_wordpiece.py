@@ -7,7 +7,7 @@ import pytest
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, BertTokenizer
 
-from pretrain.tokenizer import cut, is_word_start, load, train_tokenizer
+from pretrain.tokenizer import is_word_start, load, split_words, train_tokenizer
 from pretrain.vocabularies import CLS, MASK, PAD, SEP, UNK, WordPiece
 
 TEXTS = [
@@ -57,7 +57,7 @@ def test_transformers_reads_both_files_alike(folder: Path, tokenizer: Tokenizer)
 def test_words_are_cut_greedily(tokenizer: Tokenizer, lines: list[str]):
     """Each piece is the longest prefix of the rest of the word; all but the first begin with "##"."""
     vocabulary = tokenizer.get_vocab()
-    for word in {word for line in lines for word in cut(tokenizer, line)}:
+    for word in {word for line in lines for word in split_words(tokenizer, line)}:
         expected, rest = [], word
         while rest:
             mark = "##" if expected else ""
@@ -80,5 +80,5 @@ def test_only_the_first_piece_of_a_word_starts_a_word(tokenizer: Tokenizer, line
     starts = is_word_start(tokenizer)
     assert starts[UNK] and not starts[[PAD, CLS, SEP, MASK]].any()
     for line in lines[:30]:
-        words = [np.array(tokenizer.encode(w, add_special_tokens=False).ids) for w in cut(tokenizer, line)]
+        words = [np.array(tokenizer.encode(w, add_special_tokens=False).ids) for w in split_words(tokenizer, line)]
         assert all(starts[word[0]] and not starts[word[1:]].any() for word in words)

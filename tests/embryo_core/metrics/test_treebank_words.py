@@ -82,7 +82,7 @@ def test_rank_is_of_the_whole_word_in_any_case(trained, tmp_path):
     """A compound that pretraining counted as several words does not get the rank of the first."""
     (tmp_path / "frequencies.tsv").write_text("".join(f"w{i}\t9\n" for i in range(60)) + "river\t8\ntown\t7\n")
     words = ("River", "town", "river-town", "TOWN")
-    assert [len(trained.tokenizer.cut(word)) for word in words] == [1, 1, 3, 1]
+    assert [len(trained.tokenizer.split_words(word)) for word in words] == [1, 1, 3, 1]
     path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in words))
     limits = Limits(trained.max_positions, tmp_path / "frequencies.tsv")
     data = RECONSTRUCTION.read(trained.tokenizer, limits, corpora.open_source(path))

@@ -121,7 +121,7 @@ def test_unusable_tokenizer_raises_broken_run(own_run: Run, change: Callable, me
 def test_normaliser_and_pre_tokenizer_are_optional(own_run: Run, part: str, words: list[str]):
     """Without a normaliser capitals are kept, and without a pre-tokenizer the text stays whole."""
     tokenizer = load_tokenizer(with_tokenizer(own_run, lambda content: content.update({part: None})))
-    assert tokenizer.cut("The end") == words
+    assert tokenizer.split_words("The end") == words
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ def parameters(config: Config) -> dict[str, int]:
     with keras.StatelessScope(initialize_variables=False):
         model = family.model(config)
         model.build()
-        exported = {"": (family.modules(model), family.huggingface(config))} | family.inner_checkpoints(config, model)
+        exported = {"": (family.modules(model), family.huggingface_config(config))}
+        exported |= family.inner_checkpoints(config, model)
         weights = {folder: stored_tensors(modules) for folder, (modules, _) in exported.items()}
         found = {folder: {name: each.shape for name, each in of.items()} for folder, of in weights.items()}
     for folder, (_, settings) in exported.items():

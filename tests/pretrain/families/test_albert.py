@@ -72,7 +72,7 @@ def test_albert_base_equals_its_sources(source: dict):
 
 def test_albert_base_has_original_architecture():
     """config.json has the original's values, but transformers' name for the tanh form of GELU."""
-    found = FAMILIES["albert"].huggingface(preset("albert-base"))
+    found = FAMILIES["albert"].huggingface_config(preset("albert-base"))
     assert {name: found[name] for name in ARCHITECTURE} == ARCHITECTURE
     assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
 
@@ -106,7 +106,7 @@ def test_partly_shared_layers_are_exported_as_groups():
     found = {}
     for share in ("all", "none", "attention", "ffn"):
         config = replace(tiny, share=share, num_hidden_groups=2)
-        found[share] = albert.huggingface(config)["num_hidden_groups"], albert.note(config)
+        found[share] = albert.huggingface_config(config)["num_hidden_groups"], albert.note(config)
     assert found["all"] == (2, "") and found["none"] == (4, "")
     assert found["attention"][0] == found["ffn"][0] == 4
     note = "share their attention alone (share=attention); a checkpoint is an ALBERT of 4 groups"
@@ -124,7 +124,7 @@ def test_each_sentence_loss_has_its_objective():
         "nsp": (["next_sentence"], from_another_document),
         "none": ([], in_order),
     }
-    kinds = [albert.huggingface(config)["architectures"][0] for config in configs.values()]
+    kinds = [albert.huggingface_config(config)["architectures"][0] for config in configs.values()]
     assert kinds == ["AlbertForPreTraining", "AlbertForPreTraining", "AlbertForMaskedLM"]
 
 

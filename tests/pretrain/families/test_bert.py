@@ -71,7 +71,7 @@ def test_presets_equal_their_sources(name: str, source: dict):
 @pytest.mark.parametrize(("name", "sizes"), [("bert-base", {}), ("bert-small", SMALL)])
 def test_presets_have_original_architecture(name: str, sizes: dict):
     """config.json has the original's values, but transformers' name for the tanh form of GELU."""
-    found = FAMILIES["bert"].huggingface(preset(name))
+    found = FAMILIES["bert"].huggingface_config(preset(name))
     expected = ARCHITECTURE | sizes
     assert {setting: found[setting] for setting in expected} == expected
     assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
@@ -94,7 +94,7 @@ def test_sentence_loss_determines_second_head():
         "sop": ["masked_lm", "sentence_order"],
         "none": ["masked_lm"],
     }
-    kinds = {loss: family.huggingface(config)["architectures"] for loss, config in configs.items()}
+    kinds = {loss: family.huggingface_config(config)["architectures"] for loss, config in configs.items()}
     assert kinds == {"nsp": ["BertForPreTraining"], "sop": ["BertForPreTraining"], "none": ["BertForMaskedLM"]}
     with pytest.raises(ConfigError, match="sentence_loss 'nextt' is not one of sop, nsp, none"):
         replace(configs["nsp"], sentence_loss="nextt")

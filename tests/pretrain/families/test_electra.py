@@ -82,7 +82,7 @@ def test_presets_equal_their_sources(name: str, own: dict):
 def test_presets_have_original_architecture(name: str):
     """The sizes are those of the discriminator and the generator."""
     config = preset(name)
-    found = FAMILIES["electra"].huggingface(config)
+    found = FAMILIES["electra"].huggingface_config(config)
     expected = COMMON | SIZES[name] | {"embedding_size": config.embedding_size}
     assert {setting: found[setting] for setting in expected} == expected
     assert config.generator == GENERATORS[name]

@@ -82,7 +82,7 @@ def run(arguments: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def test_small_preset_is_smallest_gpt2():
     """The default configuration of transformers is the 124M model; only the ids of special tokens differ."""
-    ours, theirs = FAMILIES["gpt2"].huggingface(preset("gpt2-small")), transformers.GPT2Config()
+    ours, theirs = FAMILIES["gpt2"].huggingface_config(preset("gpt2-small")), transformers.GPT2Config()
     own = {"architectures", "dtype", "bos_token_id", "eos_token_id", "pad_token_id"}
     differing = {name for name in ours if ours[name] != getattr(theirs, name)}
     assert differing - own == {"n_inner"} and ours["n_inner"] == 4 * theirs.n_embd  # what None means

@@ -75,7 +75,7 @@ class Toy(Family[ToyConfig]):
             "order.classifier": order.classifier,
         }
 
-    def huggingface(self, config: ToyConfig) -> dict[str, Any]:
+    def huggingface_config(self, config: ToyConfig) -> dict[str, Any]:
         return config.architecture() | {
             "model_type": "toy",
             "architectures": ["ToyForPreTraining"],
