@@ -28,11 +28,11 @@ from embryo_core.types import Run
 REPOSITORY = Path(__file__).resolve().parents[1]
 STEPS = (0, *(2**k for k in range(11)), *range(2000, 26000, 2000))  # 24 steps
 LAYERS, HEADS, LENGTH = 12, 6, 64  # layers of the model, heads of a layer, positions of a map
-SECONDS = 5  # duration of the measurement
-PATIENCE = 120_000  # milliseconds that the page may take to open
+DURATION_S = 5  # duration of the measurement
+PAGE_TIMEOUT_MS = 120_000  # milliseconds that the page may take to open
 
 # dispatches a step at every animation frame, and counts the frames that show another one
-SCRUB = """async ([steps, seconds]) => {
+SCRUB_SCRIPT = """async ([steps, seconds]) => {
   const shown = () => [".history", ".grid"].map((name) => {
     for (const host of document.querySelectorAll("*")) {
       const found = host.shadowRoot?.querySelector(name);
@@ -64,14 +64,14 @@ def write_run(root: Path) -> Run:
     """Write and return a run with maps at every step and no weights; heads sharpen from uniform maps to diagonals."""
     run = Run("scrub", root / "runs" / "scrub", "albert", "none", {}, "0" * 64, {}, STEPS, "benchmark")
     runs.write_run(run)
-    place = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
+    distance = np.subtract.outer(np.arange(LENGTH), np.arange(LENGTH))
     for number, step in enumerate(STEPS):
         folder = run.path / "checkpoints" / f"step{step}"
         folder.mkdir(parents=True)
         runs.write_manifest(folder, step, sequences=step, tokens=step)
         maps = []
         for index in range(LAYERS * HEADS):
-            scores = np.exp(-number * np.abs(place - index % 7 + 3) / (8 + index))
+            scores = np.exp(-number * np.abs(distance - index % 7 + 3) / (8 + index))
             weights = (scores / scores.sum(axis=1, keepdims=True)).astype(np.float32)
             maps.append(AttentionMap(index // HEADS + 1, index % HEADS + 1, weights, 1000))
         results.write(runs.checkpoint(run, step), "attention", Findings(attention=maps))
@@ -111,22 +111,22 @@ def main() -> None:
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
                 page = browser.new_page(viewport={"width": 1400, "height": 900})
-                page.set_default_timeout(PATIENCE)
-                asked: list[str | bytes] = []
-                page.on("websocket", lambda socket: socket.on("framesent", lambda frame: asked.append(frame)))
+                page.set_default_timeout(PAGE_TIMEOUT_MS)
+                messages: list[str | bytes] = []
+                page.on("websocket", lambda socket: socket.on("framesent", lambda frame: messages.append(frame)))
                 page.goto(f"{address}/attention")
                 page.locator("canvas.cells").wait_for()
                 page.wait_for_timeout(2000)
-                asked.clear()
-                measured = page.evaluate(SCRUB, [list(STEPS), SECONDS])
+                messages.clear()
+                result = page.evaluate(SCRUB_SCRIPT, [list(STEPS), DURATION_S])
                 browser.close()
         finally:
             server.kill()
             server.wait()
     print(
-        f"{len(STEPS)} checkpoints x {LAYERS * HEADS} heads of {LENGTH} positions: {measured['fps']:.0f} frames/s, "
-        f"99 % of frames within {measured['slowest']:.0f} ms; {measured['late']} of {measured['frames']} showed "
-        f"another step; {len(asked)} messages to the server"
+        f"{len(STEPS)} checkpoints x {LAYERS * HEADS} heads of {LENGTH} positions: {result['fps']:.0f} frames/s, "
+        f"99 % of frames within {result['slowest']:.0f} ms; {result['late']} of {result['frames']} showed "
+        f"another step; {len(messages)} messages to the server"
     )
 
 

@@ -39,8 +39,8 @@ def main() -> int:
     data = metric.read(model.tokenizer, Limits.for_model(model), corpora.open_source(options.probing, **defaults))
     middle = time.perf_counter()
     findings = metric.compute(model, data)
-    ours = time.perf_counter() - start
-    print(f"ours: {ours:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints)", flush=True)
+    our_seconds = time.perf_counter() - start
+    print(f"ours: {our_seconds:.1f} s, of which reading {middle - start:.1f} s (once for all checkpoints)", flush=True)
 
     # the paper's procedure splits each matrix product among the cores; ours runs one probe on each core
     torch.set_num_threads(parallel_passes())
@@ -53,7 +53,7 @@ def main() -> int:
             seconds = sum(probe.features_seconds + probe.training_seconds for probe in probes.values())
             total += seconds / len(layers) * (model.num_layers + 1)
     print(f"paper: {total:.0f} s for {model.num_layers + 1} layers of {', '.join(tasks)}", end="")
-    print(f", from {len(layers)} of them   ratio {total / ours:.1f}")
+    print(f", from {len(layers)} of them   ratio {total / our_seconds:.1f}")
     return 0
 
 
@@ -68,9 +68,9 @@ def _options() -> argparse.Namespace:
 
 
 def _print(task: str, layer: int, paper: PaperProbe, findings: Findings) -> None:
-    ours = next(s for s in findings.scores if (s.metric, s.group, s.layer) == ("edge_probing_f1", task, layer))
+    our_score = next(s for s in findings.scores if (s.metric, s.group, s.layer) == ("edge_probing_f1", task, layer))
     print(
-        f"{task:12} layer {layer:2}   F1 ours {ours.value:.4f}   paper {paper.f1:.4f}   "
+        f"{task:12} layer {layer:2}   F1 ours {our_score.value:.4f}   paper {paper.f1:.4f}   "
         f"paper: features {paper.features_seconds:6.1f} s, {paper.batches:6,} batches {paper.training_seconds:6.1f} s",
         flush=True,
     )

@@ -36,9 +36,9 @@ def main() -> int:
     checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
     paper, model = PaperEvaluation(checkpoint.path, run.tokenizer), load(checkpoint)
     examples = corpora.read_treebank(options.treebank)
-    every = options.every or max(1, len(examples) // 300)
-    examples = [example for example in examples[::every] if _fits(example, model)]
-    facts = _thinned(corpora.read_lama(options.lama), every)
+    stride = options.every or max(1, len(examples) // 300)
+    examples = [example for example in examples[::stride] if _fits(example, model)]
+    facts = _every_nth(corpora.read_lama(options.lama), stride)
     print(f"{run.name}, step {checkpoint.step}: {len(examples)} sentences, {len(facts)} facts, ", end="")
     print(f"{parallel_passes()} cores, torch {torch.__version__}")
     data = {"token_reconstruction": examples, "mask_prediction": examples, "world_knowledge": facts}
@@ -77,12 +77,12 @@ def _fits(example: Example, model: Model) -> bool:
     return len(model.tokenizer.encode_words(example.words).ids) + 2 <= model.max_positions
 
 
-def _thinned(facts: list[Fact], every: int) -> list[Fact]:
+def _every_nth(facts: list[Fact], stride: int) -> list[Fact]:
     """Return every Nth fact of each relation."""
     by_relation = defaultdict(list)
     for fact in facts:
         by_relation[fact.relation].append(fact)
-    return [fact for group in by_relation.values() for fact in group[::every]]
+    return [fact for group in by_relation.values() for fact in group[::stride]]
 
 
 def _write(folder: Path, examples: list[Example], facts: list[Fact]) -> dict[str, Path]:
@@ -116,8 +116,10 @@ def _compute(part: str, model: Model, paths: dict[str, Path]) -> Findings:
 def _differences(ours: Findings, theirs: Any) -> int:
     """Return the number of differing word counts, or of facts that only one of the two answers right (rank 1)."""
     if ours.cloze:
-        known = {answer.fact: answer.rank == 1 for answer in ours.cloze}
-        return len(known.keys() ^ theirs.keys()) + sum(known.get(fact) != (r[0] == 1) for fact, r in theirs.items())
+        is_right = {answer.fact: answer.rank == 1 for answer in ours.cloze}
+        return len(is_right.keys() ^ theirs.keys()) + sum(
+            is_right.get(fact) != (r[0] == 1) for fact, r in theirs.items()
+        )
     counts: Counter = Counter()
     for row in ours.words:
         counts[row.tag, row.word, True] += row.correct
@@ -126,7 +128,10 @@ def _differences(ours: Findings, theirs: Any) -> int:
 
 
 def _print(part: str, ours: float, theirs: float, remark: str) -> None:
-    print(f"{part:22} ours {ours:8.2f} s   paper {theirs:8.2f} s   ratio {theirs / ours:5.1f}   {remark}", flush=True)
+    print(
+        f"{part:22} ours {ours:8.2f} s   paper {theirs:8.2f} s   ratio {theirs / ours:5.1f}   {remark}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -52,31 +52,31 @@ def main() -> int:
     start = time.perf_counter()
     tokenizer = load_tokenizer(run)
     tasks = [read_task(name, options.glue / name) for name in options.tasks]
-    encoded: dict[str, Any] = {task.name: encode_task(task, tokenizer, QUICK_LENGTH) for task in tasks}
+    encoded_tasks: dict[str, Any] = {task.name: encode_task(task, tokenizer, QUICK_LENGTH) for task in tasks}
     print(f"reading: {time.perf_counter() - start:.1f} s (once for all checkpoints of a run)", flush=True)
-    ways = {"ours": _ours, "Trainer": _trainer}
-    timed = {
-        name: _timed(name, partial(way, checkpoint, encoded, options))
-        for name, way in ways.items()
+    implementations = {"ours": _tune_ours, "Trainer": _tune_by_trainer}
+    results = {
+        name: _time(name, partial(tune_all, checkpoint, encoded_tasks, options))
+        for name, tune_all in implementations.items()
         if options.only in (None, name)
     }
     for name in options.tasks:
-        for label, (found, _) in timed.items():
-            print(f"{name:6} {label:8} {_spread(found[name])}")
-    if len(timed) == 2:
-        (_, ours), (_, theirs) = timed.values()
-        passed, of_cores = (one / other for one, other in zip(theirs, ours, strict=True))
-        print(f"ratio {passed:.1f}, of core seconds {of_cores:.1f}")
+        for label, (scores, _) in results.items():
+            print(f"{name:6} {label:8} {_spread(scores[name])}")
+    if len(results) == 2:
+        (_, our_seconds), (_, trainer_seconds) = results.values()
+        wall_ratio, core_ratio = (one / other for one, other in zip(trainer_seconds, our_seconds, strict=True))
+        print(f"ratio {wall_ratio:.1f}, of core seconds {core_ratio:.1f}")
     return 0
 
 
-def _timed(name: str, work: Callable[[], Scores]) -> tuple[Scores, tuple[float, float]]:
-    """Return the scores from `work` and its elapsed and core seconds; print the seconds."""
-    before, start = _core_seconds(), time.perf_counter()
-    found = work()
-    seconds = time.perf_counter() - start, _core_seconds() - before
+def _time(name: str, tune_all: Callable[[], Scores]) -> tuple[Scores, tuple[float, float]]:
+    """Return the scores from `tune_all` and its elapsed and core seconds; print the seconds."""
+    core_start, start = _core_seconds(), time.perf_counter()
+    scores = tune_all()
+    seconds = time.perf_counter() - start, _core_seconds() - core_start
     print(f"{name}: {seconds[0]:.1f} s, {seconds[1]:.1f} core seconds", flush=True)
-    return found, seconds
+    return scores, seconds
 
 
 def _core_seconds() -> float:
@@ -106,36 +106,38 @@ def _spread(scores: list[float]) -> str:
 # === Ours ===
 
 
-def _ours(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTask], options: argparse.Namespace) -> Scores:
+def _tune_ours(checkpoint: Checkpoint, encoded_tasks: Mapping[str, EncodedTask], options: argparse.Namespace) -> Scores:
     """Tune in one process per core; the time to start the processes counts."""
     jobs = [
         (name, seed, checkpoint, quick_settings(task.train.lengths, options.rate))
-        for name, task in sorted(encoded.items(), key=lambda one: -one[1].train.ends[-1])
+        for name, task in sorted(encoded_tasks.items(), key=lambda item: -item[1].train.ends[-1])
         for seed in range(1, options.seeds + 1)
     ]
-    found: dict[str, list[float]] = {name: [] for name in encoded}
-    with open_workers(encoded, "cpu", parallel_passes()) as workers:
+    scores: dict[str, list[float]] = {name: [] for name in encoded_tasks}
+    with open_workers(encoded_tasks, "cpu", parallel_passes()) as workers:
         for (name, *_), score in workers.do(_tune, jobs):
-            found[name].append(score)
-    return found
+            scores[name].append(score)
+    return scores
 
 
-def _tune(job: Job, encoded: Mapping[str, EncodedTask], device: str) -> float:
+def _tune(job: Job, encoded_tasks: Mapping[str, EncodedTask], device: str) -> float:
     """Tune one task with one seed in a worker; return the last development score."""
     name, seed, checkpoint, settings = job
-    return tune(checkpoint, encoded[name], settings, seed, device).curve[-1].dev_score
+    return tune(checkpoint, encoded_tasks[name], settings, seed, device).curve[-1].dev_score
 
 
 # === transformers' Trainer ===
 
 
-def _trainer(checkpoint: Checkpoint, encoded: Mapping[str, EncodedTextTask], options: argparse.Namespace) -> Scores:
+def _tune_by_trainer(
+    checkpoint: Checkpoint, tasks: Mapping[str, EncodedTextTask], options: argparse.Namespace
+) -> Scores:
     """Tune each task with each seed by the Trainer, on all cores."""
     torch.set_num_threads(parallel_passes())
     transformers.logging.set_verbosity_error()
     return {
         name: [_trainer_score(checkpoint.path, task, options, seed) for seed in range(1, options.seeds + 1)]
-        for name, task in encoded.items()
+        for name, task in tasks.items()
     }
 
 
@@ -165,8 +167,8 @@ def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namesp
             seed=seed,
             use_cpu=True,
         )
-        validation = _padded(task.validation, np.zeros(len(task.validation), task.targets.dtype))
-        train = _padded(task.train, task.targets)
+        validation = _pad(task.validation, np.zeros(len(task.validation), task.targets.dtype))
+        train = _pad(task.train, task.targets)
         collate = _to_longest if options.longest else transformers.default_data_collator
         trainer: Any = transformers.Trainer(
             model, arguments, data_collator=collate, train_dataset=train, eval_dataset=validation
@@ -176,7 +178,7 @@ def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namesp
         return task.score(trainer.predict(validation).predictions)
 
 
-def _padded(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Tensor]]:
+def _pad(sequences: Sequences, labels: np.ndarray) -> list[dict[str, torch.Tensor]]:
     """Pad each sequence to QUICK_LENGTH; return rows as transformers' default collator expects them."""
     arrays = sequences.batch(np.arange(len(sequences)))
     room = (0, QUICK_LENGTH - arrays[0].shape[1])

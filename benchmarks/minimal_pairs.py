@@ -26,7 +26,7 @@ from embryo_core.measurements import PairScore
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
 
-ROUNDING = 1e-4  # nats: decisions between scores nearer to each other may differ by rounding
+TOLERANCE = 1e-4  # nats: decisions between scores nearer to each other may differ by rounding
 
 
 class Loop:
@@ -35,8 +35,8 @@ class Loop:
     def __init__(self, model: Model):
         special = model.checkpoint.run.special_tokens
         self.masked = "masked_words" in model.capabilities
-        kind = AutoModelForPreTraining if self.masked else AutoModelForCausalLM
-        self.network = kind.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
+        model_class = AutoModelForPreTraining if self.masked else AutoModelForCausalLM
+        self.network = model_class.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
         self.tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(model.checkpoint.run.tokenizer / "tokenizer.json"))
         names = (special.cls, special.sep, special.mask) if special else ("[CLS]", "[SEP]", "[MASK]")
         self.first, self.last, self.mask = (self.tokenizer.convert_tokens_to_ids(n) if n else None for n in names)
@@ -47,23 +47,26 @@ class Loop:
 
         `at_once` masked copies are read in one pass.
         """
-        found = self.tokenizer(sentence, add_special_tokens=False)
+        encoding = self.tokenizer(sentence, add_special_tokens=False)
         begin = [] if self.first is None else [self.first]
-        ids = torch.tensor([*begin, *found.input_ids, *([] if self.last is None else [self.last])])
-        at = torch.arange(len(found.input_ids)) + len(begin)
+        ids = torch.tensor([*begin, *encoding.input_ids, *([] if self.last is None else [self.last])])
+        columns = torch.arange(len(encoding.input_ids)) + len(begin)
         if not self.masked:
-            at = at[at > 0]
-            logits = self.network(ids[None]).logits[0, at - 1]
+            columns = columns[columns > 0]
+            logits = self.network(ids[None]).logits[0, columns - 1]
         else:
-            words = torch.tensor(found.word_ids())
-            places = torch.arange(len(words))
-            hidden = (words == words[:, None]) & (places >= places[:, None])  # [P, P]: a piece and the rest of its word
+            words = torch.tensor(encoding.word_ids())
+            indices = torch.arange(len(words))
+            # [P, P]: a piece and the rest of its word
+            is_masked = (words == words[:, None]) & (indices >= indices[:, None])
             copies = ids.repeat(len(words), 1)
-            copies[:, at] = torch.where(hidden, self.mask, copies[:, at])
+            copies[:, columns] = torch.where(is_masked, self.mask, copies[:, columns])
             outputs = [self.network(part) for part in copies.split(at_once)]
-            all_logits = torch.cat([one.logits if "logits" in one else one.prediction_logits for one in outputs])
-            logits = all_logits[torch.arange(len(at)), at]
-        return torch.log_softmax(logits.double(), -1)[torch.arange(len(at)), ids[at]].sum().item()
+            all_logits = torch.cat(
+                [output.logits if "logits" in output else output.prediction_logits for output in outputs]
+            )
+            logits = all_logits[torch.arange(len(columns)), columns]
+        return torch.log_softmax(logits.double(), -1)[torch.arange(len(columns)), ids[columns]].sum().item()
 
 
 def main() -> int:
@@ -76,29 +79,31 @@ def main() -> int:
     start = time.process_time()
     source = corpora.open_source(options.pairs, options.each, pll=WORD_L2R)
     data = metric.read(model.tokenizer, Limits.for_model(model), source)
-    ours = metric.compute(model, data).pairs
+    our_pairs = metric.compute(model, data).pairs
     our_seconds = time.process_time() - start
     texts = {(pair.paradigm, pair.number): (pair.good, pair.bad) for pair in read_pairs(options.pairs)}
-    chosen = [ours[i] for i in np.linspace(0, len(ours) - 1, min(options.loop, len(ours))).astype(int)]
+    sample = [our_pairs[i] for i in np.linspace(0, len(our_pairs) - 1, min(options.loop, len(our_pairs))).astype(int)]
     torch.set_num_threads(parallel_passes())
     print(f"{run.name}, step {checkpoint.step}: {data.summary['note']}; {parallel_passes()} cores")
     print(f"ours {our_seconds:.1f} CPU s")
-    for how, at_once in {"masked copies one by one": 1, "those of a sentence as one batch": 512}.items():
+    for copies, at_once in {"masked copies one by one": 1, "those of a sentence as one batch": 512}.items():
         start = time.process_time()
-        theirs = [[loop.score(text, at_once) for text in texts[one.paradigm, one.pair]] for one in chosen]
-        seconds = (time.process_time() - start) * len(ours) / len(chosen)
-        print(f"the loop, {how}: {seconds:.1f} CPU s ({len(chosen)} pairs, scaled), ratio {seconds / our_seconds:.1f}")
-    return _compare(chosen, np.array(theirs))
+        loop_scores = [[loop.score(text, at_once) for text in texts[one.paradigm, one.pair]] for one in sample]
+        seconds = (time.process_time() - start) * len(our_pairs) / len(sample)
+        print(
+            f"the loop, {copies}: {seconds:.1f} CPU s ({len(sample)} pairs, scaled), ratio {seconds / our_seconds:.1f}"
+        )
+    return _compare(sample, np.array(loop_scores))
 
 
-def _compare(ours: list[PairScore], theirs: np.ndarray) -> int:
+def _compare(pairs: list[PairScore], loop_scores: np.ndarray) -> int:
     """Print the differences of scores and decisions; return 1 if a decision differs that was not a near tie."""
-    scores = np.array([(one.good, one.bad) for one in ours])
-    near = np.abs(theirs[:, 0] - theirs[:, 1]) < ROUNDING
-    differ = (np.sign(scores[:, 0] - scores[:, 1]) != np.sign(theirs[:, 0] - theirs[:, 1])) & ~near
-    print(f"largest difference of a score {np.abs(scores - theirs).max():.1e} nats; ", end="")
-    print(f"{differ.sum()} of {len(ours)} decisions differ, {near.sum()} are nearer to a tie than {ROUNDING:g}")
-    return int(differ.any())
+    our_scores = np.array([(pair.good, pair.bad) for pair in pairs])
+    is_tie = np.abs(loop_scores[:, 0] - loop_scores[:, 1]) < TOLERANCE
+    differs = (np.sign(our_scores[:, 0] - our_scores[:, 1]) != np.sign(loop_scores[:, 0] - loop_scores[:, 1])) & ~is_tie
+    print(f"largest difference of a score {np.abs(our_scores - loop_scores).max():.1e} nats; ", end="")
+    print(f"{differs.sum()} of {len(pairs)} decisions differ, {is_tie.sum()} are nearer to a tie than {TOLERANCE:g}")
+    return int(differs.any())
 
 
 def _options() -> argparse.Namespace:

@@ -42,11 +42,11 @@ SETTINGS: dict[str, Any] = {
     "sequence_length": 64,
     "compute_dtype": "float32",
 }
-WAYS = {"ours": Muon, "Keras": keras.optimizers.Muon}  # name -> optimizer
-STEPS = 4  # updates in one turn
+OPTIMIZERS = {"ours": Muon, "Keras": keras.optimizers.Muon}  # name -> optimizer
+UPDATES_PER_TURN = 4  # updates in one turn
 
 
-class Timed:
+class TimedApply:
     """A replacement of an optimizer's `apply` that adds up the seconds of its calls."""
 
     def __init__(self, optimizer: keras.optimizers.Optimizer):
@@ -54,9 +54,9 @@ class Timed:
         optimizer.apply = self
 
     def __call__(self, *gradients_and_variables: list) -> None:
-        started = perf_counter()
+        start = perf_counter()
         self._apply(*gradients_and_variables)
-        self.seconds += perf_counter() - started
+        self.seconds += perf_counter() - start
 
 
 def main() -> int:
@@ -65,27 +65,27 @@ def main() -> int:
     torch.set_num_threads(int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count())
     config = replace(preset("electra-small"), **SETTINGS)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
-    made = cycle(batches(config, config.batch_size, config.sequence_length))
+    endless_batches = cycle(batches(config, config.batch_size, config.sequence_length))
     steps: dict[str, Step] = {}
-    optimizers: dict[str, Timed] = {}
-    for name, kind in WAYS.items():
-        with patch("pretrain.optimizer.Muon", kind):
+    optimizers: dict[str, TimedApply] = {}
+    for name, optimizer_class in OPTIMIZERS.items():
+        with patch("pretrain.optimizer.Muon", optimizer_class):
             model = build(config)
-        optimizers[name] = Timed(model.optimizer)
-        steps[name] = lambda model=model: model.train(next(made), loss_weights)["masked_lm_loss"]
+        optimizers[name] = TimedApply(model.optimizer)
+        steps[name] = lambda model=model: model.train(next(endless_batches), loss_weights)["masked_lm_loss"]
         assert np.isfinite(steps[name]()), f"{name} does not train"  # the first update compiles the functions
-    whole, alone = ({name: [] for name in WAYS} for _ in "ab")
+    update_seconds, optimizer_seconds = ({name: [] for name in OPTIMIZERS} for _ in "ab")
     for _ in range(rounds):
         for name, step in steps.items():
             optimizers[name].seconds = 0.0
-            whole[name].append(seconds_per_step(step, STEPS))
-            alone[name].append(optimizers[name].seconds / STEPS)
+            update_seconds[name].append(seconds_per_step(step, UPDATES_PER_TURN))
+            optimizer_seconds[name].append(optimizers[name].seconds / UPDATES_PER_TURN)
     print(f"{torch.get_num_threads()} threads, {len(model.trainable_variables)} variables, {rounds} rounds in turns")
-    for what, seconds in (("an update", whole), ("the optimizer alone", alone)):
+    for label, seconds in (("an update", update_seconds), ("the optimizer alone", optimizer_seconds)):
         ratios = sorted(theirs / ours for ours, theirs in zip(*seconds.values(), strict=True))
-        shown = ", ".join(f"{name} {median(found):.2f} s" for name, found in seconds.items())
-        print(f"{what}: {shown}; ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
-    return int(median(whole["ours"]) >= median(whole["Keras"]))
+        medians = ", ".join(f"{name} {median(values):.2f} s" for name, values in seconds.items())
+        print(f"{label}: {medians}; ratio {median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    return int(median(update_seconds["ours"]) >= median(update_seconds["Keras"]))
 
 
 if __name__ == "__main__":

@@ -68,14 +68,14 @@ class PaperEvaluation:
         """
         answers = {}
         for fact in facts:
-            own = self._ids(fact.object)
-            if len(own) != 1 or own[0] == self.tokenizer.unk_token_id:
+            object_ids = self._ids(fact.object)
+            if len(object_ids) != 1 or object_ids[0] == self.tokenizer.unk_token_id:
                 continue
             text = fact.template.replace("[Y]", self.tokenizer.mask_token).replace("[X]", fact.subject)
             ids = self._with_ends(self._ids(text))
             logits = self._logits([ids])[0, ids.index(self.tokenizer.mask_token_id)]
             order = torch.sort(logits, descending=True, stable=True).indices.tolist()
-            answers[fact.id] = (order.index(own[0]) + 1, float(logits.softmax(-1)[own[0]]), order[0])
+            answers[fact.id] = (order.index(object_ids[0]) + 1, float(logits.softmax(-1)[object_ids[0]]), order[0])
         return answers
 
     def _pieces(self, words: Sequence[str]) -> tuple[list[int], list[list[int]]]:
@@ -83,9 +83,9 @@ class PaperEvaluation:
         ids: list[int] = []
         positions: list[list[int]] = []
         for word in words:
-            own = self._ids(word)
-            positions.append(list(range(1 + len(ids), 1 + len(ids) + len(own))))
-            ids.extend(own)
+            word_ids = self._ids(word)
+            positions.append(list(range(1 + len(ids), 1 + len(ids) + len(word_ids))))
+            ids.extend(word_ids)
         return self._with_ends(ids), positions
 
     def _ids(self, text: str) -> list[int]:

@@ -20,12 +20,12 @@ from embryo_core.corpora import read_probing
 from embryo_core.types import Example
 
 SPLITS = ("train", "dev", "test")
-EXAMPLES = 32  # examples per batch of the forward pass
-BATCH = 1024  # targets per training batch
-BATCHES = 30_000  # largest number of training batches
-EVERY = 1_000  # batches between evaluations on the development set
+EXAMPLES_PER_PASS = 32  # examples per batch of the forward pass
+BATCH_SIZE = 1024  # targets per training batch
+MAX_BATCHES = 30_000  # largest number of training batches
+EVALUATE_EVERY = 1_000  # batches between evaluations on the development set
 # evaluations in a row without a better F1: from HALVE on, each halves the learning rate; STOP of them end training
-HALVE, STOP = 5, 20
+HALVE_AFTER, STOP_AFTER = 5, 20
 MAX_NORM = 5.0  # norm to which gradients are clipped
 
 
@@ -51,13 +51,13 @@ class PaperProbing:
     def probe(self, folder: Path, layer: int, scratch: Path) -> PaperProbe:
         """Probe the states of a layer (0: embeddings) for the task in `folder`; pickled features go to `scratch`."""
         start = time.perf_counter()
-        pickled = {}
+        pickle_paths = {}
         for split in SPLITS:
-            pickled[split] = scratch / f"{folder.name}-{layer}-{split}.pickle"
-            pickled[split].write_bytes(pickle.dumps(self.features(read_probing(folder, split), layer), protocol=5))
+            pickle_paths[split] = scratch / f"{folder.name}-{layer}-{split}.pickle"
+            pickle_paths[split].write_bytes(pickle.dumps(self.features(read_probing(folder, split), layer), protocol=5))
         middle = time.perf_counter()
         torch.manual_seed(0)
-        f1, batches = _train(*(pickle.loads(pickled[split].read_bytes()) for split in SPLITS))
+        f1, batches = _train(*(pickle.loads(pickle_paths[split].read_bytes()) for split in SPLITS))
         return PaperProbe(f1, batches, middle - start, time.perf_counter() - middle)
 
     def features(self, examples: Sequence[Example], layer: int) -> tuple[Tensor, list[str]]:
@@ -65,15 +65,15 @@ class PaperProbing:
         features, labels = [], []
         fitting = [(example, *self._pieces(example.words)) for example in examples]
         fitting = [row for row in fitting if len(row[1]) <= self.model.config.max_position_embeddings]
-        for first in range(0, len(fitting), EXAMPLES):
-            rows = fitting[first : first + EXAMPLES]
+        for first in range(0, len(fitting), EXAMPLES_PER_PASS):
+            rows = fitting[first : first + EXAMPLES_PER_PASS]
             states = self._states([ids for _, ids, _ in rows], layer)
             for (example, _, positions), state in zip(rows, states, strict=True):
                 for target in example.targets:
                     spans = (target.span1,) if target.span2 is None else (target.span1, target.span2)
                     pieces = [[p for word in range(*span) for p in positions[word]] for span in spans]
                     if all(pieces):
-                        features.append(torch.cat([state[own].mean(0) for own in pieces]))
+                        features.append(torch.cat([state[span_positions].mean(0) for span_positions in pieces]))
                         labels.append(target.label)
         return torch.stack(features), labels
 
@@ -81,16 +81,16 @@ class PaperProbing:
         """Tokenize each word separately; return ids with [CLS] and [SEP], and the positions of each word."""
         ids, positions = [self.tokenizer.cls_token_id], []
         for word in words:
-            own = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(word))
-            positions.append(list(range(len(ids), len(ids) + len(own))))
-            ids.extend(own)
+            word_ids = self.tokenizer.convert_tokens_to_ids(self.tokenizer.tokenize(word))
+            positions.append(list(range(len(ids), len(ids) + len(word_ids))))
+            ids.extend(word_ids)
         return [*ids, self.tokenizer.sep_token_id], positions
 
     def _states(self, batch: list[list[int]], layer: int) -> Tensor:
         """Return the states [B, L, D] of a layer for a batch of ids, padded."""
         length = max(map(len, batch))
-        ids = torch.tensor([own + [0] * (length - len(own)) for own in batch])
-        mask = torch.tensor([[1] * len(own) + [0] * (length - len(own)) for own in batch])
+        ids = torch.tensor([sentence_ids + [0] * (length - len(sentence_ids)) for sentence_ids in batch])
+        mask = torch.tensor([[1] * len(sentence_ids) + [0] * (length - len(sentence_ids)) for sentence_ids in batch])
         with torch.no_grad():
             return self.model(ids, attention_mask=mask, output_hidden_states=True).hidden_states[layer]
 
@@ -102,26 +102,26 @@ def _train(train: tuple, dev: tuple, test: tuple) -> tuple[float, int]:
     probe = nn.Linear(train[0].shape[1], len(names))
     rate = 1e-4
     optimizer = torch.optim.Adam(probe.parameters(), lr=rate)
-    best, waited, weights, order = -1.0, 0, probe.state_dict(), torch.zeros(0, dtype=torch.long)
-    for batch in range(1, BATCHES + 1):
+    best, evaluations_without_gain, weights, order = -1.0, 0, probe.state_dict(), torch.zeros(0, dtype=torch.long)
+    for batch in range(1, MAX_BATCHES + 1):
         if not len(order):
             order = torch.randperm(len(train[1]))
-        rows, order = order[:BATCH], order[BATCH:]
+        rows, order = order[:BATCH_SIZE], order[BATCH_SIZE:]
         loss = nn.functional.cross_entropy(probe(train[0][rows]), train[1][rows])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(probe.parameters(), MAX_NORM)
         optimizer.step()
-        if batch % EVERY == 0:
+        if batch % EVALUATE_EVERY == 0:
             f1 = _f1(probe, *dev)
-            waited += 1
+            evaluations_without_gain += 1
             if f1 > best:
-                best, waited = f1, 0
+                best, evaluations_without_gain = f1, 0
                 weights = {name: value.clone() for name, value in probe.state_dict().items()}
-            if waited >= HALVE:
+            if evaluations_without_gain >= HALVE_AFTER:
                 rate /= 2
                 optimizer = torch.optim.Adam(probe.parameters(), lr=rate)
-            if waited == STOP:
+            if evaluations_without_gain == STOP_AFTER:
                 break
     probe.load_state_dict(weights)
     return _f1(probe, *test), batch

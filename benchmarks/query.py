@@ -38,7 +38,7 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 TEXT = "the old king of the north was born in [MASK] ."  # 12 pieces with [CLS] and [SEP]
-TWO = "the old [MASK] of the north was born in [MASK] ."  # the same with two masks
+TWO_MASKS = "the old [MASK] of the north was born in [MASK] ."  # the same with two masks
 STEPS = (0, *(2**k for k in range(10)), *range(1000, 14_000, 1000))  # 24 steps
 
 
@@ -73,10 +73,10 @@ def measure(run: Run, repeats: int) -> None:
     _compare("lens: all steps and layers", repeats, lambda: query.ask_layers(run, TEXT), sides, TEXT)
     # The pipeline answers each mask separately; ours answers them jointly, which is more work. A whole question also
     # scores, at all steps, every answer that ever led, which a pipeline does not.
-    _compare("all steps, two masks", repeats, partial(_answer_jointly, run, TWO), sides, TWO)
-    _compare("  and histories of leaders", repeats, lambda: query.ask(run, TWO), sides, TWO)
+    _compare("all steps, two masks", repeats, partial(_answer_jointly, run, TWO_MASKS), sides, TWO_MASKS)
+    _compare("  and histories of leaders", repeats, lambda: query.ask(run, TWO_MASKS), sides, TWO_MASKS)
     word = query.read_question(TEXT, models[-1].tokenizer).track(_two_pieces(models[-1]))
-    _compare("a word of two pieces", repeats, lambda: query.ask(run, word), sides, TWO)
+    _compare("a word of two pieces", repeats, lambda: query.ask(run, word), sides, TWO_MASKS)
 
 
 def measure_size(run: Run, repeats: int) -> None:
@@ -85,22 +85,22 @@ def measure_size(run: Run, repeats: int) -> None:
     models = [MODELS.get(checkpoint) for checkpoint in runs.loadable_checkpoints(run)]
     megabytes = sum(model.nbytes for model in models) / 1e6
     print(f"{run.name}: {len(models)} checkpoints, {megabytes:,.0f} MB, {parallel_passes()} cores", flush=True)
-    own: dict[tuple[str, str], Callable[[], object]] = {
+    questions: dict[tuple[str, str], Callable[[], object]] = {
         ("all steps", TEXT): lambda: query.ask(run, TEXT),
-        ("all steps, two masks", TWO): partial(_answer_jointly, run, TWO),
-        ("  and histories of leaders", TWO): lambda: query.ask(run, TWO),
+        ("all steps, two masks", TWO_MASKS): partial(_answer_jointly, run, TWO_MASKS),
+        ("  and histories of leaders", TWO_MASKS): lambda: query.ask(run, TWO_MASKS),
     }
-    mine = {asked: _median(call, repeats) for asked, call in own.items()}
+    our_seconds = {label_and_text: _median(call, repeats) for label_and_text, call in questions.items()}
     torch.set_num_threads(parallel_passes())
-    sums = {dtype: dict.fromkeys((TEXT, TWO), 0.0) for dtype in ("auto", "float32")}
+    sums = {dtype: dict.fromkeys((TEXT, TWO_MASKS), 0.0) for dtype in ("auto", "float32")}
     for dtype, by_text in sums.items():
         for checkpoint in runs.loadable_checkpoints(run):
             ask = _pipeline(checkpoint, dtype)
             for text in by_text:
                 by_text[text] += _median(partial(ask, text), repeats)
     torch.set_num_threads(1)
-    for (what, text), seconds in mine.items():
-        _print(what, seconds, *(by_text[text] for by_text in sums.values()))
+    for (label, text), seconds in our_seconds.items():
+        _print(label, seconds, *(by_text[text] for by_text in sums.values()))
 
 
 def _median(call: Callable[[], object], repeats: int) -> float:
@@ -113,28 +113,31 @@ def _median(call: Callable[[], object], repeats: int) -> float:
     return statistics.median(seconds[1:])
 
 
-def _print(what: str, ours: float, stored: float, single: float) -> None:
+def _print(label: str, our_seconds: float, stored_seconds: float, float32_seconds: float) -> None:
     """Print a line in ms: our time, and the pipelines' times in stored dtype and in float32, with ratios to ours."""
-    theirs = f"pipeline as stored {1e3 * stored:7.1f} ms ({stored / ours:4.1f})"
-    theirs += f"   in float32 {1e3 * single:7.1f} ms ({single / ours:4.1f})"
-    print(f"{what:27} ours {1e3 * ours:7.1f} ms   {theirs}", flush=True)
+    pipelines = f"pipeline as stored {1e3 * stored_seconds:7.1f} ms ({stored_seconds / our_seconds:4.1f})"
+    pipelines += f"   in float32 {1e3 * float32_seconds:7.1f} ms ({float32_seconds / our_seconds:4.1f})"
+    print(f"{label:27} ours {1e3 * our_seconds:7.1f} ms   {pipelines}", flush=True)
 
 
 def _compare(
-    what: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
+    label: str, repeats: int, ours: Callable[[], object], sides: list[list[Callable[[str], object]]], text: str
 ) -> None:
     """Time ours and the pipelines in turn, and print medians; pipelines have a torch thread per core that ours uses."""
-    calls = [(1, ours), *((parallel_passes(), lambda side=side: [ask(text) for ask in side]) for side in sides)]
+    calls = [
+        (1, ours),
+        *((parallel_passes(), lambda side=side: [ask(text) for ask in side]) for side in sides),
+    ]
     seconds: list[list[float]] = [[] for _ in calls]
     for _ in range(repeats):
-        for own, (threads, call) in zip(seconds, calls, strict=True):
+        for times, (threads, call) in zip(seconds, calls, strict=True):
             torch.set_num_threads(threads)
             call()
             start = time.perf_counter()
             call()
-            own.append(time.perf_counter() - start)
+            times.append(time.perf_counter() - start)
     torch.set_num_threads(1)
-    _print(what, *(statistics.median(own) for own in seconds))
+    _print(label, *(statistics.median(times) for times in seconds))
 
 
 def _answer(model: Model, text: str) -> list[str]:
@@ -163,8 +166,8 @@ def _fresh(*arguments: str) -> float:
 def _two_pieces(model: Model) -> str:
     """Return a word that the tokenizer splits into two pieces."""
     pieces = model.tokenizer.pieces(range(5, model.tokenizer.vocabulary_size))
-    starts, inside = ([piece for piece in pieces if piece.startswith("▁") == start] for start in (True, False))
-    words = (first.removeprefix("▁") + second for first in starts for second in inside)
+    starts, inner_pieces = ([piece for piece in pieces if piece.startswith("▁") == start] for start in (True, False))
+    words = (first.removeprefix("▁") + second for first in starts for second in inner_pieces)
     return next(word for word in words if len(model.tokenizer.encode_text(word)) == 4)
 
 

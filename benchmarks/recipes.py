@@ -20,21 +20,21 @@ from embryo_core import runs
 from embryo_core.types import Run
 
 MASKING = "single pieces 15 %"  # name in the log of the masking by which all variants are compared
-SIZE = (  # settings of every variant
+SIZE_SETTINGS = (  # settings of every variant
     "hidden_size=128 num_attention_heads=4 intermediate_size=512 num_hidden_layers=4 sequence_length=64 batch_size=32 "
     "short_steps=0 warmup_steps=300 constant_steps={steps} save_every=0 save_per_doubling=2 state_every=500"
 )
 ALBERT = "embedding_size=64"
 POSITIONS = "position_initializer_range=0.06 decay_positions=false"
 WORDS = f"{POSITIONS} single_word_steps=2000 masked_share=0.2"
-OTHERS = (  # settings for the presets of other families, which would otherwise differ in them from the ALBERT variants
+OTHER_FAMILIES = (  # settings in which presets of other families would otherwise differ from the ALBERT variants
     f"{POSITIONS} vocab_size=8000 max_position_embeddings=128 masked_share=0.3 whole_words=true max_ngram=3 "
     "optimizer=lamb learning_rate=0.006 hidden_dropout_prob=0 attention_probs_dropout_prob=0 checkpoint_dtype=float16"
 )
 ADAMW = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=adamw learning_rate=0.001"
 MUON = f"{ALBERT} {POSITIONS} beta_2=0.98 optimizer=muon learning_rate=0.002"
-FAR = f"{MUON} position_initializer_range=0.2"  # the best of the ranges tried
-SMALL = f"{FAR} hidden_act=gelu"  # the same result as FAR in a tenth less time
+WIDE_POSITIONS = f"{MUON} position_initializer_range=0.2"  # the best of the ranges tried
+SMALL = f"{WIDE_POSITIONS} hidden_act=gelu"  # the same result as WIDE_POSITIONS in a tenth less time
 CONTINUED = "small-then-books"  # "small" continued on other text
 VARIANTS = {  # variant -> preset, settings; an ALBERT changes the variant whose settings come first
     "base": ("albert-small", ALBERT),
@@ -48,11 +48,11 @@ VARIANTS = {  # variant -> preset, settings; an ALBERT changes the variant whose
     "muon": ("albert-small", f"{MUON} learning_rate=0.001"),
     "muon-fast": ("albert-small", MUON),
     "muon-faster": ("albert-small", f"{MUON} learning_rate=0.004"),
-    "muon-far": ("albert-small", FAR),
+    "muon-far": ("albert-small", WIDE_POSITIONS),
     "muon-farther": ("albert-small", f"{MUON} position_initializer_range=0.5"),
     "bfloat16": ("albert-small", f"{ALBERT} {POSITIONS} compute_dtype=bfloat16"),  # for KERAS_BACKEND=torch
-    "bert": ("bert-small", OTHERS),
-    "electra": ("electra-small", f"{OTHERS} embedding_size=64 generator_size=0.5"),
+    "bert": ("bert-small", OTHER_FAMILIES),
+    "electra": ("electra-small", f"{OTHER_FAMILIES} embedding_size=64 generator_size=0.5"),
     # Design choices: one change each to "small". With --steps 12288 they read 25 M tokens.
     "small": ("albert-small", SMALL),
     "small-unshared": ("albert-small", f"{SMALL} share=none"),
@@ -88,41 +88,47 @@ def main() -> None:
 
 def train(name: str, options: argparse.Namespace) -> None:
     """Pretrain one variant in a separate process, or resume it."""
-    preset, own = VARIANTS[name]
+    preset, variant_settings = VARIANTS[name]
     start = ["--init-from", str(options.runs / options.init_from)] if options.init_from else []
-    settings = f"{SIZE.format(steps=options.steps)} {own} seed={options.seed}".split()
+    settings = f"{SIZE_SETTINGS.format(steps=options.steps)} {variant_settings} seed={options.seed}".split()
     folder = options.runs / f"{name}-seed{options.seed}"
     command = [sys.executable, "-m", "pretrain", preset, "--steps", str(options.steps), "--run", str(folder), *start]
     command += ["--corpus", *options.corpus, "--heldout", *options.heldout, "--set", *settings]
     subprocess.run(command, cwd=runs.REPOSITORY, check=True)
 
 
-def table(folder: Path, until: float) -> list[str]:
+def table(folder: Path, target_loss: float) -> list[str]:
     """Return the lines of a Markdown table with one row per run, sorted by name."""
     rows = [
-        f"| variant | tokens until {until} | loss | accuracy | n | other objective | steps |",
+        f"| variant | tokens until {target_loss} | loss | accuracy | n | other objective | steps |",
         "|---|---|---|---|---|---|---|",
     ]
     for path in sorted(folder.glob("*/run.json")):
         run = runs.read_run(path.parent)
         if measures := heldout(run):
             _, _, last = measures[-1]
-            reached = next((f"{tokens / 1e6:.1f} M" for _, tokens, found in measures if found["loss"] <= until), "not")
-            others = [key.removesuffix("_accuracy") for key in last if key.endswith("_accuracy")]
-            other = "; ".join(f"{name} {last[f'{name}_accuracy']:.3f} (n = {last[f'{name}_n']:,})" for name in others)
-            shown = f"{last['loss']:.3f} | {last['accuracy']:.3f} | {last['n']:,} | {other} | {measures[-1][0]:,}"
-            rows.append(f"| {run.name} | {reached} | {shown} |")
+            tokens_needed = next(
+                (f"{tokens / 1e6:.1f} M" for _, tokens, measure in measures if measure["loss"] <= target_loss), "not"
+            )
+            other_objectives = [key.removesuffix("_accuracy") for key in last if key.endswith("_accuracy")]
+            others = "; ".join(
+                f"{name} {last[f'{name}_accuracy']:.3f} (n = {last[f'{name}_n']:,})" for name in other_objectives
+            )
+            cells = f"{last['loss']:.3f} | {last['accuracy']:.3f} | {last['n']:,} | {others} | {measures[-1][0]:,}"
+            rows.append(f"| {run.name} | {tokens_needed} | {cells} |")
     return rows
 
 
 def heldout(run: Run) -> list[tuple[int, int, dict[str, Any]]]:
     """Return (step, tokens, measure) of a run's checkpoints, for its shortest sequences with single pieces masked."""
-    found = []
+    checkpoint_measures = []
     for row in runs.read_log(run):
         measures = [measure for measure in row.get("measures", []) if measure["masking"] == MASKING]
         if measures:
-            found.append((row["step"], row["tokens"], min(measures, key=lambda measure: measure["length"])))
-    return found
+            checkpoint_measures.append(
+                (row["step"], row["tokens"], min(measures, key=lambda measure: measure["length"]))
+            )
+    return checkpoint_measures
 
 
 if __name__ == "__main__":

@@ -30,11 +30,11 @@ from embryo_core.query.asking import log_spaced
 
 TEXT = "a king born"  # 11 bytes, and so 11 pieces: about as long as a sentence of eleven words
 STEPS = (0, *(2**k for k in range(10)), *range(1000, 144_000, 1000))  # Pythia's steps
-ASKED = 32  # checkpoints of a question
+ASKED_STEPS = 32  # checkpoints of a question
 METRIC = "next_word_prediction"
-SENTENCES = 4  # sentences of the sample treebank, evaluated at every step
-MODELS = 4  # different models, to which the checkpoints are links in turn
-PIECES, ROWS = 50_254, 50_304  # pieces of Pythia's vocabulary, and rows of its embedding matrix
+SENTENCE_COUNT = 4  # sentences of the sample treebank, evaluated at every step
+MODEL_COUNT = 4  # different models, to which the checkpoints are links in turn
+PIECE_COUNT, ROW_COUNT = 50_254, 50_304  # pieces of Pythia's vocabulary, and rows of its embedding matrix
 SIZES: dict[str, Any] = {
     "hidden_size": 768,
     "num_hidden_layers": 12,
@@ -66,8 +66,8 @@ def main() -> None:
 
 def _settings(folder: Path) -> dict[str, str]:
     """Return the environment with data, settings and the cache of the Hub in `folder`, and the Hub offline."""
-    own = {"EMBRYO_DATA": folder / "data", "XDG_CONFIG_HOME": folder / "settings", "HF_HUB_CACHE": folder / "hub"}
-    return os.environ | {name: str(path) for name, path in own.items()} | {"HF_HUB_OFFLINE": "1"}
+    folders = {"EMBRYO_DATA": folder / "data", "XDG_CONFIG_HOME": folder / "settings", "HF_HUB_CACHE": folder / "hub"}
+    return os.environ | {name: str(path) for name, path in folders.items()} | {"HF_HUB_OFFLINE": "1"}
 
 
 # === The series ===
@@ -75,11 +75,11 @@ def _settings(folder: Path) -> dict[str, str]:
 
 def write_series(folder: Path, steps: tuple[int, ...]) -> None:
     """Write the models, checkpoint folders with links to them, a cache of the Hub, and checkpoints in shards."""
-    config = GPTNeoXConfig(vocab_size=ROWS, max_position_embeddings=2048, **SIZES)
+    config = GPTNeoXConfig(vocab_size=ROW_COUNT, max_position_embeddings=2048, **SIZES)
     home = folder / "hub" / "models--owner--series"
     for part in ("blobs", "refs"):
         (home / part).mkdir(parents=True)
-    for seed in range(MODELS):
+    for seed in range(MODEL_COUNT):
         torch.manual_seed(seed)
         model = GPTNeoXForCausalLM(config).half()
         model.save_pretrained(folder / "models" / str(seed))
@@ -87,10 +87,10 @@ def write_series(folder: Path, steps: tuple[int, ...]) -> None:
         if seed < 3:
             model.save_pretrained(folder / "shards" / f"step{seed}", max_shard_size="40MB")
             write_tokenizer(folder / "shards" / f"step{seed}")
-    hashes = [runs.sha256(folder / "models" / str(seed) / "model.safetensors") for seed in range(MODELS)]
+    hashes = [runs.sha256(folder / "models" / str(seed) / "model.safetensors") for seed in range(MODEL_COUNT)]
     for i, step in enumerate(steps):
-        source, commit = folder / "models" / str(i % MODELS), f"{i:040x}"
-        os.link(source / "model.safetensors", home / "blobs" / hashes[i]) if i < MODELS else None
+        source, commit = folder / "models" / str(i % MODEL_COUNT), f"{i:040x}"
+        os.link(source / "model.safetensors", home / "blobs" / hashes[i]) if i < MODEL_COUNT else None
         for target in (folder / "series" / f"step{step}", home / "snapshots" / commit):
             target.mkdir(parents=True)
             for file in source.iterdir():
@@ -98,7 +98,7 @@ def write_series(folder: Path, steps: tuple[int, ...]) -> None:
                     os.link(file, target / file.name)
         os.link(source / "model.safetensors", folder / "series" / f"step{step}" / "model.safetensors")
         blob = home / "snapshots" / commit / "model.safetensors"
-        blob.symlink_to(f"../../blobs/{hashes[i % MODELS]}")
+        blob.symlink_to(f"../../blobs/{hashes[i % MODEL_COUNT]}")
         (home / "refs" / f"step{step}").write_text(commit)
     (home / "refs" / "main").write_text(commit)
 
@@ -106,7 +106,7 @@ def write_series(folder: Path, steps: tuple[int, ...]) -> None:
 def write_tokenizer(folder: Path) -> None:
     """Write a byte-level tokenizer with Pythia's number of pieces."""
     pieces = ["<|endoftext|>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    pieces += [f"piece{i}" for i in range(PIECES - len(pieces))]
+    pieces += [f"piece{i}" for i in range(PIECE_COUNT - len(pieces))]
     tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -118,40 +118,43 @@ def write_tokenizer(folder: Path) -> None:
 
 def add_cached(folder: Path) -> None:
     """Add the series from the cache of the Hub, whose files are named after their hashes."""
-    _added("added from a cache of the Hub", "hf:owner/series", "cached")
+    _add_and_time("added from a cache of the Hub", "hf:owner/series", "cached")
 
 
 def add(folder: Path) -> None:
     """Add the series from plain folders, whose weights are hashed."""
-    _added("added from folders", str(folder / "series"), "series")
+    _add_and_time("added from folders", str(folder / "series"), "series")
 
 
-def _added(what: str, source: str, name: str) -> None:
+def _add_and_time(label: str, source: str, name: str) -> None:
     """Add a source as a run and print the seconds."""
     from embryo_core.sources.add import add as add_source
 
     wall, start = time.perf_counter(), time.process_time()
     run = add_source([source], name).run
     count = len(runs.checkpoints(run))
-    _print(f"{count} steps {what}", time.process_time() - start, f"{time.perf_counter() - wall:.0f} s wall")
+    _print(f"{count} steps {label}", time.process_time() - start, f"{time.perf_counter() - wall:.0f} s wall")
 
 
 def ask(folder: Path) -> None:
     """Ask log-spaced steps, cold and warm, and print the share of the time that multiplications need at least."""
     run = runs.open_run("series")
-    steps = log_spaced(tuple(one.step for one in runs.checkpoints(run)), ASKED)
-    for kind in ("first", "warm"):
+    steps = log_spaced(tuple(checkpoint.step for checkpoint in runs.checkpoints(run)), ASKED_STEPS)
+    for label in ("first", "warm"):
         wall, start = time.perf_counter(), time.process_time()
         query.ask(run, TEXT, steps)
         seconds = time.process_time() - start
         text = f"{time.perf_counter() - wall:.1f} s wall, {parallel_passes()} cores"
-        _print(f"question to {len(steps)} steps, {kind}", seconds, text)
+        _print(f"question to {len(steps)} steps, {label}", seconds, text)
     # positions and predictions of a pass over the text and a draft of five pieces, and of five passes that continue it
-    places, predictions = len(TEXT) + 5 + 5, 6 + 5
+    position_count, prediction_count = len(TEXT) + 5 + 5, 6 + 5
     hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]
-    operations = (24 * hidden**2 * layers * places + 2 * hidden * PIECES * predictions) * len(steps)
-    alone = operations / _operations_a_second()
-    print(f"  its multiplications alone take {alone:.1f} s as a plain product: {alone / seconds:.0%} of it", flush=True)
+    operations = (24 * hidden**2 * layers * position_count + 2 * hidden * PIECE_COUNT * prediction_count) * len(steps)
+    minimum = operations / _operations_a_second()
+    print(
+        f"  its multiplications alone take {minimum:.1f} s as a plain product: {minimum / seconds:.0%} of it",
+        flush=True,
+    )
 
 
 def plain(folder: Path) -> None:
@@ -161,50 +164,52 @@ def plain(folder: Path) -> None:
     for _ in range(2):
         start = time.process_time()
         model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
-        loaded = time.process_time()
+        load_end = time.process_time()
         with torch.inference_mode():
             model(ids)
-        text = f"{time.process_time() - loaded:.2f} s of it for one pass"
+        text = f"{time.process_time() - load_end:.2f} s of it for one pass"
     _print("transformers loads one step and reads once", time.process_time() - start, text)
 
 
 def evaluate(folder: Path) -> None:
     """Evaluate every step on a few sentences with `evaluate`, killed after a third of the steps and started again."""
     run = runs.open_run("series")
-    treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCES)]
+    treebank = ["--treebank", "data/sample/treebank.conllu", "--limit", str(SENTENCE_COUNT)]
     command = [sys.executable, "-m", "embryo_core", "evaluate", run.name, "--metrics", METRIC, *treebank]
     wall, first = time.perf_counter(), subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while first.poll() is None and len(results.steps_by_metric(run)[METRIC]) < len(runs.checkpoints(run)) // 3:
         time.sleep(1)
     first.kill()
     first.wait()
-    kept = len(results.steps_by_metric(run)[METRIC])
+    kept_count = len(results.steps_by_metric(run)[METRIC])
     subprocess.run(command, check=True, capture_output=True)
-    text = f"killed after {kept} and started again, {time.perf_counter() - wall:.0f} s wall"
-    used = getrusage(RUSAGE_CHILDREN)
-    print(f"{len(results.steps_by_metric(run)[METRIC])} steps evaluated on {SENTENCES} sentences, {text}", flush=True)
-    print(f"  {used.ru_utime + used.ru_stime:.0f} s, peak {used.ru_maxrss / 1024:,.0f} MB", flush=True)
+    text = f"killed after {kept_count} and started again, {time.perf_counter() - wall:.0f} s wall"
+    usage = getrusage(RUSAGE_CHILDREN)
+    print(
+        f"{len(results.steps_by_metric(run)[METRIC])} steps evaluated on {SENTENCE_COUNT} sentences, {text}", flush=True
+    )
+    print(f"  {usage.ru_utime + usage.ru_stime:.0f} s, peak {usage.ru_maxrss / 1024:,.0f} MB", flush=True)
 
 
 def check(folder: Path) -> None:
     """Audit three checkpoints of one file each."""
-    _checked("audited", [str(folder / "series")], "whole")
+    _audit_and_time("audited", [str(folder / "series")], "whole")
 
 
 def check_shards(folder: Path) -> None:
     """Audit three checkpoints in shards."""
     largest = max(file.stat().st_size for file in (folder / "shards").rglob("*.safetensors"))
-    _checked(f"audited in shards of up to {largest / 1e6:.0f} MB", [str(folder / "shards")], "sharded")
+    _audit_and_time(f"audited in shards of up to {largest / 1e6:.0f} MB", [str(folder / "shards")], "sharded")
 
 
-def _checked(what: str, source: list[str], name: str) -> None:
+def _audit_and_time(label: str, source: list[str], name: str) -> None:
     """Add three steps of a source as a run, audit it and print the seconds."""
     from embryo_core.sources.add import add as add_source
 
     run = add_source(source, name, steps=(0, 1, 2)).run
-    before, start = _peak(), time.process_time()
+    memory_before, start = _peak_mb(), time.process_time()
     audit(run)
-    _print(f"3 steps {what}", time.process_time() - start, f"{before:,.0f} MB before")
+    _print(f"3 steps {label}", time.process_time() - start, f"{memory_before:,.0f} MB before")
 
 
 # === Measures ===
@@ -222,14 +227,14 @@ def _operations_a_second() -> float:
     return 2 * 1024**3 / min(seconds)
 
 
-def _peak() -> float:
+def _peak_mb() -> float:
     """Return the peak memory of this process in MiB; `getrusage` may return its parent's."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
-def _print(what: str, seconds: float, more: str) -> None:
-    print(f"{what:48} {seconds:7.1f} s, {more}, peak {_peak():,.0f} MB", flush=True)
+def _print(label: str, seconds: float, remark: str) -> None:
+    print(f"{label:48} {seconds:7.1f} s, {remark}, peak {_peak_mb():,.0f} MB", flush=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from embryo_core.measurements import AttentionMap, Findings, Score, WordCount
 from embryo_core.types import Checkpoint, Run
 
 REPEATS = 20  # timed calls of each read
-TAGS, WORDS, GROUPS = 45, 9000, 20  # numbers of tags, words and groups: about as in the test set of UD English EWT
+# numbers of tags, words and groups: about as in the test set of UD English EWT
+TAG_COUNT, WORD_COUNT, GROUP_COUNT = 45, 9000, 20
 
 
 def main() -> None:
@@ -48,14 +49,15 @@ def build(root: Path, steps: int, layers: int, heads: int, length: int) -> Run:
         "random", root / "runs" / "random", "albert", "mlm+sop", {}, "0" * 64, {}, tuple(range(steps)), "benchmark"
     )
     rng = np.random.default_rng(0)
-    tags = ["CC", *(f"T{i:02}" for i in range(1, TAGS))]
-    tag_of = rng.integers(0, TAGS, WORDS)
+    tags = ["CC", *(f"T{i:02}" for i in range(1, TAG_COUNT))]
+    tag_of = rng.integers(0, TAG_COUNT, WORD_COUNT)
     for step in range(steps):
         weights = rng.dirichlet(np.full(length, 0.1), size=(layers, heads, length)).astype(np.float32)
         maps = [AttentionMap(i + 1, j + 1, weights[i, j], 100) for i in range(layers) for j in range(heads)]
-        scores = [Score("mask_prediction", rng.random(), 500, f"group {i}") for i in range(GROUPS)]
+        scores = [Score("mask_prediction", rng.random(), 500, f"group {i}") for i in range(GROUP_COUNT)]
         words = [
-            WordCount("mask_prediction", tags[tag_of[i]], f"word{i}", 3, int(rng.integers(0, 4))) for i in range(WORDS)
+            WordCount("mask_prediction", tags[tag_of[i]], f"word{i}", 3, int(rng.integers(0, 4)))
+            for i in range(WORD_COUNT)
         ]
         checkpoint = Checkpoint(run, step, run.path / f"step{step}", sequences=step, tokens=step, manifest_mtime=0)
         results.write(checkpoint, "attention", Findings(attention=maps))
@@ -76,9 +78,9 @@ def measure(run: Run, layer: int, head: int) -> None:
         "all scores": lambda: unwrap(results.read_scores)(run),
         "words of one tag at one step": lambda: unwrap(results.read_words)(run, "mask_prediction", "conjunction", last),
     }
-    found = [readings[name]() for name in list(readings)[:4]]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[2], found[3])
+    arrays = [readings[name]() for name in list(readings)[:4]]
+    np.testing.assert_array_equal(arrays[0], arrays[1])
+    np.testing.assert_array_equal(arrays[2], arrays[3])
     seconds: dict[str, list[float]] = {name: [] for name in readings}
     for _ in range(REPEATS):
         for name, read in readings.items():
@@ -88,8 +90,8 @@ def measure(run: Run, layer: int, head: int) -> None:
     medians = {name: statistics.median(times) * 1000 for name, times in seconds.items()}
     for name, median in medians.items():
         print(f"{median:8.1f}  {name}")
-    step, whole, weights, maps = list(medians.values())[:4]
-    print(f"One step is read {whole / step:.1f} times as fast as the whole table,", end=" ")
+    step, table, weights, maps = list(medians.values())[:4]
+    print(f"One step is read {table / step:.1f} times as fast as the whole table,", end=" ")
     print(f"weights on positions {maps / weights:.1f} times as fast as the maps that they are of.")
 
 

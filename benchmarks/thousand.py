@@ -28,7 +28,7 @@ from embryo_core.types import Run
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 PAGES = ("overview", "findings", "tokens", "attention", "probing", "knowledge", "finetuning", "compare", "query")
-ANOTHER = "She put the book [MASK] the table ."  # a later question in the same process
+SECOND_TEXT = "She put the book [MASK] the table ."  # a later question in the same process
 TEXT, TWO_MASKS = "It was written [MASK] him .", "The [MASK] of the [MASK] was built in 1920 ."
 
 
@@ -47,8 +47,8 @@ def build(root: Path, steps: int) -> str:
     name = f"{demo.name}-{len(grid)}"
     run = replace(demo, name=name, path=root / "runs" / name, planned_steps=tuple(grid))
     runs.write_run(run)
-    for shared in ("tokenizer", "frequencies.tsv", "log.jsonl"):
-        (shutil.copytree if (demo.path / shared).is_dir() else shutil.copy)(demo.path / shared, run.path / shared)
+    for part in ("tokenizer", "frequencies.tsv", "log.jsonl"):
+        (shutil.copytree if (demo.path / part).is_dir() else shutil.copy)(demo.path / part, run.path / part)
     for step, source in of_step.items():
         _link_checkpoint(source.path, run.path / "checkpoints" / f"step{step}", step)
     _spread_results(demo, run, {step: source.step for step, source in of_step.items()})
@@ -145,7 +145,7 @@ def picture(root: Path, name: str, text: str) -> dict[str, float]:
     while steps := first.next_round():
         first.ask(steps)
     start = perf_counter()
-    second = query.Refinement(run, ANOTHER)
+    second = query.Refinement(run, SECOND_TEXT)
     second.ask(second.next_round())
     return seconds | {"again": perf_counter() - start}
 
@@ -205,7 +205,7 @@ def _twice(call: Callable[[], object]) -> dict[str, float]:
     return seconds
 
 
-MEASURED: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = {
+MEASUREMENTS: dict[str, tuple[Callable[[Path, str, str], dict[str, float]], str]] = {
     **{f"page {name}": (page, name) for name in PAGES},
     "question, first picture": (picture, TEXT),
     "trace, one mask": (trace, TEXT),
@@ -223,39 +223,39 @@ def peak_memory() -> float:
     return int(kilobytes) / 1024
 
 
-def measure(root: Path, name: str, what: str) -> dict[str, float]:
+def measure(root: Path, name: str, label: str) -> dict[str, float]:
     """Measure a line for one run in a new process; return "first" and "again" (seconds) and "MB" (peak memory)."""
-    command = [sys.executable, "-m", "benchmarks.thousand", "--one", what, "--run", name]
+    command = [sys.executable, "-m", "benchmarks.thousand", "--one", label, "--run", name]
     environment = os.environ | {"EMBRYO_DATA": str(root)}
-    done = subprocess.run(command, check=False, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{what} of {name} failed: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, check=False, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    if process.returncode:
+        raise SystemExit(f"{label} of {name} failed: {process.stderr[-2000:]}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def main() -> None:
     """Build the long run, measure each line for both runs in turn, and print them side by side."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--only", nargs="+", choices=MEASURED, default=list(MEASURED))
-    parser.add_argument("--one", choices=MEASURED, help=argparse.SUPPRESS)
+    parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
+    parser.add_argument("--one", choices=MEASUREMENTS, help=argparse.SUPPRESS)
     parser.add_argument("--run", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        call, argument = MEASURED[options.one]
-        found = call(Path(os.environ["EMBRYO_DATA"]), options.run, argument)
-        found["MB"] = peak_memory()
-        print(json.dumps(found))
+        call, argument = MEASUREMENTS[options.one]
+        seconds = call(Path(os.environ["EMBRYO_DATA"]), options.run, argument)
+        seconds["MB"] = peak_memory()
+        print(json.dumps(seconds))
         return
     with tempfile.TemporaryDirectory() as folder:
-        short, long = Path(folder, "short"), Path(folder, "long")
-        shutil.copytree(DEMO, short)
-        names = min((short / "runs").iterdir()).name, build(long, options.steps)
+        short_root, long_root = Path(folder, "short"), Path(folder, "long")
+        shutil.copytree(DEMO, short_root)
+        names = min((short_root / "runs").iterdir()).name, build(long_root, options.steps)
         print(f"{'':26} {'first, s':>24} {'again, s':>24} {'MB':>24}")
-        for what in options.only:
-            a, b = measure(short, names[0], what), measure(long, names[1], what)
+        for label in options.only:
+            a, b = measure(short_root, names[0], label), measure(long_root, names[1], label)
             cells = (f"{a[key]:8.2f} {b[key]:8.2f} {b[key] / a[key]:6.1f}" for key in ("first", "again", "MB"))
-            print(f"{what:26} {' '.join(cells)}", flush=True)
+            print(f"{label:26} {' '.join(cells)}", flush=True)
 
 
 if __name__ == "__main__":

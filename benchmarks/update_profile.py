@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from statistics import median
 
-UPDATES = 9  # profiled updates of a family
+UPDATE_COUNT = 9  # profiled updates of a family
 PARTS = {  # part -> regular expression searched in an operation's name; the first match counts
     "optimizer and clipping": r"^(lamb|adam|muon)",
     "dropout and its random numbers": r"dropout|stateless_random|random_uniform",
@@ -32,8 +32,8 @@ PRODUCTS, REST = "products of matrices", "rest"  # parts that no pattern of PART
 def dumped_program(folder: str) -> dict[str, str]:
     """Return {instruction: operation} of the largest compiled program that XLA dumped into a folder."""
     program = max(Path(folder).glob("*cpu_after_optimizations.txt"), key=lambda path: path.stat().st_size)
-    found = re.findall(r"^\s*(?:ROOT )?%(\S+) = .*?op_name=\"([^\"]*)\"", program.read_text(), re.MULTILINE)
-    return dict(found)
+    instructions = re.findall(r"^\s*(?:ROOT )?%(\S+) = .*?op_name=\"([^\"]*)\"", program.read_text(), re.MULTILINE)
+    return dict(instructions)
 
 
 def kernel_times(step) -> dict[str, float]:
@@ -44,14 +44,14 @@ def kernel_times(step) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=3)
         with tf.profiler.experimental.Profile(folder, options=options):
-            for _ in range(UPDATES):
+            for _ in range(UPDATE_COUNT):
                 step()
         trace = xplane_pb2.XSpace.FromString(next(Path(folder).rglob("*.xplane.pb")).read_bytes())
-    timed = defaultdict(list)
+    durations = defaultdict(list)
     for plane in trace.planes:
         for event in chain.from_iterable(line.events for line in plane.lines):  # of every thread
-            timed[plane.event_metadata[event.metadata_id].name].append(event.duration_ps / 1e12)
-    return {name: median(times) * len(times) / UPDATES for name, times in timed.items()}
+            durations[plane.event_metadata[event.metadata_id].name].append(event.duration_ps / 1e12)
+    return {name: median(times) * len(times) / UPDATE_COUNT for name, times in durations.items()}
 
 
 def part_of(kernel: str, operations: dict[str, str]) -> str:
@@ -67,22 +67,24 @@ def profile(name: str, size: int, length: int, dump: str) -> dict[str, str]:
     from benchmarks import training
 
     config = training.configuration(name, size, length)
-    made = training.batches(config, size, length)
-    step, product = training.keras_step(config, made), training.matrix_product()
+    batch_list = training.batches(config, size, length)
+    step, product = training.keras_step(config, batch_list), training.matrix_product()
     step(), product()  # compiles
     operations = dumped_program(dump)
-    update, plain = (median(training.seconds_per_step(each, 1) for _ in range(UPDATES)) for each in (step, product))
+    update_seconds, product_seconds = (
+        median(training.seconds_per_step(call, 1) for _ in range(UPDATE_COUNT)) for call in (step, product)
+    )
     times: defaultdict[str, float] = defaultdict(float)
     for kernel, seconds in kernel_times(step).items():
         if kernel in operations:
             times[part_of(kernel, operations)] += seconds
-    total, flops = sum(times.values()), training.update_flops(config, made)
-    fastest = 2 * training.MATRIX**3 / plain
+    total, flops = sum(times.values()), training.update_flops(config, batch_list)
+    fastest = 2 * training.MATRIX_SIZE**3 / product_seconds
     column = {part: f"{times[part] / total:.1%}" for part in (PRODUCTS, *PARTS, REST)}
     return column | {
-        "kernels together, of the update's time": f"{total / update:.0%}",
+        "kernels together, of the update's time": f"{total / update_seconds:.0%}",
         "products beside a plain one": f"{flops / times[PRODUCTS] / fastest:.0%}",
-        "the update beside a plain product": f"{flops / update / fastest:.0%}",
+        "the update beside a plain product": f"{flops / update_seconds / fastest:.0%}",
     }
 
 

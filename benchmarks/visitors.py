@@ -38,10 +38,10 @@ from websockets.exceptions import ConnectionClosed
 REPOSITORY = Path(__file__).resolve().parents[1]
 DEMO = REPOSITORY / "data" / "demo"
 HEAVY_MASKS, HEAVY_WORDS = 8, 105  # masks and words of a heavy question
-LOST = 60  # seconds after which a question without an answer is lost
+LOST_AFTER_S = 60  # seconds after which a question without an answer is lost
 # how the server ends a page or a fragment
-FINISHED = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
-SAMPLED = 5  # seconds between two samples of memory
+FINISHED_STATES = (ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY)
+SAMPLING_S = 5  # seconds between two samples of memory
 # pages, parameters and values of abusers; some do not exist
 PAGES = "overview findings tokens attention probing knowledge grammar finetuning query compare none".split()
 PARAMETERS = "run step compare axis text word mask layer head pattern relation fact task metric smooth nonsense".split()
@@ -66,7 +66,7 @@ class Visitor:
         self.troubles: list[str] = []
 
     async def __aenter__(self) -> Self:
-        how = {"subprotocols": [Subprotocol("streamlit")], "max_size": 2**26, "ping_timeout": LOST}
+        how = {"subprotocols": [Subprotocol("streamlit")], "max_size": 2**26, "ping_timeout": LOST_AFTER_S}
         self.socket = await connect(self.address, **how)
         await self._send(None)
         await self._drawn()
@@ -75,7 +75,7 @@ class Visitor:
     async def __aexit__(self, *_: object) -> None:
         await self.socket.close()
 
-    async def ask(self, text: str, patience: float = LOST) -> float:
+    async def ask(self, text: str, patience: float = LOST_AFTER_S) -> float:
         """Ask a text; return the seconds until its page is complete.
 
         Raises TimeoutError after `patience` seconds, and RuntimeError for an error or a page without an answer.
@@ -109,7 +109,7 @@ class Visitor:
                 self.page = message.navigation.page_script_hash
             elif kind == "delta":
                 self._notice(message.delta)
-            elif kind == "script_finished" and message.script_finished in FINISHED:
+            elif kind == "script_finished" and message.script_finished in FINISHED_STATES:
                 return
 
     def _notice(self, delta) -> None:
@@ -127,8 +127,8 @@ class Visitor:
 
 def light(draw: random.Random) -> str:
     """Return a short text with one mask that has probably not been asked yet."""
-    one, two, three = draw.sample(WORDS, 3)
-    return f"the {one} and the {two} of the {three} were born in [MASK] ."
+    first, second, third = draw.sample(WORDS, 3)
+    return f"the {first} and the {second} of the {third} were born in [MASK] ."
 
 
 def heavy(draw: random.Random) -> str:
@@ -144,25 +144,25 @@ def heavy(draw: random.Random) -> str:
 
 async def crowd(port: int, process: int, options: argparse.Namespace) -> tuple[list[float], list[str], float]:
     """Return the seconds of every answer, the errors of lost questions, and the growth of memory (`sample_memory`)."""
-    taken: list[float] = []
-    lost: list[str] = []
-    sessions, every = options.sessions, options.every
+    seconds: list[float] = []
+    errors: list[str] = []
+    sessions, interval = options.sessions, options.every
     end = time.perf_counter() + 60 * options.minutes
 
     async def visit(number: int) -> None:
         draw = random.Random(number)
-        await asyncio.sleep(every * number / sessions)
+        await asyncio.sleep(interval * number / sessions)
         async with Visitor(port) as visitor:
             while (begin := time.perf_counter()) < end:
                 try:
-                    taken.append(await visitor.ask(light(draw)))
+                    seconds.append(await visitor.ask(light(draw)))
                 except (TimeoutError, RuntimeError) as reason:
-                    lost.append(repr(reason))
-                await asyncio.sleep(max(0.0, begin + every - time.perf_counter()))
+                    errors.append(repr(reason))
+                await asyncio.sleep(max(0.0, begin + interval - time.perf_counter()))
 
     abusers = [abuse(port, number, end) for number in range(options.abusers)]
     growth, *_ = await asyncio.gather(sample_memory(process, end), *map(visit, range(sessions)), *abusers)
-    return taken, lost, growth
+    return seconds, errors, growth
 
 
 async def abuse(port: int, number: int, end: float) -> None:
@@ -174,14 +174,14 @@ async def abuse(port: int, number: int, end: float) -> None:
             async with connect(visitor.address, subprotocols=[Subprotocol("streamlit")], max_size=2**26) as socket:
                 visitor.socket = socket
                 for _ in range(draw.randint(1, 4)):
-                    await socket.send(_forged(draw, runs))
+                    await socket.send(_forge_message(draw, runs))
                     if draw.random() < 0.8:
-                        async with asyncio.timeout(draw.choice([0.1, LOST])):
+                        async with asyncio.timeout(draw.choice([0.1, LOST_AFTER_S])):
                             await visitor._drawn()
         await asyncio.sleep(draw.random())
 
 
-def _forged(draw: random.Random, runs: list[str]) -> bytes | str:
+def _forge_message(draw: random.Random, runs: list[str]) -> bytes | str:
     """Return a message that no page sends: random bytes or text, or a rerun with wrong parameters and widgets."""
     if draw.random() < 0.1:
         return draw.choice([draw.randbytes(200), "text", BackMsg(clear_cache=True).SerializeToString()])
@@ -201,9 +201,9 @@ async def time_alone(port: int, process: int, questions: int, query: str = "") -
     draw = random.Random(f"alone {query}")
     async with Visitor(port, query) as visitor:
         await visitor.ask(light(draw))
-        before = core_seconds(process)
-        taken = [await visitor.ask(light(draw)) for _ in range(questions)]
-        return statistics.median(taken), (core_seconds(process) - before) / questions
+        core_start = core_seconds(process)
+        seconds = [await visitor.ask(light(draw)) for _ in range(questions)]
+        return statistics.median(seconds), (core_seconds(process) - core_start) / questions
 
 
 async def time_beside_heavy(port: int, questions: int) -> list[float]:
@@ -231,10 +231,10 @@ async def asking_heavy_questions(port: int) -> AsyncIterator[None]:
     await asyncio.wait([asking])
 
 
-def memory(process: int, what: str = "VmHWM") -> float:
+def memory(process: int, field_name: str = "VmHWM") -> float:
     """Return the peak memory of a process in MB or, with "VmRSS", its current memory."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    (size,) = re.findall(rf"{what}:\s*(\d+)", status)
+    (size,) = re.findall(rf"{field_name}:\s*(\d+)", status)
     return int(size) / 1e3
 
 
@@ -246,10 +246,10 @@ def core_seconds(process: int) -> float:
 
 async def sample_memory(process: int, end: float) -> float:
     """Return the growth of a process's memory in MB per hour, in the second half of the time until `end`."""
-    samples, half = [], (time.perf_counter() + end) / 2
+    samples, half_time = [], (time.perf_counter() + end) / 2
     while (now := time.perf_counter()) < end:
-        samples += [(now / 3600, memory(process, "VmRSS"))] if now > half else []
-        await asyncio.sleep(SAMPLED)
+        samples += [(now / 3600, memory(process, "VmRSS"))] if now > half_time else []
+        await asyncio.sleep(SAMPLING_S)
     return float(np.polyfit(*zip(*samples), 1)[0])
 
 
@@ -259,9 +259,9 @@ def serve(limit: str) -> Iterator[tuple[int, int]]:
 
     `limit` is the server's EMBRYO_MODEL_MEMORY.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as free_socket:
+        free_socket.bind(("127.0.0.1", 0))
+        port = free_socket.getsockname()[1]
     line = (REPOSITORY / "Procfile").read_text(encoding="utf-8").removeprefix("web: ")
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -293,16 +293,16 @@ def main() -> None:
     parser.add_argument("--abusers", type=int, default=0, help="visitors that misuse every page at the same time")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
-        alone, spent = asyncio.run(time_alone(port, process, 20))
+        seconds_alone, cores = asyncio.run(time_alone(port, process, 20))
         with_lens = asyncio.run(time_alone(port, process, 20, "open=lens"))
         slowest = max(asyncio.run(time_beside_heavy(port, 20)))
-        print(f"a light question {alone:.2f} s, {spent:.3f} s of a core; with the lens open", end=" ")
+        print(f"a light question {seconds_alone:.2f} s, {cores:.3f} s of a core; with the lens open", end=" ")
         print("{:.2f} s, {:.3f} s of a core".format(*with_lens))
-        print(f"during heavy ones at most {slowest:.2f} s, a delay of {slowest - alone:.2f} s", flush=True)
-        taken, lost, growth = asyncio.run(crowd(port, process, options))
-        p50, p95 = statistics.quantiles(taken, n=20)[9::9]
-        print(f"{options.sessions} sessions, a question each every {options.every:g} s: {len(taken)} answered")
-        print(f"p50 {p50:.2f} s, p95 {p95:.2f} s, at most {max(taken):.2f} s; {len(lost)} lost {set(lost) or ''}")
+        print(f"during heavy ones at most {slowest:.2f} s, a delay of {slowest - seconds_alone:.2f} s", flush=True)
+        seconds, errors, growth = asyncio.run(crowd(port, process, options))
+        p50, p95 = statistics.quantiles(seconds, n=20)[9::9]
+        print(f"{options.sessions} sessions, a question each every {options.every:g} s: {len(seconds)} answered")
+        print(f"p50 {p50:.2f} s, p95 {p95:.2f} s, at most {max(seconds):.2f} s; {len(errors)} lost {set(errors) or ''}")
         print(f"the server held at most {memory(process):,.0f} MB, which grew by {growth:,.0f} MB an hour at the end")
 
 

@@ -25,7 +25,7 @@ from embryo_core.metric import Limits, Source
 from embryo_core.metrics.geometry import Geometry, WordSample, word_states
 from embryo_core.metrics.word_surprisal import EncodedWords, WordSurprisal
 
-ROUNDING = 2e-3  # allowed difference, relative except of states: occurrences are stored in float16
+TOLERANCE = 2e-3  # allowed difference, relative except of states: occurrences are stored in float16
 
 
 def main() -> int:
@@ -42,23 +42,23 @@ def main() -> int:
     return _words(model, loop, words, options.loop) | _geometry(model, loop, options.treebank, options.loop)
 
 
-def _words(model: Model, loop: Loop, source: Source, most: int) -> int:
+def _words(model: Model, loop: Loop, source: Source, max_words: int) -> int:
     """Compare word surprisals of ours and of the loop; return 1 if they differ by more than ROUNDING."""
     metric = WordSurprisal()
     start = time.process_time()
     data = metric.read(model.tokenizer, Limits.for_model(model), source)
-    found = metric.compute(model, data).surprisals
-    ours = time.process_time() - start
-    mine = np.concatenate([np.frombuffer(one.occurrences, np.float16) for one in found]).astype(float)
-    chosen = np.linspace(0, len(mine) - 1, min(most, len(mine))).astype(int)
+    surprisals = metric.compute(model, data).surprisals
+    our_seconds = time.process_time() - start
+    our_bits = np.concatenate([np.frombuffer(word.occurrences, np.float16) for word in surprisals]).astype(float)
+    chosen = np.linspace(0, len(our_bits) - 1, min(max_words, len(our_bits))).astype(int)
     start = time.process_time()
-    theirs = np.array([_surprisal(loop, data, i) for i in chosen])
-    seconds = (time.process_time() - start) * len(mine) / len(chosen)
-    worst = np.max(np.abs(mine[chosen] - theirs) / np.maximum(1, theirs))
+    loop_bits = np.array([_surprisal(loop, data, i) for i in chosen])
+    seconds = (time.process_time() - start) * len(our_bits) / len(chosen)
+    worst = np.max(np.abs(our_bits[chosen] - loop_bits) / np.maximum(1, loop_bits))
     print(f"words: {data.summary['note']}")
-    _print(ours, seconds, f"{len(chosen)} occurrences")
+    _print(our_seconds, seconds, f"{len(chosen)} occurrences")
     print(f"largest relative difference of an occurrence {worst:.1e}")
-    return int(worst > ROUNDING)
+    return int(worst > TOLERANCE)
 
 
 @torch.inference_mode()
@@ -68,8 +68,8 @@ def _surprisal(loop: Loop, data: EncodedWords, i: int) -> float:
     at = torch.arange(first + data.first[i], first + data.end[i])
     if loop.masked:
         copies = ids.repeat(len(at), 1)
-        for row, place in enumerate(at):
-            copies[row, place : at[-1] + 1] = torch.tensor(loop.mask)
+        for row, column in enumerate(at):
+            copies[row, column : at[-1] + 1] = torch.tensor(loop.mask)
         output = loop.network(copies)
         logits = (output.logits if "logits" in output else output.prediction_logits)[torch.arange(len(at)), at]
     else:
@@ -77,32 +77,34 @@ def _surprisal(loop: Loop, data: EncodedWords, i: int) -> float:
     return -torch.log_softmax(logits.double(), -1)[torch.arange(len(at)), ids[at]].sum().item() / np.log(2)
 
 
-def _geometry(model: Model, loop: Loop, treebank: Path, most: int) -> int:
+def _geometry(model: Model, loop: Loop, treebank: Path, max_sentences: int) -> int:
     """Compare states and measures of geometry; return 1 if they differ by more than ROUNDING."""
     metric = Geometry()
     start = time.process_time()
     data = metric.read(model.tokenizer, Limits.for_model(model), corpora.open_source(treebank))
     scores = metric.compute(model, data).scores
-    ours = time.process_time() - start
-    measured = {(one.metric.removeprefix("geometry_"), one.layer or 0): one.value for one in scores}
-    chosen = np.linspace(0, len(data.sentences) - 1, min(most, len(data.sentences))).astype(int)
+    our_seconds = time.process_time() - start
+    our_measures = {(score.metric.removeprefix("geometry_"), score.layer or 0): score.value for score in scores}
+    sample = np.linspace(0, len(data.sentences) - 1, min(max_sentences, len(data.sentences))).astype(int)
     start = time.process_time()
-    states = {i: _states(loop, data.sentences[i]) for i in chosen.tolist()}
-    seconds = (time.process_time() - start) * len(data.sentences) / len(chosen)
-    found = word_states(model, data).astype(float)
+    states = {i: _states(loop, data.sentences[i]) for i in sample.tolist()}
+    seconds = (time.process_time() - start) * len(data.sentences) / len(sample)
+    our_states = word_states(model, data).astype(float)
     start = time.process_time()
-    theirs = [_measures(layer, below) for layer, below in zip(found, [None, *found], strict=False)]
+    loop_measures = [_measures(layer, below) for layer, below in zip(our_states, [None, *our_states], strict=False)]
     seconds += time.process_time() - start
-    worst = max(
-        float(np.abs(found[:, word] - _mean(states[sentence], data, word)).max())
+    worst_state = max(
+        float(np.abs(our_states[:, word] - _mean(states[sentence], data, word)).max())
         for word, sentence in enumerate(data.sentence.tolist())
         if sentence in states
     )
-    apart, which = max((abs(theirs[layer][name] / value - 1), name) for (name, layer), value in measured.items())
-    print(f"geometry: {data.summary['note']}, {len(found)} layers")
-    _print(ours, seconds, f"{len(chosen)} sentences")
-    print(f"largest difference of a state {worst:.1e}, of a measure {apart:.1e} (relative, {which})")
-    return int(worst > ROUNDING or apart > ROUNDING)
+    worst_measure, worst_name = max(
+        (abs(loop_measures[layer][name] / value - 1), name) for (name, layer), value in our_measures.items()
+    )
+    print(f"geometry: {data.summary['note']}, {len(our_states)} layers")
+    _print(our_seconds, seconds, f"{len(sample)} sentences")
+    print(f"largest difference of a state {worst_state:.1e}, of a measure {worst_measure:.1e} (relative, {worst_name})")
+    return int(worst_state > TOLERANCE or worst_measure > TOLERANCE)
 
 
 @torch.inference_mode()
@@ -124,37 +126,37 @@ def _measures(states: np.ndarray, below: np.ndarray | None) -> dict[str, float]:
     p = singular / singular.sum() + 1e-7
     spectrum = np.linalg.eigvalsh(np.cov(states.T))[::-1]
     units = states / np.linalg.norm(states, axis=1, keepdims=True)
-    distances = np.stack([np.linalg.norm(states - one, axis=1) for one in states])
+    distances = np.stack([np.linalg.norm(states - state, axis=1) for state in states])
     distinct = ~np.tril(distances <= 1e-6 * np.linalg.norm(states, axis=1).max(), -1).any(axis=1)
     nearest = np.sort(distances[distinct][:, distinct], axis=1)[:, 1:3]
-    kept = int(0.9 * len(nearest))
-    x = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))[:kept]
-    y = -np.log(1 - np.arange(1, kept + 1) / len(nearest))
-    found = {
+    kept_count = int(0.9 * len(nearest))
+    x = np.sort(np.log(nearest[:, 1] / nearest[:, 0]))[:kept_count]
+    y = -np.log(1 - np.arange(1, kept_count + 1) / len(nearest))
+    measures = {
         "rank_me": np.exp(-(p * np.log(p)).sum()),
         "participation": spectrum.sum() ** 2 / (spectrum**2).sum(),
         "anisotropy": ((units @ units.T).sum() - n) / (n * (n - 1)),
         "dimension": x @ y / (x @ x),
     }
     if len(fitted := spectrum[10:100]) == len(ranks):
-        found["alpha"] = -np.polyfit(np.log(ranks), np.log(np.maximum(fitted, 1e-300)), 1, w=ranks**-0.5)[0]
+        measures["alpha"] = -np.polyfit(np.log(ranks), np.log(np.maximum(fitted, 1e-300)), 1, w=ranks**-0.5)[0]
     if below is not None:
-        found["cka_below"] = _hsic(states, below) / np.sqrt(_hsic(states, states) * _hsic(below, below))
-    return {name: float(value) for name, value in found.items()}
+        measures["cka_below"] = _hsic(states, below) / np.sqrt(_hsic(states, states) * _hsic(below, below))
+    return {name: float(value) for name, value in measures.items()}
 
 
 def _hsic(first: np.ndarray, second: np.ndarray) -> float:
     """Return the unbiased HSIC of two sets of states (Song et al., 2012, equation 3)."""
     n = len(first)
-    k, m = (one @ one.T for one in (first - first.mean(axis=0), second - second.mean(axis=0)))
+    k, m = (centred @ centred.T for centred in (first - first.mean(axis=0), second - second.mean(axis=0)))
     np.fill_diagonal(k, 0)
     np.fill_diagonal(m, 0)
-    whole = k.sum() * m.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * (k @ m).sum()
-    return float((np.trace(k @ m) + whole) / (n * (n - 3)))
+    total = k.sum() * m.sum() / ((n - 1) * (n - 2)) - 2 / (n - 2) * (k @ m).sum()
+    return float((np.trace(k @ m) + total) / (n * (n - 3)))
 
 
-def _print(ours: float, loop: float, of: str) -> None:
-    print(f"ours {ours:.1f} CPU s, the loop {loop:.1f} CPU s (from {of}), ratio {loop / ours:.1f}")
+def _print(ours: float, loop: float, sample: str) -> None:
+    print(f"ours {ours:.1f} CPU s, the loop {loop:.1f} CPU s (from {sample}), ratio {loop / ours:.1f}")
 
 
 def _options() -> argparse.Namespace:

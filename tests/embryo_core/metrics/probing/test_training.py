@@ -58,8 +58,8 @@ def test_fast_protocol_has_1000_batches_within_epoch_limits(targets: int, batche
 def test_paper_protocol_has_the_papers_length():
     """The number of batches does not depend on the number of targets; evaluations and batch size are the paper's."""
     for targets in (1, 10**6):
-        assert PAPER.length(targets) == paper_probing.BATCHES == PAPER.evaluations * paper_probing.EVERY
-    assert PAPER.batch == paper_probing.BATCH
+        assert PAPER.length(targets) == paper_probing.MAX_BATCHES == PAPER.evaluations * paper_probing.EVALUATE_EVERY
+    assert PAPER.batch == paper_probing.BATCH_SIZE
 
 
 def test_fast_learning_rate_falls_linearly():
