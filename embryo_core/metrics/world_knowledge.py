@@ -50,10 +50,10 @@ class WorldKnowledge(Metric):
     """Precision at 1 over the whole vocabulary, with the answer to every fact.
 
     A fact can be asked if its object is a single piece of the run's vocabulary, as in LAMA, and its question fits the
-    model's positions. The piece is the one that replaces the mask when the object is written in the question, so a
-    byte-level tokenizer has another for an object that begins the sentence. For a decoder the template must also end
-    with the object, which is then the next piece. The score `world_knowledge_coverage` is the share of facts that can
-    be asked.
+    model's positions. The piece is the one that replaces the mask when the object is written in the question, so it
+    may be another at the start of the sentence, or after a hyphen, than after a space. For a decoder the template must
+    also end with the object, which is then the next piece. The score `world_knowledge_coverage` is the share of facts
+    that can be asked.
     """
 
     name = "world_knowledge"
@@ -105,7 +105,7 @@ def encode(facts: Sequence[Fact], tokenizer: "Tokenizer", limits: Limits) -> Que
             going_on += 1
             continue
         ids = tokenizer.encode_start(prompt) if limits.decoder else tokenizer.encode_text(fact.question)
-        piece = tokenizer.single_piece(fact.object, None if limits.decoder else fact.question)
+        piece = tokenizer.single_piece(fact.object, fact.question)
         positions = np.array([len(ids) - 1]) if limits.decoder else np.flatnonzero(ids == tokenizer.mask_id)
         too_long += piece is not None and len(ids) > limits.positions
         if piece is not None and len(ids) <= limits.positions and len(positions) == 1:

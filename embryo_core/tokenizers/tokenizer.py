@@ -141,11 +141,11 @@ class Tokenizer:
     def encode_at_mask(self, text: str, word: str, mask: int = 1) -> np.ndarray | None:
         """Tokenize a word at a mask of a text, counted from 1; return ids [pieces], None if the word alters the rest.
 
-        A byte-level tokenizer has other pieces for a word at the start of a text, or after a quotation mark, than after
-        a space. A word of other tokenizers has the same pieces everywhere.
+        A word may have other pieces at the start of a text, or after a hyphen or a quotation mark, than after a space.
+        For a tokenizer that has no mask, or drops the space before a word, only the text before the mask counts.
         """
-        if not self.blank:
-            return self.encode_word(word)
+        if not self.blank or self.mask_id is None:
+            return self._encode_after(MASK.join(text.split(MASK)[:mask]), word)
         parts, ids = text.split(MASK), self.encode_text(text)
         masks = np.flatnonzero(ids == self.mask_id)
         if len(masks) != len(parts) - 1:
@@ -156,6 +156,13 @@ class Tokenizer:
             before = before[:-1]
         word_ids = filled_text[len(before) : len(filled_text) - len(after)]
         return word_ids if np.array_equal(filled_text, np.concatenate([before, word_ids, after])) else None
+
+    def _encode_after(self, start: str, word: str) -> np.ndarray | None:
+        """Tokenize a word that directly follows the start of a text; return ids [pieces], None if they merge."""
+        if not self.word_start or not start or start[-1].isspace():
+            return self.encode_word(word)
+        before, ids = self._ids(self._masked(start)), self._ids(self._masked(start + word))
+        return np.array(ids[len(before) :], np.int64) if ids[: len(before)] == before else None
 
     def encode_inside(self, text: str) -> np.ndarray:
         """Tokenize a text inside a word, without a space before it; return ids [pieces], one if it is a piece."""

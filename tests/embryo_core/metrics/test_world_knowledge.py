@@ -1,6 +1,7 @@
 """Tests of world knowledge: answers equal those of the paper's procedure, one question at a time."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,17 @@ def test_object_at_the_start_is_sought_as_it_is_written(tmp_path):
     facts.append(Fact("2", "P1", templates[0], "the town", "river"))  # "ri" and "ver" at the start
     questions = encode(facts, tokenizer, Limits(64))
     assert tokenizer.pieces(questions.objects) == ["The", "ĠThe"] and questions.places == [0, 1]
+
+
+def test_decoder_is_asked_for_the_object_without_a_space_after_a_hyphen(tmp_path):
+    """The piece is that of the written text; an object that is several pieces there is not asked."""
+    text, special, _ = convert_tokenizer(write_byte_level(tmp_path))
+    (tmp_path / "kept.json").write_text(text, encoding="utf-8")
+    tokenizer = Tokenizer(tmp_path / "kept.json", replace(special, mask=None))
+    facts = [Fact(name, "P1", "[X] is in old-[Y] .", "the river", name) for name in ("s", "the")]
+    questions = encode(facts, tokenizer, Limits(64, decoder=True))
+    assert tokenizer.single_piece("the") is not None
+    assert tokenizer.pieces(questions.objects) == ["s"] and questions.places == [0]
 
 
 def test_coverage_is_the_share_of_single_piece_objects(trained, sample, findings):

@@ -183,6 +183,16 @@ def test_word_at_a_mask_has_the_pieces_of_the_written_text(tmp_path: Path, text:
     assert (single is None) if len(pieces) > 1 else (tokenizer.pieces([single]) == pieces)
 
 
+def test_word_of_sentencepiece_at_a_mask_has_the_pieces_of_the_written_text(tmp_path: Path):
+    """Its first piece has the mark of a space only after one, and at the start."""
+    sentence_piece(tmp_path)
+    tokenizer = read(tmp_path)
+    for before in ("", "The ", 'The "', "The old-"):
+        written = tokenizer.pieces(tokenizer.encode_at_mask(f"{before}[MASK] .", "town"))
+        assert written == tokenizer.pieces(tokenizer.encode_text(f"{before}town"))[-1 - len(written) : -1]
+        assert (written[0] == "▁town") == (not before.strip() or before.endswith(" "))
+
+
 def test_tracked_word_at_a_later_mask_has_its_pieces(tmp_path: Path):
     """The other masks stay."""
     byte_level(tmp_path)
