@@ -30,16 +30,18 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
 
 
 def _findings(tasks: list[str], step: int) -> Findings:
-    found = Findings()
+    findings = Findings()
     for task in tasks:
         n = TARGETS[task]
-        found.scores.append(Score("edge_probing_majority", MAJORITY, n, task))
+        findings.scores.append(Score("edge_probing_majority", MAJORITY, n, task))
         for layer, values in F1[task].items():
             f1 = values[STEPS.index(step)]
-            found.scores.append(Score("edge_probing_f1", f1, n, task, layer))
-            found.scores.append(Score("edge_probing_control", CONTROL, n, task, layer))
+            findings.scores.append(Score("edge_probing_f1", f1, n, task, layer))
+            findings.scores.append(Score("edge_probing_control", CONTROL, n, task, layer))
             for control, top in ((False, f1), (True, CONTROL)):
                 for iteration in range(4):
                     reached = MAJORITY + (top - MAJORITY) * iteration / 3
-                    found.probes.append(ProbeCurve(task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached))
-    return found
+                    findings.probes.append(
+                        ProbeCurve(task, layer, control, 10 * iteration, 2.0 - iteration / 2, reached)
+                    )
+    return findings

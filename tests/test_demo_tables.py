@@ -50,44 +50,44 @@ def test_readme_names_every_run() -> None:
 @pytest.mark.parametrize("run", SMALL)
 def test_design_choices_agree_with_log_and_words(text: str, run: str) -> None:
     """The loss is that of the log; accuracies are counted over all words of the last step."""
-    found = table(text, "Design choices", "run").loc[f"`{run}`"]
+    page_row = table(text, "Design choices", "run").loc[f"`{run}`"]
     lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     measures = [one for row in map(json.loads, lines) for one in row.get("measures", [])]
     last = [one for one in measures if one["masking"] == "single pieces 15 %"][-1]
-    assert found["loss"] == f"{last['loss']:.2f}" and found["accuracy"] == f"{last['accuracy']:.3f}"
+    assert page_row["loss"] == f"{last['loss']:.2f}" and page_row["accuracy"] == f"{last['accuracy']:.3f}"
     words = pd.read_parquet(DEMO / "results" / run / "words.parquet")
     for metric, column in (("mask_prediction", "prediction"), ("token_reconstruction", "reconstruction")):
         rows = words[words["metric"] == metric]
         rows = rows[rows["step"] == rows["step"].max()]
-        assert found[column] == f"{rows['correct'].sum() / rows['n'].sum():.3f}"
+        assert page_row[column] == f"{rows['correct'].sum() / rows['n'].sum():.3f}"
 
 
 @pytest.mark.parametrize("run", REFERENCE)
 def test_prediction_table_agrees_with_the_words(text: str, run: str) -> None:
     """Accuracy, n and the share of the most frequent word are counted for conjunctions."""
-    found = table(text, run, "mask prediction")
+    page_table = table(text, run, "mask prediction")
     words = pd.read_parquet(DEMO / "results" / run / "words.parquet")
     words = words[(words["metric"] == "mask_prediction") & (words["tag"] == "CC")]
-    steps = [column for column in found if column.replace(",", "").isdecimal()]
+    steps = [column for column in page_table if column.replace(",", "").isdecimal()]
     for step in steps:
         rows = words[words["step"] == int(step.replace(",", ""))]
-        assert found.loc["conjunction", step] == f"{rows['correct'].sum() / rows['n'].sum():.3f}"
-    assert found.loc["conjunction", "n"] == f"{rows['n'].sum():,}"
+        assert page_table.loc["conjunction", step] == f"{rows['correct'].sum() / rows['n'].sum():.3f}"
+    assert page_table.loc["conjunction", "n"] == f"{rows['n'].sum():,}"
     most = rows.groupby(rows["word"].str.lower())["n"].sum().max() / rows["n"].sum()
-    assert found.loc["conjunction", "most frequent word"] == f"{most:.3f}"
+    assert page_table.loc["conjunction", "most frequent word"] == f"{most:.3f}"
 
 
 @pytest.mark.parametrize("run", REFERENCE)
 def test_lama_table_agrees_with_the_ranks(text: str, run: str) -> None:
     """Precision at 1 and n come from the rank of each object, the baseline from the objects."""
-    found = table(text, run, "LAMA, precision at 1")
+    rows = table(text, run, "LAMA, precision at 1")
     cloze = pd.read_parquet(DEMO / "results" / run / "cloze.parquet", columns=["step", "relation", "object", "rank"])
     last = cloze[cloze["step"] == cloze["step"].max()]
     step = f"{last['step'].iloc[0]:,}"
-    assert found.loc["all facts", step] == f"{(last['rank'] == 1).mean():.3f}"
-    assert found.loc["all facts", "n"] == f"{len(last):,}"
+    assert rows.loc["all facts", step] == f"{(last['rank'] == 1).mean():.3f}"
+    assert rows.loc["all facts", "n"] == f"{len(last):,}"
     most = last.groupby("relation")["object"].agg(lambda objects: objects.value_counts().max()).sum() / len(last)
-    assert found.loc["all facts", "most frequent object"] == f"{most:.3f}"
+    assert rows.loc["all facts", "most frequent object"] == f"{most:.3f}"
 
 
 @pytest.mark.parametrize("run", REFERENCE)
@@ -103,8 +103,8 @@ def test_held_out_accuracy_agrees_with_the_log(text: str, run: str) -> None:
     assert pieces["n"] == f"{group['n']:,}" and pieces["accuracy"] == f"{group['accuracy']:.3f}"
     (other,) = (key.removesuffix("_accuracy") for key in most if key.endswith("_accuracy"))
     name = "replaced tokens" if other == "replaced_token" else other.replace("_", " ")
-    found = table(text, run, f"{name} at step {step}").loc["training"].set_index("length")
-    shown = found.loc[str(most["length"])]
+    rows = table(text, run, f"{name} at step {step}").loc["training"].set_index("length")
+    shown = rows.loc[str(most["length"])]
     assert shown["n"] == f"{most[f'{other}_n']:,}" and shown["accuracy"] == f"{most[f'{other}_accuracy']:.3f}"
     if other == "replaced_token":
         assert shown["always “original”"] == f"{most['replaced_token_baseline']:.3f}"
@@ -120,15 +120,15 @@ def test_missing_value_is_an_empty_cell() -> None:
 def test_phases_in_findings_agree_with_the_log(run: str) -> None:
     """findings.md says where each run takes off and where it falls again, with the intervals."""
     log = pd.read_json(DEMO / "runs" / run / "log.jsonl", lines=True)
-    found = {phase.name: phase for phase in phases_of_log(log)}
+    phase_of_name = {phase.name: phase for phase in phases_of_log(log)}
     falls = ["later fall"] if run != "electra-reference" else []  # its loss does not fall again
-    assert [*found] == ["start", "first fall", "plateau", "take-off", "later plateau", *falls]
+    assert [*phase_of_name] == ["start", "first fall", "plateau", "take-off", "later plateau", *falls]
     settings = json.loads((DEMO / "runs" / run / "run.json").read_text(encoding="utf-8"))["config"]
-    late = [found[name] for name in falls]
+    late = [phase_of_name[name] for name in falls]
     for phase in late:
         assert phase.earliest < settings["constant_steps"] <= phase.start  # the learning rate begins to fall there
     words = " ".join((DEMO / "findings.md").read_text(encoding="utf-8").split())
-    for phase in (found["take-off"], *late):
+    for phase in (phase_of_name["take-off"], *late):
         interval = f"{phase.earliest:,} to {phase.latest:,})"
         assert f"{phase.start:,} ({interval}" in words or f"{phase.start:,} (95 % interval {interval}" in words
 
@@ -136,11 +136,11 @@ def test_phases_in_findings_agree_with_the_log(run: str) -> None:
 @pytest.mark.parametrize("run", REFERENCE)
 def test_minimal_pairs_table_agrees_with_the_scores(text: str, run: str) -> None:
     """For each set the two scores of every pair are compared; a tie counts half."""
-    found = table(text, run, "minimal pairs")
+    rows = table(text, run, "minimal pairs")
     scores = pd.read_parquet(DEMO / "results" / run / "pairs.parquet")
     last = scores[scores["step"] == scores["step"].max()]
     for name in ("blimp", "zorro"):
         own = last[last["paradigm"].str.startswith(f"{name}/")]
         right = ((own["good"] > own["bad"]) + 0.5 * (own["good"] == own["bad"])).mean()
-        assert found.loc[name, f"{last['step'].iloc[0]:,}"] == f"{right:.3f}"
-        assert found.loc[name, "n"] == f"{len(own):,}"
+        assert rows.loc[name, f"{last['step'].iloc[0]:,}"] == f"{right:.3f}"
+        assert rows.loc[name, "n"] == f"{len(own):,}"

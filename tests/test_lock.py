@@ -31,21 +31,21 @@ def pins(name: str) -> dict[str, set[str]]:
     assert head.startswith("# ")
     entries = list(ENTRY.finditer(text))
     assert "".join(entry[0] for entry in entries) == text, f"{name} has a line that is no package with its hashes"
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for entry in entries:
-        found.setdefault(entry[1], set()).add(entry[2])
-    return found
+        versions.setdefault(entry[1], set()).add(entry[2])
+    return versions
 
 
 def required(name: str) -> list[Requirement]:
     """Return the requirements of a file, including those of the files that it includes."""
-    found = []
+    requirements = []
     for line in (REPOSITORY / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):
-            found += required(line.removeprefix("-r "))
+            requirements += required(line.removeprefix("-r "))
         elif not line.startswith(("#", "-e")):
-            found.append(Requirement(line))
-    return found
+            requirements.append(Requirement(line))
+    return requirements
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -40,17 +40,17 @@ PAGES = {  # page and parameters: how many figures it has
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame]]:
     """Return a list that fills with the figures that are shown, each with its table."""
-    found = []
+    drawn_figures = []
     show_figure = figures.show
 
     def watch_figure(figure: Figure, *more: Any, **others: Any) -> None:
-        found.append((figure.plot, figure.table))
+        drawn_figures.append((figure.plot, figure.table))
         expect_written_at_once(figure.chart.to_dict())
         json.dumps(figure.file_sizes)  # Streamlit writes the data of a component so
         show_figure(figure, *more, **others)
 
     monkeypatch.setattr(figures, "show", watch_figure)
-    return found
+    return drawn_figures
 
 
 def numbers(values: Any) -> list[Any]:
@@ -82,7 +82,7 @@ def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
 
     The value is the colour, its square on a scale of square roots, or the written number if the colour is a rank.
     """
-    found = []
+    cell_values = []
     for grid in (trace for trace in figure.data if trace.type == "heatmap"):
         (unseen,) = (trace for trace in figure.data if trace.type == "scatter" and trace.marker.opacity == 0)
         given = (grid.x, range(len(grid.z[0]))), (grid.y, range(len(grid.z)))
@@ -92,8 +92,8 @@ def cells(figure: go.Figure) -> list[tuple[Any, ...]]:
             place = lines.index(y), columns.index(x)
             colour, written = float(grid.z[place[0]][place[1]]), grid.text[place[0]][place[1]]
             if not math.isnan(colour):
-                found.append((which[0], which[1], (colour, colour**2, as_number(written), as_number(exact))))
-    return found
+                cell_values.append((which[0], which[1], (colour, colour**2, as_number(written), as_number(exact))))
+    return cell_values
 
 
 def as_number(written: str) -> float:
@@ -117,8 +117,8 @@ def expect_in_table(marks: list[tuple[Any, ...]], data: pd.DataFrame) -> None:
     rows = [numbers(row) for row in data.itertuples(index=False)]
     for mark in marks:
         ways = [value if isinstance(value, tuple) else (value,) for value in mark]
-        found = any(all(any(same(way, v) for way in value for v in row) for value in ways) for row in rows)
-        assert found, mark
+        is_found = any(all(any(same(way, v) for way in value for v in row) for value in ways) for row in rows)
+        assert is_found, mark
 
 
 def expect_written_at_once(values: dict[str, Any]) -> None:

@@ -25,8 +25,8 @@ def test_change_of_view_sends_one_message(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(QueryParams, "_send_query_param_msg", lambda params: sent.append(send(params)))
     app.run()
     assert not app.exception and len(sent) == 1
-    found = {name: "".join(values) for name, values in app.query_params.items()}
-    assert found == {"stays": "s", "changes": "b", "foreign": "12", "comes": "c"}
+    parameters = {name: "".join(values) for name, values in app.query_params.items()}
+    assert parameters == {"stays": "s", "changes": "b", "foreign": "12", "comes": "c"}
     app.run()
     assert len(sent) == 1
 

@@ -71,9 +71,9 @@ def test_unsupported_measures_are_explained_without_command(open_page, own_run, 
     """The page says what the run's architecture cannot give; no command could compute it."""
     file = runs.checkpoints(own_run)[-1].path / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | config))
-    found = open_page(page, own_run, **({"section": section} if section else {}))
-    assert not found.exception and not found.error and not found.code
-    assert [sentence in info.value for info in found.info] == [True]
+    app = open_page(page, own_run, **({"section": section} if section else {}))
+    assert not app.exception and not app.error and not app.code
+    assert [sentence in info.value for info in app.info] == [True]
 
 
 def test_unreadable_model_config_does_not_hide_command(open_page, own_run):

@@ -44,10 +44,10 @@ def test_axe_finds_no_serious_violation(visit, app, view: str):
     for scheme in ("light", "dark"):
         visitor.page.emulate_media(color_scheme=scheme)
         visitor.open(path, **query)
-        found = Axe().run(visitor.page).response["violations"]
+        violations = Axe().run(visitor.page).response["violations"]
         grave = [
             f"{scheme}, {one['id']}: {node['html'][:160]}"
-            for one in found
+            for one in violations
             if one["impact"] in GRAVE
             for node in one["nodes"]
         ]

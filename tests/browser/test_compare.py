@@ -34,8 +34,8 @@ def test_pages_of_two_runs_fit_window_and_are_accessible(visit, app_of_two: str,
         visitor.page.emulate_media(color_scheme=scheme)
         visitor.open(page, beside="twin", axis="tokens")
         assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        found = Axe().run(visitor.page).response["violations"]
-        assert not [f"{width}, {one['id']}" for one in found if one["impact"] in GRAVE]
+        violations = Axe().run(visitor.page).response["violations"]
+        assert not [f"{width}, {one['id']}" for one in violations if one["impact"] in GRAVE]
 
 
 def test_compared_run_is_chosen_in_overlay_menu(visit, app_of_two: str):

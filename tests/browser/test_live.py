@@ -135,7 +135,7 @@ def test_site_answers_match_dashboard(
     of_word = page.evaluate("page.live.asked.found.map(({ tracked }) => Math.exp(tracked))")
     assert of_word == pytest.approx(tracked.table["probability"].tolist(), abs=1e-6, rel=1e-4)
     for i, step in enumerate(steps):
-        found = page.evaluate(
+        answer = page.evaluate(
             """(i) => {
                 const { logits, total } = page.live.asked.found[i];
                 const { pieces } = page.live.model.about;
@@ -144,8 +144,8 @@ def test_site_answers_match_dashboard(
             i,
         )
         known = [(one.token, one.rank) for one in asked.best(step, 1)]
-        assert [(token, rank) for token, rank, _ in found] == known
-        assert [share for *_, share in found] == pytest.approx(
+        assert [(token, rank) for token, rank, _ in answer] == known
+        assert [share for *_, share in answer] == pytest.approx(
             [one.probability for one in asked.best(step, 1)], abs=1e-5
         )
     check_lens(page, run, text, steps[-1])
@@ -158,7 +158,7 @@ def check_together(page: Page, run: Run, text: str) -> None:
     asked = ask(run, text)
     for i, step in enumerate(asked.steps):
         known = {one.token: (one.rank, one.probability) for one in asked.best(step, TOGETHER)}
-        found = page.evaluate(
+        answer = page.evaluate(
             """(i) => {
                 const { found, followed } = page.live.asked;
                 const reply = found[i], spelled = (one) => page.live.spelled(one);
@@ -169,12 +169,12 @@ def check_together(page: Page, run: Run, text: str) -> None:
             }""",
             i,
         )
-        assert [token for token, *_ in found[0]] == [*known]
-        assert [rank for _, rank, _ in found[0]] == [rank for rank, _ in known.values()]
-        assert [one[2] for one in found[0]] == pytest.approx([share for _, share in known.values()], abs=1e-5)
+        assert [token for token, *_ in answer[0]] == [*known]
+        assert [rank for _, rank, _ in answer[0]] == [rank for rank, _ in known.values()]
+        assert [one[2] for one in answer[0]] == pytest.approx([share for _, share in known.values()], abs=1e-5)
         history = asked.history(TOGETHER)
         at = history[history["step"] == step].set_index("token")["probability"].to_dict()
-        assert dict(found[1]) == pytest.approx(at, abs=1e-5)
+        assert dict(answer[1]) == pytest.approx(at, abs=1e-5)
 
 
 def check_continuation(page: Page, asked: Answers) -> None:

@@ -38,7 +38,7 @@ def drawn(canvas: Locator, size: int) -> np.ndarray:
     return decoded(canvas.evaluate("canvas => canvas.toDataURL()"))[np.ix_(TOP + middles, LEFT + middles)]
 
 
-def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: str) -> None:
+def expect_colours(drawn_colours: np.ndarray, low: np.ndarray, high: np.ndarray, scale: str) -> None:
     """Check that each colour [L, L, 3] is that of a share of the largest weight between `low` and `high` [L, L]."""
     positions = [map_style.colour_positions(np.clip(shares, 0, 1), 1.0, scale) for shares in (low, high)]
     half = 0.5 + 1e-4  # of a level; in float32, halves may be rounded either way
@@ -46,7 +46,7 @@ def expect_colours(found: np.ndarray, low: np.ndarray, high: np.ndarray, scale: 
     last = np.floor(255 * positions[1] + half).astype(int)
     colours = map_style.colours().tolist()
     for spot in np.ndindex(first.shape):
-        assert found[spot].tolist() in colours[first[spot] : last[spot] + 1], spot
+        assert drawn_colours[spot].tolist() in colours[first[spot] : last[spot] + 1], spot
 
 
 def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:

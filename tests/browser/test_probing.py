@@ -137,8 +137,8 @@ def test_link_restores_choices_in_another_window(visit, probed):
     visitor.open("probing", probing="layers")
     _, content = visitor.save(visitor.files("tiny-pos-f1-map").get_by_role("button", name="CSV"))
     rows = list(csv.DictReader(io.StringIO(content.decode())))
-    found = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
-    assert found == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
+    values = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
+    assert values == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
     assert {row["n"] for row in rows} == {"400"}
     visitor.close_files()
     visitor.page.get_by_role("radio", name="Selectivity").click()

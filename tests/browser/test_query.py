@@ -172,8 +172,8 @@ def test_two_sentences_share_axes_and_are_labelled(visit, app):
     for width, headings, repeated in ((1400, 2, 0), (880, 0, 6)):
         visitor.page.set_viewport_size({"width": width, "height": 1000})
         for key, count in (("questions_", headings), ("again_", repeated)):
-            found = visitor.page.locator(f'[class*="st-key-{key}"]').get_by_test_id("stMarkdown")
-            expect(found.locator("visible=true")).to_have_count(count)
+            labels = visitor.page.locator(f'[class*="st-key-{key}"]').get_by_test_id("stMarkdown")
+            expect(labels.locator("visible=true")).to_have_count(count)
     cells = visitor.page.get_by_test_id("stColumn").filter(has=figure(visitor, "tiny-query-probability-2"))
     expect(cells.last).to_contain_text(OTHER)
 

@@ -206,11 +206,11 @@ def test_run_chosen_while_playing_is_played_from_its_first_step(visit, tiny_run:
 
 def later_by(steps: int, path: Path) -> list[int]:
     """Add `steps` to the steps of a run's checkpoints, and return the new ones."""
-    for found in runs.checkpoints(runs.read_run(path)):
-        manifest = found.path / "manifest.json"
-        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"step": found.step + steps}))
-        found.path.rename(found.path.with_name(f"step{found.step + steps}"))
-    return [found.step for found in runs.checkpoints(runs.read_run(path))]
+    for checkpoint in runs.checkpoints(runs.read_run(path)):
+        manifest = checkpoint.path / "manifest.json"
+        manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"step": checkpoint.step + steps}))
+        checkpoint.path.rename(checkpoint.path.with_name(f"step{checkpoint.step + steps}"))
+    return [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(path))]
 
 
 # === Keys ===

@@ -50,8 +50,8 @@ def test_query_answers_at_last_or_given_step(tiny_results: Run):
     """Ranked answers of both masks equal those of `query.ask`."""
     study, text = embryo.open(tiny_results.path), "The [MASK] sat on the [MASK] ."
     for step, asked in ((None, 16), (8, 8)):
-        found = query.ask(tiny_results, text, [asked], 3)
-        expected = [found.best(asked, mask) for mask in (1, 2)]
+        answers = query.ask(tiny_results, text, [asked], 3)
+        expected = [answers.best(asked, mask) for mask in (1, 2)]
         rows = study.query(text, step, k=3)
         assert [list(group["token"]) for _, group in rows.groupby("mask")] == [
             [one.token for one in mask] for mask in expected
@@ -132,9 +132,9 @@ def test_study_html_shows_the_design(tiny_results: Run):
 def test_metric_scores_include_all_measures(tiny_results: Run):
     """The rows have the names of the measures."""
     study = embryo.open(tiny_results.path)
-    found, every = study.scores("head_behaviour"), study.scores()
-    assert {*found["metric"]} == {name for name in every["metric"] if name.startswith("head_behaviour_")} != set()
-    assert len(found) == every["metric"].isin(found["metric"]).sum()
+    scores, every = study.scores("head_behaviour"), study.scores()
+    assert {*scores["metric"]} == {name for name in every["metric"] if name.startswith("head_behaviour_")} != set()
+    assert len(scores) == every["metric"].isin(scores["metric"]).sum()
 
 
 @pytest.mark.parametrize(

@@ -92,13 +92,13 @@ def best(model: torch.nn.Module, ids: list[int], pieces: int) -> int:
 
 def added(source: Path, name: str) -> Run:
     """Add a series and check its steps, its log, and that the audit finds no fault."""
-    found = add([str(source)], name)
-    assert found.steps == STEPS and not found.troubles
-    assert audit(found.run).faults == ()
-    logged = [row for row in runs.read_log(found.run) if row["split"] == "train"]
+    report = add([str(source)], name)
+    assert report.steps == STEPS and not report.troubles
+    assert audit(report.run).faults == ()
+    logged = [row for row in runs.read_log(report.run) if row["split"] == "train"]
     assert [row["step"] for row in logged] == list(range(2, STEPS[-1] + 1, 2))
     assert all(np.isfinite(row["loss"]) for row in logged)
-    return found.run
+    return report.run
 
 
 def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> 
         ids = tokenizer(TEXT, return_tensors="pt").input_ids
         with torch.inference_mode():
             expected = model(input_ids=ids).logits[0, -1, : len(tokenizer)].double().softmax(-1).topk(3)
-        found = embryo.query.ask(run, TEXT, [step]).best(step)[:3]
-        assert [one.probability for one in found] == pytest.approx(expected.values.tolist(), rel=1e-4)
+        answers = embryo.query.ask(run, TEXT, [step]).best(step)[:3]
+        assert [one.probability for one in answers] == pytest.approx(expected.values.tolist(), rel=1e-4)
     other = added(train(source.name, tmp_path / "other" / source.name, seed=1), "other")
     evaluate(other, SAMPLE_DATA, ["next_word_prediction"], [STEPS[-1]])
     both = embryo.compare(["mine", "other"])

@@ -19,8 +19,8 @@ from embryo_core.words import (
 
 def test_one_is_singular():
     """Zero and several are plural; thousands have a comma."""
-    found = [quantity(n, "checkpoint") for n in (0, 1, 2, 1000)]
-    assert found == ["0 checkpoints", "1 checkpoint", "2 checkpoints", "1,000 checkpoints"]
+    counts = [quantity(n, "checkpoint") for n in (0, 1, 2, 1000)]
+    assert counts == ["0 checkpoints", "1 checkpoint", "2 checkpoints", "1,000 checkpoints"]
 
 
 def test_count_range_is_one_number_or_a_span():

@@ -44,6 +44,6 @@ def test_damaged_evaluation_data_are_reported(kind: str, tmp_path: Path):
         if size(folder) > 100 * whole:  # the user's own data may be large
             continue
         with watched(tmp_path / "outside"):
-            found = attempt(READERS[kind], folder)
-            assert all(isinstance(one, Example | Fact | ListedWord | MinimalPair | Variants) for one in found or ())
+            content = attempt(READERS[kind], folder)
+            assert all(isinstance(one, Example | Fact | ListedWord | MinimalPair | Variants) for one in content or ())
         shutil.rmtree(folder, ignore_errors=True)

@@ -95,8 +95,8 @@ def test_damaged_file_is_reported_or_read_unchanged(kind: str, sound: Run, tmp_p
         if checksum.suffix == ".json" and rng.random() < SIGNED:
             sign(run)
         with watched(outside.parent):
-            found = attempt(file.read, run)
-        if found is not None and file.checksum:
+            content = attempt(file.read, run)
+        if content is not None and file.checksum:
             assert path.stat().st_size <= SMALL and runs.sha256(path) in checksum.read_text(), seed
         for changed in {path, checksum} - {root}:
             restore(changed, whole / changed.relative_to(root))
@@ -106,8 +106,8 @@ def test_damaged_file_is_reported_or_read_unchanged(kind: str, sound: Run, tmp_p
 def test_sound_file_is_read(kind: str, sound: Run):
     """This shows that the seeds damage files which were readable before."""
     for file in KINDS[kind]:
-        found = file.read(sound)
-        assert found is not None and len(found if hasattr(found, "__len__") else [found])
+        content = file.read(sound)
+        assert content is not None and len(content if hasattr(content, "__len__") else [content])
 
 
 def restore(path: Path, whole: Path) -> None:

@@ -19,10 +19,10 @@ Variables = dict[str, np.ndarray]
 def variables(family: str, seed: int = 0) -> Variables:
     """Return every variable of a checkpoint with random values, the optimizer's slots and the global step."""
     rng = np.random.default_rng(seed)
-    found: Variables = {}
+    values: Variables = {}
 
     def add(name: str, *shape: int) -> None:
-        found[name] = rng.normal(0, 0.5, shape).astype(np.float32)
+        values[name] = rng.normal(0, 0.5, shape).astype(np.float32)
 
     def dense(name: str, inputs: int, outputs: int) -> None:
         add(f"{name}/kernel", inputs, outputs)
@@ -74,8 +74,8 @@ def variables(family: str, seed: int = 0) -> Variables:
         add("cls/predictions/output_bias", V)
         add("cls/seq_relationship/output_weights", 2, H)
         add("cls/seq_relationship/output_bias", 2)
-    slots = {f"{name}/{slot}": np.ones_like(array) for name, array in found.items() for slot in ("adam_m", "adam_v")}
-    return found | slots | {"global_step": np.array(7, np.int64)}
+    slots = {f"{name}/{slot}": np.ones_like(array) for name, array in values.items() for slot in ("adam_m", "adam_v")}
+    return values | slots | {"global_step": np.array(7, np.int64)}
 
 
 def save(prefix: Path, values: Variables) -> None:

@@ -36,8 +36,8 @@ class PairPeer(torch.nn.Module):
     def forward(self, batch: Tensors) -> Tensors:
         """Return the mean loss of each objective."""
         words, pairs = self.model(**text(batch, batch["ids"])).to_tuple()
-        found = words[masked(batch)]
-        return {"masked_lm": cross_entropy(found, words_of(batch)), self.pairs: cross_entropy(pairs, batch["pair"])}
+        logits = words[masked(batch)]
+        return {"masked_lm": cross_entropy(logits, words_of(batch)), self.pairs: cross_entropy(pairs, batch["pair"])}
 
 
 class ElectraPeer(torch.nn.Module):
@@ -59,8 +59,8 @@ class ElectraPeer(torch.nn.Module):
         samples = torch.searchsorted(cumulative, chances, right=True)[:, 0]
         original, filled = batch["ids"].clone(), batch["ids"].clone()
         original[masked(batch)], filled[masked(batch)] = words_of(batch), samples
-        found = self.discriminator(**text(batch, filled), labels=(filled != original).long())
-        return {"masked_lm": cross_entropy(words, words_of(batch)), "replaced_token": found.loss}
+        detection = self.discriminator(**text(batch, filled), labels=(filled != original).long())
+        return {"masked_lm": cross_entropy(words, words_of(batch)), "replaced_token": detection.loss}
 
 
 class CausalPeer(torch.nn.Module):

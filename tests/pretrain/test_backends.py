@@ -69,12 +69,12 @@ def test_backend_losses_equal_those_of_tensorflow(
     environment = os.environ | {"KERAS_BACKEND": backend}
     command = [sys.executable, "-m", "pretrain", *arguments, str(folder)]
     subprocess.run(command, cwd=REPOSITORY, env=environment, check=True, capture_output=True)
-    found, expected = (runs.read_log(runs.read_run(path)) for path in (folder, by_tensorflow))
-    assert [(row["split"], row["step"], row["tokens"]) for row in found] == [
+    actual, expected = (runs.read_log(runs.read_run(path)) for path in (folder, by_tensorflow))
+    assert [(row["split"], row["step"], row["tokens"]) for row in actual] == [
         (row["split"], row["step"], row["tokens"]) for row in expected
     ]
     last = SAMPLED if config.family == "electra" else config.steps
-    for ours, theirs in ((a, b) for a, b in zip(found, expected, strict=True) if a["step"] <= last):
+    for ours, theirs in ((a, b) for a, b in zip(actual, expected, strict=True) if a["step"] <= last):
         for name in FAMILIES[config.family].objectives(config):
             assert ours[f"{name}_loss"] == pytest.approx(theirs[f"{name}_loss"], abs=1e-5)
     first, last = (runs.checkpoint(runs.read_run(folder), step) for step in (0, 50))

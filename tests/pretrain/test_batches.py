@@ -40,11 +40,11 @@ def original(batch: MaskedBatch) -> np.ndarray:
 
 def passages(batches: list[MaskedBatch]) -> set[tuple[int, ...]]:
     """Return every sequence of eight tokens in the batches that contains no special token."""
-    found = set()
+    sequences = set()
     for ids in map(original, batches):
         windows = np.lib.stride_tricks.sliding_window_view(ids, 8, axis=1).reshape(-1, 8)
-        found |= set(map(tuple, windows[(windows > 4).all(1)].tolist()))
-    return found
+        sequences |= set(map(tuple, windows[(windows > 4).all(1)].tolist()))
+    return sequences
 
 
 def broken_words(data: Data, batch: MaskedBatch) -> int:
@@ -135,11 +135,11 @@ def test_masking_takes_configured_shares(config: Config, end: float | None):
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
     word_start = np.array([True, False])
-    found = MaskedPairs.from_config(own, in_order, word_start).masking
-    assert {name: getattr(found, name) for name in shares} == shares
-    assert (found.widest_share, found.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
+    masking = MaskedPairs.from_config(own, in_order, word_start).masking
+    assert {name: getattr(masking, name) for name in shares} == shares
+    assert (masking.widest_share, masking.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
     whole = MaskedPairs.from_config(replace(own, whole_words=True), in_order, word_start).masking
-    assert found.word_start.all() and whole.word_start is word_start
+    assert masking.word_start.all() and whole.word_start is word_start
 
 
 def test_heldout_sequences_fill_whole_batches(config: Config, data: Data, monkeypatch):
@@ -241,11 +241,13 @@ def test_all_counted_words_are_recorded(data: Data, tmp_path, monkeypatch):
     monkeypatch.setattr(corpora, "MAX_FREQUENCIES", 5)
     sha256 = data.corpus.fingerprint["tokenizer_sha256"]
     run = Run("own", tmp_path / "own", "albert", "both", {}, sha256, data.corpus.fingerprint, (0,), "tests")
-    found = data.copy_to(run)
+    run_with_counts = data.copy_to(run)
     total = corpora.count_words(data.corpus).total()
-    assert found == runs.read_run(run.path) and found.corpus == run.corpus | {"counted_words": total}
+    assert run_with_counts == runs.read_run(run.path) and run_with_counts.corpus == run.corpus | {
+        "counted_words": total
+    }
     counts = runs.read_counts(run.frequencies)
-    assert len(counts) == 5 and sum(counts.values()) < total == runs.counted_words(found)
+    assert len(counts) == 5 and sum(counts.values()) < total == runs.counted_words(run_with_counts)
     assert runs.counted_words(run) == sum(counts.values())
 
 

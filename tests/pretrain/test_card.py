@@ -40,9 +40,9 @@ def at_step(folder: Path, step: int) -> None:
 def test_run_may_be_extended_before_its_rate_decays(folder: Path, plan: Config, data: Data):
     """run.json has the new steps, start of the decay and grid, and keeps the checkpoints planned up to this step."""
     longer = replace(plan, steps=300, constant_steps=200, save_every=30)
-    found = write_card(new_card(folder, longer, data.corpus))
-    assert found == runs.read_run(folder) and found.config == asdict(longer)
-    assert found.planned_steps == (0, 1, 2, 4, 8, 16, 20, 40, *range(60, 300, 30), 300)
+    card = write_card(new_card(folder, longer, data.corpus))
+    assert card == runs.read_run(folder) and card.config == asdict(longer)
+    assert card.planned_steps == (0, 1, 2, 4, 8, 16, 20, 40, *range(60, 300, 30), 300)
 
 
 @pytest.mark.parametrize(
@@ -110,5 +110,5 @@ def test_counted_words_are_kept(folder: Path, plan: Config, data: Data):
 def test_checkpoint_grid_may_always_change(folder: Path, plan: Config, data: Data):
     """It may change even while the rate decays; past planned steps are kept, and no earlier step is added."""
     at_step(folder, 70)
-    found = write_card(new_card(folder, replace(plan, save_every=5), data.corpus))
-    assert found.planned_steps == (0, 1, 2, 4, 8, 16, 20, 40, 60, 75, 80, 85, 90, 95, 100)
+    card = write_card(new_card(folder, replace(plan, save_every=5), data.corpus))
+    assert card.planned_steps == (0, 1, 2, 4, 8, 16, 20, 40, 60, 75, 80, 85, 90, 95, 100)

@@ -59,15 +59,15 @@ def continued(command: list[str], root: Path) -> Run:
 
 def weights(run: Run) -> dict[int, str]:
     """Return the SHA-256 of the weights of every checkpoint, by step."""
-    return {found.step: runs.sha256(found.path / "model.safetensors") for found in runs.checkpoints(run)}
+    return {checkpoint.step: runs.sha256(checkpoint.path / "model.safetensors") for checkpoint in runs.checkpoints(run)}
 
 
 def test_steps_sequences_and_tokens_continue(first: Run, continued: Run):
     """The new run has the first run's checkpoints up to the start, then the planned ones; no count restarts."""
-    found = runs.checkpoints(continued)
-    assert [checkpoint.step for checkpoint in found] == [0, 1, 2, 3, 4, 5, 6, 9] == list(continued.planned_steps)
-    assert found[3].sequences == runs.checkpoint(first, 3).sequences and found[-1].sequences == 9 * 8
-    assert all(earlier.tokens < later.tokens for earlier, later in pairwise(found))
+    checkpoints = runs.checkpoints(continued)
+    assert [checkpoint.step for checkpoint in checkpoints] == [0, 1, 2, 3, 4, 5, 6, 9] == list(continued.planned_steps)
+    assert checkpoints[3].sequences == runs.checkpoint(first, 3).sequences and checkpoints[-1].sequences == 9 * 8
+    assert all(earlier.tokens < later.tokens for earlier, later in pairwise(checkpoints))
 
 
 def test_continued_run_starts_from_first_run_weights(first: Run, continued: Run):
@@ -115,9 +115,9 @@ def test_resumed_run_has_same_weights_and_log(continued: Run, command: list[str]
             path.unlink()
         again = ["nowhere/first" if part.endswith("@3") else part for part in command]
         assert main([*again, str(folder)]) == 0
-        found = runs.read_run(folder)
-        assert weights(found) == weights(continued)
-        assert rows(found) == rows(continued)
+        new_run = runs.read_run(folder)
+        assert weights(new_run) == weights(continued)
+        assert rows(new_run) == rows(continued)
 
 
 def test_run_killed_at_its_start_is_completed(continued: Run, command: list[str], root: Path):
@@ -135,9 +135,9 @@ def test_continued_run_can_be_continued(continued: Run, command: list[str], root
     start = continued.path / "checkpoints" / "step5"
     again = [str(start) if part.endswith("@3") else part for part in command]
     assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "third")]) == 0
-    found = runs.read_run(root / "third")
-    assert runs.changes(found) == (Change(3, "corpus: domain.txt"), Change(5, "same text, new warm-up"))
-    assert [checkpoint.step for checkpoint in runs.checkpoints(found)] == [0, 1, 2, 3, 4, 5, 6]
+    run = runs.read_run(root / "third")
+    assert runs.changes(run) == (Change(3, "corpus: domain.txt"), Change(5, "same text, new warm-up"))
+    assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [0, 1, 2, 3, 4, 5, 6]
 
 
 def test_same_text_is_recorded_as_new_warm_up(first: Run, command: list[str], texts: tuple[Path, Path], root: Path):
@@ -167,9 +167,9 @@ def test_run_from_start_of_continued_run_resumes(continued: Run, command: list[s
     again = [f"{continued.path}@3" if part.endswith("@3") else part for part in command]
     for _ in range(2):
         assert main([*again[:-1], "steps=1", "warmup_steps=1", "--run", str(root / "fourth")]) == 0
-    found = runs.read_run(root / "fourth")
-    assert (found.origin.run, found.origin.step) == ("second", 3)
-    assert found.origin.text_tokens == continued.origin.text_tokens
+    run = runs.read_run(root / "fourth")
+    assert (run.origin.run, run.origin.step) == ("second", 3)
+    assert run.origin.text_tokens == continued.origin.text_tokens
 
 
 def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path):
@@ -182,11 +182,11 @@ def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path)
     assert main([*again, str(root / "fifth")]) == 0
     (root / "fifth" / "state" / "step9.npz").unlink()
     assert main([*again, str(root / "fifth")]) == 0
-    found = runs.read_run(root / "fifth")
-    assert runs.counted_words(found) == 98_765
-    assert [(one.sequences, one.tokens) for one in runs.checkpoints(found)] == [(None, None)] * 8
-    assert all("tokens" not in row for row in runs.read_log(found) if row["step"] > 3)
-    assert progress(found, "tokens") is None and progress(found, "sequences") is None
+    run = runs.read_run(root / "fifth")
+    assert runs.counted_words(run) == 98_765
+    assert [(one.sequences, one.tokens) for one in runs.checkpoints(run)] == [(None, None)] * 8
+    assert all("tokens" not in row for row in runs.read_log(run) if row["step"] > 3)
+    assert progress(run, "tokens") is None and progress(run, "sequences") is None
 
 
 @pytest.mark.parametrize(

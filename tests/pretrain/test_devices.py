@@ -166,18 +166,18 @@ def test_two_devices_train_gpt2_like_one(texts: tuple[Path, Path], cache: Path, 
     settings = [setting for setting in SETTINGS if not setting.startswith("measured")]
     dropout = ["hidden_dropout_prob=0", "attention_probs_dropout_prob=0"]  # which differs between devices
     command = ["gpt2-tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--set", *settings, *dropout, "--run"]
-    found = []
+    losses_of_runs = []
     for way in (one_device, two_devices):
         way(command, tmp_path / way.__name__, "tensorflow")
         rows = [json.loads(line) for line in (tmp_path / way.__name__ / "log.jsonl").read_text().splitlines()]
-        found.append([row["next_token_loss"] for row in rows])
-    assert len(found[0]) == STEPS and found[0] == pytest.approx(found[1], abs=1e-5)
+        losses_of_runs.append([row["next_token_loss"] for row in rows])
+    assert len(losses_of_runs[0]) == STEPS and losses_of_runs[0] == pytest.approx(losses_of_runs[1], abs=1e-5)
 
 
 def test_one_device_needs_no_distribution():
     """On a machine with one device, `find_devices` returns the base class."""
-    found = find_devices()
-    assert type(found) is Devices and found.count == 1
+    devices = find_devices()
+    assert type(devices) is Devices and devices.count == 1
 
 
 def test_batch_is_divided_into_equal_parts(data: Data):

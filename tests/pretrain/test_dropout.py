@@ -83,12 +83,12 @@ def test_resumed_layer_drops_same_numbers(by_torch: Path):
 def test_dropout_equals_that_of_keras():
     """On one device, the same seed drops the same numbers as in Keras's layer, and scales the others equally."""
     x = np.arange(1, 101, dtype=np.float32)
-    found = []
+    outputs = []
     for kind in (Dropout, keras.layers.Dropout):
         keras.utils.set_random_seed(7)
         layer = kind(0.2)
-        found.append([np.array(layer(x, training=True)) for _ in range(2)])
-    np.testing.assert_array_equal(*found)
+        outputs.append([np.array(layer(x, training=True)) for _ in range(2)])
+    np.testing.assert_array_equal(*outputs)
 
 
 def test_compiled_dropout_is_random_and_repeatable():

@@ -154,13 +154,13 @@ def test_uncut_examples_join_to_text() -> None:
     text = text_of(np.array([24, 6, 12, 5]), np.full(47, 10), rng)  # 5: a short document
     packing = pack(text, 63, WORD_START)
     assert len(packing.examples) == 4 + 1 + 2 + 1
-    found = []
+    joined_tokens = []
     for row in range(len(packing.examples)):
         ids, swapped = None, [1]
         while swapped[0]:
             ids, _, _, swapped = batch_of(packing, np.array([row]), rng, swap)
-        found.extend(segments(ids[0]))
-    np.testing.assert_array_equal(np.concatenate(found), text.tokens)
+        joined_tokens.extend(segments(ids[0]))
+    np.testing.assert_array_equal(np.concatenate(joined_tokens), text.tokens)
 
 
 @pytest.mark.parametrize(("length", "mean", "most"), [(64, 30, 40), (128, 30, 40), (64, 8, 40), (64, 30, 5)])
@@ -204,9 +204,9 @@ def test_cuts_match_original_loop() -> None:
         expected = list(lengths)
         while sum(expected) > 37:
             expected[0 if expected[0] > expected[1] else 1] -= 1
-        found = segments(row)
-        assert [len(segment) for segment in found] == expected
-        for segment, before in zip(found, lengths, strict=True):
+        lengths_after = segments(row)
+        assert [len(segment) for segment in lengths_after] == expected
+        for segment, before in zip(lengths_after, lengths, strict=True):
             assert WORD_START[segment[0]]
             if before - len(segment) >= 10:
                 starts.append(segment[0] == FIRST)

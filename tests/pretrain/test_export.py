@@ -53,9 +53,9 @@ def test_float16_checkpoints_hold_rounded_weights(model: PretrainingModel, confi
 def test_manifest_has_counts_and_hashes(model: PretrainingModel, config: Config, run: Run):
     """Step, sequences and tokens are read back as given, and both files match their hashes."""
     write_checkpoint(model, config, run.path, Progress(7, sequences=56, tokens=700))
-    found = written(run, 7)
-    assert (found.step, found.sequences, found.tokens) == (7, 56, 700)
-    assert {path.name for path in found.path.iterdir()} == {"config.json", "model.safetensors", "manifest.json"}
+    checkpoint = written(run, 7)
+    assert (checkpoint.step, checkpoint.sequences, checkpoint.tokens) == (7, 56, 700)
+    assert {path.name for path in checkpoint.path.iterdir()} == {"config.json", "model.safetensors", "manifest.json"}
 
 
 def test_checkpoint_appears_whole_or_not_at_all(

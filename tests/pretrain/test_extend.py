@@ -51,7 +51,7 @@ def albert(corpus: list[str], root: Path) -> tuple[Run, Run, list[str]]:
 
 def words_of(text: str, tokenizer) -> dict[str, list[str]]:
     """Return the pieces of every word of a text, as they are cut within the text."""
-    found = {}
+    pieces_of_words = {}
     for line in text.splitlines():
         encoding = tokenizer.encode(line, add_special_tokens=False)
         pieces: dict[int, list[str]] = {}
@@ -59,8 +59,10 @@ def words_of(text: str, tokenizer) -> dict[str, list[str]]:
             pieces.setdefault(word, []).append(piece)
         words = tokenizers.split_words(tokenizer, line)
         assert len(words) == len(pieces)
-        found |= {tokenizers.without_prefix(word): own for word, own in zip(words, pieces.values(), strict=True)}
-    return found
+        pieces_of_words |= {
+            tokenizers.without_prefix(word): own for word, own in zip(words, pieces.values(), strict=True)
+        }
+    return pieces_of_words
 
 
 def check_tokenizer(first: Run, extended: Run, text: str) -> None:
@@ -127,7 +129,7 @@ def test_most_frequent_cut_words_are_chosen(albert, texts):
 
 def test_extended_run_records_its_steps_and_change(albert):
     first, extended, _ = albert
-    assert [found.step for found in runs.checkpoints(extended)] == [2, 3, 4, 5]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(extended)] == [2, 3, 4, 5]
     assert runs.changes(extended) == (Change(2, f"{NEW} new pieces"),)
     assert extended.config["vocab_size"] == first.config["vocab_size"] + NEW
     assert runs.checkpoint(extended, 2).tokens == runs.checkpoint(first, 2).tokens

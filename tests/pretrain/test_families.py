@@ -90,8 +90,8 @@ def test_engine_computes_logits_of_new_family(toy_run: Run, data: Data):
     rows, places = np.nonzero(batch.positions)
     expected = ops.convert_to_numpy(model(inputs)["masked_lm"])[rows, places]
     columns = batch.positions[rows, places]
-    found = load(last).mlm_logits(batch.ids, batch.attention_mask, rows, columns)
-    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+    logits = load(last).mlm_logits(batch.ids, batch.attention_mask, rows, columns)
+    np.testing.assert_allclose(logits, expected, atol=TOLERANCE)
 
 
 @pytest.mark.parametrize(

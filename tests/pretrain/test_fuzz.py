@@ -50,8 +50,8 @@ def test_damaged_run_is_resumed_from_intact_files(run: Path, tmp_path: Path):
         with watched(tmp_path / "outside"):
             state = attempt(latest_state, folder)
         if state is not None:
-            found = variables(state)
-            assert all(np.array_equal(found[name], array) for name, array in expected[state.name].items())
+            actual = variables(state)
+            assert all(np.array_equal(actual[name], array) for name, array in expected[state.name].items())
             if attempt(Log, folder / "log.jsonl", 10):
                 kept = (folder / "log.jsonl").read_bytes().splitlines()
                 assert all(json.loads(line)["step"] <= 10 for line in kept)

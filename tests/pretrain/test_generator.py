@@ -35,23 +35,23 @@ def test_samples_follow_probabilities():
     probabilities = np.array([0.5, 0.0, 0.3, 0.2])
     draws = np.arange(0, DRAWS, DRAWS // 1000, dtype=np.int32)[None]
     logits = np.log(np.maximum(probabilities, 1e-30)).astype(np.float32)
-    found = ops.convert_to_numpy(sample(np.tile(logits, (1, draws.size, 1)), draws))
-    shares = np.bincount(found.ravel(), minlength=4) / draws.size
+    actual = ops.convert_to_numpy(sample(np.tile(logits, (1, draws.size, 1)), draws))
+    shares = np.bincount(actual.ravel(), minlength=4) / draws.size
     np.testing.assert_allclose(shares, probabilities, atol=2 / draws.size)
 
 
 def test_largest_draw_is_valid_token():
     """Rounding must not lead past the vocabulary."""
     logits = np.random.default_rng(0).normal(size=(1, 50, 3000)).astype(np.float32)
-    found = ops.convert_to_numpy(sample(logits, np.full((1, 50), DRAWS - 1, np.int32)))
-    assert found.max() < 3000 and found.min() > 2000
+    actual = ops.convert_to_numpy(sample(logits, np.full((1, 50), DRAWS - 1, np.int32)))
+    assert actual.max() < 3000 and actual.min() > 2000
 
 
 def test_samples_replace_masked_tokens():
     """A used position is filled whatever token it had; position 0 marks an unused prediction."""
     ids = np.array([[2, 7, 4, 9, 3]], np.int32)
-    found = fill_masks(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
-    np.testing.assert_array_equal(ops.convert_to_numpy(found), [[2, 7, 30_000, 9, 11]])
+    filled = fill_masks(ids, np.array([[30_000, 11, 12]], np.int32), np.array([[2, 4, 0]], np.int32))
+    np.testing.assert_array_equal(ops.convert_to_numpy(filled), [[2, 7, 30_000, 9, 11]])
 
 
 def test_discriminator_reads_samples(electra: GeneratorModel, electra_data: Data):
@@ -70,9 +70,9 @@ def test_discriminator_reads_samples(electra: GeneratorModel, electra_data: Data
 
 def test_samples_are_determined_by_step(electra: GeneratorModel, electra_data: Data):
     """The same step gives the same samples, and another step different ones."""
-    found = [ops.convert_to_numpy(electra(electra_data.training(step).inputs())["replaced_token"].sampled)
+    actual = [ops.convert_to_numpy(electra(electra_data.training(step).inputs())["replaced_token"].sampled)
              for step in (3, 3, 4)]  # fmt: skip
-    assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
+    assert np.array_equal(actual[0], actual[1]) and not np.array_equal(actual[0], actual[2])
 
 
 def test_replaced_token_baseline_is_share_of_originals(electra: GeneratorModel, electra_data: Data):

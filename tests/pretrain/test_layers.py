@@ -38,8 +38,8 @@ def encoder(place: str | None = None, layers: int = 1) -> Encoder:
 
 def states(model: Encoder, ids: np.ndarray, mask: np.ndarray | None = None, training: bool = False) -> list[np.ndarray]:
     """Return every hidden state of these ids."""
-    found = model(ids, np.zeros_like(ids), np.ones_like(ids) if mask is None else mask, training=training)
-    return [np.array(ops.convert_to_numpy(state)) for state in found]
+    outputs = model(ids, np.zeros_like(ids), np.ones_like(ids) if mask is None else mask, training=training)
+    return [np.array(ops.convert_to_numpy(state)) for state in outputs]
 
 
 @pytest.fixture(scope="module")

@@ -45,8 +45,8 @@ def test_objective_without_predictions_has_means_of_0():
     means = Means(["words", "order"])
     of_batch = {"words_loss": 3.0, "words_accuracy": 0.5, "words_n": 4}
     means.add(of_batch | {"order_loss": 0.0, "order_accuracy": 0.0, "order_n": 0}, length=32)
-    found = means.take()
-    assert (found["loss"], found["order_loss"], found["order_accuracy"]) == (3.0, 0.0, 0.0)
+    means_row = means.take()
+    assert (means_row["loss"], means_row["order_loss"], means_row["order_accuracy"]) == (3.0, 0.0, 0.0)
 
 
 def test_mixed_lengths_are_reported_separately():
@@ -54,12 +54,12 @@ def test_mixed_lengths_are_reported_separately():
     means = Means(["words"])
     for length, loss, n in ((128, 1.0, 4), (64, 3.0, 12)):
         means.add({"words_loss": loss, "words_accuracy": 0.5, "words_n": n}, length)
-    found = means.take()
-    assert found["by_length"] == {
+    means_row = means.take()
+    assert means_row["by_length"] == {
         "64": {"loss": 3.0, "words_loss": 3.0, "words_accuracy": 0.5},
         "128": {"loss": 1.0, "words_loss": 1.0, "words_accuracy": 0.5},
     }
-    assert found["words_loss"] == pytest.approx(2.5)
+    assert means_row["words_loss"] == pytest.approx(2.5)
 
 
 def test_rows_after_resumed_step_are_dropped(tmp_path: Path):

@@ -168,10 +168,10 @@ def test_draws_do_not_advance_the_random_generator(masking):
     """Otherwise the masks of later held-out batches would depend on the draws, which only ELECTRA's generator uses."""
     one, other = np.random.default_rng(13), np.random.default_rng(13)
     ids, token_type_ids, attention_mask, pair = batch(np.random.default_rng(14))
-    found = masking(ids, token_type_ids, attention_mask, pair, one)
+    masked_batch = masking(ids, token_type_ids, attention_mask, pair, one)
     for row, mask in zip(ids, attention_mask, strict=True):
         masking.choose(row, mask.astype(bool) & ~np.isin(row, SPECIAL), int(mask.sum()), other)
-    masking._replace(ids, found.positions, found.weights > 0, other)
+    masking._replace(ids, masked_batch.positions, masked_batch.weights > 0, other)
     assert one.bit_generator.state == other.bit_generator.state
 
 

@@ -41,10 +41,10 @@ def test_measures_equal_those_from_the_logits(model: PretrainingModel, data: Dat
 def test_heldout_row_has_the_values_of_the_first_measure(model: PretrainingModel, data: Data):
     """The first measure is masked as in training; the loss of the row is the sum of both objectives."""
     measures = HeldoutEvaluator(model, list(data.heldout())[:1]).measure()
-    found = heldout_row(measures, FAMILIES["albert"].objectives(preset("tiny")))
-    assert found["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
-    assert found["sentence_order_accuracy"] == measures[0]["sentence_order_accuracy"]
-    assert found["loss"] == pytest.approx(measures[0]["loss"] + measures[0]["sentence_order_loss"])
+    actual = heldout_row(measures, FAMILIES["albert"].objectives(preset("tiny")))
+    assert actual["masked_lm_loss"] == measures[0]["loss"] and measures[0]["masking"] == "training"
+    assert actual["sentence_order_accuracy"] == measures[0]["sentence_order_accuracy"]
+    assert actual["loss"] == pytest.approx(measures[0]["loss"] + measures[0]["sentence_order_loss"])
 
 
 def test_baseline_is_the_accuracy_of_the_most_frequent_answer():
@@ -55,13 +55,13 @@ def test_baseline_is_the_accuracy_of_the_most_frequent_answer():
         for numbers in each.values():
             numbers[2] = numbers[2] > 0.5  # 1 for predictions that count
     positions = [SimpleNamespace(positions=np.zeros((3, 2), int))] * 2  # shaped for another objective
-    found = summarise(("own", "other"), positions, scored)
+    actual = summarise(("own", "other"), positions, scored)
     for name, prefix in (("own", ""), ("other", "other_")):
         counted = [rows for each in scored for rows in each[name].reshape(4, -1).T.tolist() if rows[2]]
         losses, right, _, usual = zip(*counted, strict=True)
-        assert found[f"{prefix}n"] == len(counted)
+        assert actual[f"{prefix}n"] == len(counted)
         for kind, values in (("loss", losses), ("accuracy", right), ("baseline", usual)):
-            assert found[prefix + kind] == pytest.approx(sum(values) / len(counted))
+            assert actual[prefix + kind] == pytest.approx(sum(values) / len(counted))
 
 
 def test_log_row_has_the_means_of_the_first_measure():

@@ -29,7 +29,7 @@ def ours(model: PretrainingModel, batch: MaskedBatch) -> dict[str, np.ndarray]:
     """Return the logits of both heads, those of the masked words for every position."""
     everywhere = np.broadcast_to(np.arange(batch.ids.shape[1], dtype=np.int32), batch.ids.shape)
     logits = model(batch.inputs() | {"positions": everywhere})
-    return {name: np.array(ops.convert_to_numpy(found)) for name, found in logits.items()}
+    return {name: np.array(ops.convert_to_numpy(tensor)) for name, tensor in logits.items()}
 
 
 def of_logits(config: Config, logits: np.ndarray) -> float:
@@ -41,9 +41,9 @@ def test_logits_at_masked_positions_equal_those_computed_everywhere(
     config: Config, model: PretrainingModel, batch: MaskedBatch, ours: dict[str, np.ndarray]
 ):
     """Training computes logits only at the masked positions."""
-    found = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
+    actual = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
     expected = np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=of_logits(config, expected))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=of_logits(config, expected))
 
 
 def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypatch: pytest.MonkeyPatch):
@@ -60,11 +60,11 @@ def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypa
 def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: MaskedBatch):
     """The loss is linear in the weights, so an objective with weight 0 adds nothing."""
     logits = model(batch.inputs())
-    found = [
+    actual = [
         float(model.compute_loss(y=targets(batch, {"masked_lm": words, "sentence_order": order}), y_pred=logits))
         for words, order in ((1.0, 0.0), (0.0, 1.0), (1.0, 0.25))
     ]
-    assert found[0] + 0.25 * found[1] == pytest.approx(found[2], rel=EPSILON) and min(found) > 0
+    assert actual[0] + 0.25 * actual[1] == pytest.approx(actual[2], rel=EPSILON) and min(actual) > 0
 
 
 def test_loss_is_that_of_transformers(
@@ -75,6 +75,6 @@ def test_loss_is_that_of_transformers(
     logits = torch.tensor(np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)[used])
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(batch.labels[used]).long())
     expected += torch.nn.functional.cross_entropy(torch.tensor(ours["sentence_order"]), torch.tensor(batch.pair).long())
-    found = model.compute_loss(y=targets(batch, WEIGHTS), y_pred=model(batch.inputs()))
+    actual = model.compute_loss(y=targets(batch, WEIGHTS), y_pred=model(batch.inputs()))
     sums = bound(config.vocab_size + batch.labels.size, ours["masked_lm"])  # in the softmax, and in the mean
-    assert float(found) == pytest.approx(float(expected), abs=2 * of_logits(config, ours["masked_lm"]) + sums)
+    assert float(actual) == pytest.approx(float(expected), abs=2 * of_logits(config, ours["masked_lm"]) + sums)

@@ -95,6 +95,6 @@ def test_muon_follows_the_formula_with_torch(by_torch: Path):
 def compare(file: Path, tolerance: float) -> None:
     """Check that the file has the weights of the formula; four updates move each weight by about 0.04."""
     expected = slow_muon()
-    with np.load(file) as found:
+    with np.load(file) as arrays_of_file:
         for name in SHAPES:
-            np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=tolerance, err_msg=name)
+            np.testing.assert_allclose(arrays_of_file[name], expected[name], rtol=0, atol=tolerance, err_msg=name)

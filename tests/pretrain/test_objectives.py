@@ -19,10 +19,10 @@ def test_masked_lm_loss_is_mean_cross_entropy_over_used_positions():
         losses.append(np.log(np.exp(scores).sum()) - scores[labels[row, column]])
         right.append(scores.argmax() == labels[row, column])
     targets = {"labels": ops.convert_to_tensor(labels), "weights": weights}
-    found = predicted_tokens(ops.convert_to_tensor(logits), targets)
-    assert float(found.mean_loss) == pytest.approx(np.mean(losses), rel=1e-5)
-    assert float(found.accuracy) == pytest.approx(np.mean(right))
-    assert float(found.count) == len(losses)
+    outcome = predicted_tokens(ops.convert_to_tensor(logits), targets)
+    assert float(outcome.mean_loss) == pytest.approx(np.mean(losses), rel=1e-5)
+    assert float(outcome.accuracy) == pytest.approx(np.mean(right))
+    assert float(outcome.count) == len(losses)
 
 
 def test_sentence_pair_loss_is_two_way_cross_entropy():
@@ -30,9 +30,9 @@ def test_sentence_pair_loss_is_two_way_cross_entropy():
     logits = np.array([[2.0, -1.0], [0.5, 1.5], [3.0, 3.5]], np.float32)
     pair = np.array([0, 1, 0], np.int32)
     expected = np.mean([np.log(np.exp(row).sum()) - row[k] for row, k in zip(logits, pair, strict=True)])
-    found = sentence_pair(ops.convert_to_tensor(logits), {"pair": ops.convert_to_tensor(pair)})
-    assert float(found.mean_loss) == pytest.approx(expected, rel=1e-5)
-    assert float(found.accuracy) == pytest.approx(2 / 3)
+    outcome = sentence_pair(ops.convert_to_tensor(logits), {"pair": ops.convert_to_tensor(pair)})
+    assert float(outcome.mean_loss) == pytest.approx(expected, rel=1e-5)
+    assert float(outcome.accuracy) == pytest.approx(2 / 3)
 
 
 def test_replaced_token_loss_is_binary_cross_entropy_over_all_tokens():
@@ -47,16 +47,16 @@ def test_replaced_token_loss_is_binary_cross_entropy_over_all_tokens():
     probabilities = 1 / (1 + np.exp(-logits.astype(np.float64)))
     losses = -np.log(np.where(replaced == 1, probabilities, 1 - probabilities))[mask == 1]
     right = ((logits > 0) == (replaced == 1))[mask == 1]
-    found = replaced_tokens(
+    outcome = replaced_tokens(
         Detection(ops.convert_to_tensor(logits), ops.convert_to_tensor(sampled)),
         {"positions": positions, "labels": labels, "attention_mask": mask},
     )
-    assert float(found.mean_loss) == pytest.approx(losses.mean(), rel=1e-5)
-    assert float(found.accuracy) == pytest.approx(right.mean()) and float(found.count) == 10
-    np.testing.assert_array_equal(ops.convert_to_numpy(found.baseline_correct), 1 - replaced)
+    assert float(outcome.mean_loss) == pytest.approx(losses.mean(), rel=1e-5)
+    assert float(outcome.accuracy) == pytest.approx(right.mean()) and float(outcome.count) == 10
+    np.testing.assert_array_equal(ops.convert_to_numpy(outcome.baseline_correct), 1 - replaced)
 
 
 def test_values_are_placed_at_their_positions():
     """Integers as large as a vocabulary are exact, and values at the unused position 0 are dropped."""
-    found = at_positions(np.array([[30_521, 7, 9]]), np.array([[3, 1, 0]], np.int32), 5)
-    np.testing.assert_array_equal(ops.convert_to_numpy(found), [[0, 7, 0, 30_521, 0]])
+    filled = at_positions(np.array([[30_521, 7, 9]]), np.array([[3, 1, 0]], np.int32), 5)
+    np.testing.assert_array_equal(ops.convert_to_numpy(filled), [[0, 7, 0, 30_521, 0]])

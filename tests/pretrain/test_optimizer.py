@@ -143,13 +143,13 @@ def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positio
 def test_muon_updates_have_similar_singular_values(weights, gradients):
     """A kernel's update has them near 0.2 x the root of its longer side; AdamW updates all other variables."""
     settings = {"optimizer": "muon", "weight_decay": 0.0}
-    found, by_adamw = (trained(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
-    change = (weights["encoder/kernel"] - found["encoder/kernel"]) / 0.02
+    actual, by_adamw = (trained(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
+    change = (weights["encoder/kernel"] - actual["encoder/kernel"]) / 0.02
     sizes = np.linalg.svd(change, compute_uv=False) / (0.2 * np.sqrt(5))
     assert ((sizes > 0.5) & (sizes < 1.5)).all()
     for name in SHAPES:
         if name != "encoder/kernel":
-            np.testing.assert_array_equal(found[name], by_adamw[name])
+            np.testing.assert_array_equal(actual[name], by_adamw[name])
 
 
 def test_muon_leaves_the_last_layer_of_a_head_to_adamw(weights, gradients):

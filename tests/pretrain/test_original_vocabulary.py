@@ -87,7 +87,7 @@ def vocabulary(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def bert_pieces(pieces: dict[str, int], text: str, cased: bool) -> list[int]:
     """Return the ids of bert's tokenization.py: cleaned, cut at white space and punctuation, greedily into pieces."""
-    found = []
+    ids = []
     for word in _basic_words(text, cased):
         start, cut = 0, []
         while start < len(word):
@@ -97,8 +97,8 @@ def bert_pieces(pieces: dict[str, int], text: str, cased: bool) -> list[int]:
                 break
             cut.append(pieces[("##" if start else "") + word[start : ends[0]]])
             start = ends[0]
-        found += cut if len(word) <= 200 else [pieces["[UNK]"]]
-    return found
+        ids += cut if len(word) <= 200 else [pieces["[UNK]"]]
+    return ids
 
 
 def _basic_words(text: str, cased: bool) -> list[str]:

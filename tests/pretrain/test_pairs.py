@@ -24,7 +24,7 @@ def packing(request: pytest.FixtureRequest) -> Packing:
 
 def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
     """Return the places in the text of both segments' tokens, for every example and five seeds, and the labels."""
-    found, labels = [], []
+    places, labels = [], []
     for seed in range(5):
         ids, _, _, pair = batch_of(packing, np.arange(len(packing.examples)), np.random.default_rng(seed), pairing)
         labels += pair.tolist()
@@ -32,8 +32,8 @@ def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarr
             middle = row.index(SEP)
             assert row[0] == CLS
             a, b = row[1:middle], row[middle + 1 : row.index(SEP, middle + 1)]
-            found.append((np.array(a) - 5, np.array(b) - 5))
-    return found, np.array(labels)
+            places.append((np.array(a) - 5, np.array(b) - 5))
+    return places, np.array(labels)
 
 
 def document_of(packing: Packing, place: int) -> int:
@@ -43,24 +43,24 @@ def document_of(packing: Packing, place: int) -> int:
 
 def test_in_order_pairs_follow_the_text(packing: Packing):
     """Both segments are from one document, the second after the first, and all labels are 0."""
-    found, labels = segments(packing, in_order)
+    token_places, labels = segments(packing, in_order)
     assert not labels.any()
-    assert all(document_of(packing, a[0]) == document_of(packing, b[-1]) and a[-1] < b[0] for a, b in found)
+    assert all(document_of(packing, a[0]) == document_of(packing, b[-1]) and a[-1] < b[0] for a, b in token_places)
 
 
 def test_half_of_the_pairs_are_swapped(packing: Packing):
     """The label is 1 exactly if the second segment comes before the first in the text."""
-    found, labels = segments(packing, swapped)
+    token_places, labels = segments(packing, swapped)
     assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
-    assert [bool(b[0] < a[0]) for a, b in found] == labels.astype(bool).tolist()
+    assert [bool(b[0] < a[0]) for a, b in token_places] == labels.astype(bool).tolist()
 
 
 def test_half_of_the_second_segments_are_from_another_document(packing: Packing):
     """They have label 1, and each is consecutive text of one document, drawn from the whole corpus."""
-    found, labels = segments(packing, from_another_document)
+    token_places, labels = segments(packing, from_another_document)
     assert labels.mean() == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(len(labels)))
     sources = set()
-    for (a, b), label in zip(found, labels, strict=True):
+    for (a, b), label in zip(token_places, labels, strict=True):
         own, other = document_of(packing, a[0]), document_of(packing, b[0])
         assert (own != other) == label and document_of(packing, b[-1]) == other
         assert (np.diff(b) == 1).all()
@@ -78,8 +78,8 @@ def test_segment_from_another_document_has_no_needless_sentences(packing: Packin
     starts, stops = np.stack([begin, first], axis=1), np.stack([first, end], axis=1)
     long = first < end
     own = np.diff(np.stack([starts[long], stops[long]], axis=2), axis=2)[..., 0]  # lengths of A and B
-    found = from_another_document(packing, starts[long], stops[long], rng)
-    for (_, b), (_, stop), label, (length_a, length_b) in zip(*found, own, strict=True):
+    paired = from_another_document(packing, starts[long], stops[long], rng)
+    for (_, b), (_, stop), label, (length_a, length_b) in zip(*paired, own, strict=True):
         if not label:
             assert stop - b == length_b
             continue
@@ -89,13 +89,13 @@ def test_segment_from_another_document_has_no_needless_sentences(packing: Packin
         needed = max(1, min(packing.space - length_a, length_b))
         assert b in bounds and stop == next((end for end in bounds if end - b >= needed), high)
         assert stop - b >= needed or (b, stop) == (low, high)
-    assert found[2].sum() > 30
+    assert paired[2].sum() > 30
 
 
 def test_lengths_hardly_reveal_the_label(packing: Packing):
     """If the text fills examples, mean lengths of B differ by at most 10 %, and over 90 % of them are full."""
-    found, labels = segments(packing, from_another_document)
-    lengths = np.array([(len(a), len(b)) for a, b in found])
+    token_places, labels = segments(packing, from_another_document)
+    lengths = np.array([(len(a), len(b)) for a, b in token_places])
     begin, end = packing.examples.T
     long = np.tile(end - begin >= packing.space, 5)
     full = [(lengths[long & (labels == label)].sum(1) == packing.space).mean() for label in (0, 1)]

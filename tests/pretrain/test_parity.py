@@ -75,8 +75,8 @@ def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: 
     everywhere = np.broadcast_to(np.arange(batch.ids.shape[1], dtype=np.int32), batch.ids.shape)
     words = model.heads["masked_lm"]
     if config.family != "electra":
-        found = model(batch.inputs() | {"positions": everywhere})
-        logits = {theirs: array(found[ours]) for theirs, ours in outputs.items()}
+        our_outputs = model(batch.inputs() | {"positions": everywhere})
+        logits = {theirs: array(our_outputs[ours]) for theirs, ours in outputs.items()}
         return [Part(folder, model.encoder, batch.ids, logits, changes.get("share") in ("attention", "ffn"))]
     detection = model(batch.inputs())["replaced_token"]
     filled = array(fill_masks(batch.ids, detection.sampled, batch.positions))
@@ -113,8 +113,8 @@ def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatc
             np.testing.assert_allclose(array(ours), other.numpy(), rtol=0, atol=TOLERANCE)
         bias = padding_bias(batch.attention_mask)
         for layer, state, other in zip(part.encoder.transformer, states[:-1], expected.attentions, strict=True):
-            found = array(layer.attention.attend(state, bias))
-            np.testing.assert_allclose(found, other.numpy(), rtol=0, atol=TOLERANCE)
+            actual = array(layer.attention.attend(state, bias))
+            np.testing.assert_allclose(actual, other.numpy(), rtol=0, atol=TOLERANCE)
         for name, logits in part.logits.items():
             np.testing.assert_allclose(logits, expected[name].numpy(), rtol=0, atol=TOLERANCE)
             assert np.ptp(logits) > 0.1

@@ -95,10 +95,10 @@ def curves(model: PretrainingModel, config: Config, batches: list[MaskedBatch]) 
         apply(gradients, variables)
 
     model.optimizer.apply = noting
-    found = [model.train(batch, family.loss_weights(config, step)) for step, batch in enumerate(batches)]
+    rows = [model.train(batch, family.loss_weights(config, step)) for step, batch in enumerate(batches)]
     return [
         {name: row[f"{name}_loss"] for name in family.objectives(config)} | {"norm": norm}
-        for row, norm in zip(found, norms, strict=True)
+        for row, norm in zip(rows, norms, strict=True)
     ]
 
 
@@ -116,11 +116,11 @@ def tolerance(config: Config) -> float:
 def test_losses_and_gradient_norms_equal_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
     """Every update is compared; the main loss falls, and all gradients are larger than the limit for clipping."""
     _, ours, theirs = trained
-    for found, expected in zip(ours.curves, theirs.curves, strict=True):
-        assert found.keys() == expected.keys()
+    for our_row, peer_row in zip(ours.curves, theirs.curves, strict=True):
+        assert our_row.keys() == peer_row.keys()
         for name in FAMILIES[config.family].objectives(config):
-            assert found[name] == pytest.approx(expected[name], abs=PROMISED)
-        assert found["norm"] == pytest.approx(expected["norm"], rel=tolerance(config))
+            assert our_row[name] == pytest.approx(peer_row[name], abs=PROMISED)
+        assert our_row["norm"] == pytest.approx(peer_row["norm"], rel=tolerance(config))
     assert min(row["norm"] for row in ours.curves) > config.clip_norm
     main = next(iter(FAMILIES[config.family].objectives(config)))
     assert ours.curves[-1][main] < ours.curves[0][main] - 0.1

@@ -49,8 +49,8 @@ def test_checkpoints_are_planned_by_doublings_and_updates():
 def test_save_option_replaces_both_grids():
     """--save takes N, log:K or both, and refuses anything else; without it, the preset's save_every stays."""
     for line, expected in (("500", (500, 0)), ("log:8 500", (500, 8)), ("log:8", (0, 8))):
-        found = settings(f"tiny --save {line}")
-        assert (found.save_every, found.save_per_doubling) == expected
+        config = settings(f"tiny --save {line}")
+        assert (config.save_every, config.save_per_doubling) == expected
     assert settings("tiny").save_every == preset("tiny").save_every
     for grid in ("log", "log:0", "often", "log:-3"):
         with pytest.raises(ConfigError, match=f"--save {grid}: write --save N"):
@@ -67,8 +67,8 @@ def test_phases_scale_with_the_number_of_steps():
 
 def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFixture[str]):
     """The command reports the scaled settings; --set takes precedence, also for the number of steps."""
-    found = settings("tiny --steps 80 --set short_steps=4 short_sequence_length=16")
-    assert (found.steps, found.warmup_steps, found.short_steps) == (80, 10, 4)
+    config = settings("tiny --steps 80 --set short_steps=4 short_sequence_length=16")
+    assert (config.steps, config.warmup_steps, config.short_steps) == (80, 10, 4)
     assert "--steps 80: warmup_steps is 10 in proportion" in capsys.readouterr().out
     assert settings("tiny --steps 80 --set steps=60").steps == 60
 
@@ -126,8 +126,8 @@ def test_invalid_settings_are_refused(assignment, message):
 )
 def test_flags_change_the_settings_they_abbreviate(line: str, expected: dict):
     """A flag works in every family that has the setting; --set takes precedence."""
-    found = settings(line)
-    assert {name: getattr(found, name) for name in expected} == expected
+    config = settings(line)
+    assert {name: getattr(config, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(

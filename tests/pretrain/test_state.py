@@ -38,8 +38,8 @@ def test_state_restores_every_variable(model: PretrainingModel, config: Config, 
     assert restore(other, latest_state(saved)) == Progress(101, 808, 20_200)
     moments = sum(variable.path.endswith(("momentum", "velocity")) for variable in other.optimizer.variables)
     assert moments == 2 * len(other.trainable_variables)
-    for found, expected in zip(values(other), values(model), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for restored, expected in zip(values(other), values(model), strict=True):
+        np.testing.assert_array_equal(restored, expected)
 
 
 def test_only_the_last_two_states_are_kept(saved: Path):
@@ -97,9 +97,9 @@ def test_progress_counts_tokens_without_padding(data: Data):
     """An update adds the batch's sequences and its tokens that are not padding."""
     first_long = data.config.short_steps
     batch = next(batch for batch in map(data.training, range(first_long, first_long + 100)) if (batch.ids == 0).any())
-    found = Progress(4, 10, 100).after(batch)
-    assert (found.step, found.sequences) == (5, 10 + len(batch.ids))
-    assert found.tokens == 100 + int((batch.ids != 0).sum()) < 100 + batch.ids.size
+    progress = Progress(4, 10, 100).after(batch)
+    assert (progress.step, progress.sequences) == (5, 10 + len(batch.ids))
+    assert progress.tokens == 100 + int((batch.ids != 0).sum()) < 100 + batch.ids.size
 
 
 def test_linked_state_folder_is_refused(model: PretrainingModel, saved: Path, tmp_path: Path):

@@ -44,8 +44,8 @@ def outputs(kind: type, folder: Path) -> list[np.ndarray]:
     """Return the logits that a class of transformers computes for `batch`, in the order of its outputs."""
     ids, segments = map(torch.from_numpy, batch())
     with torch.inference_mode():
-        found = kind.from_pretrained(folder)(input_ids=ids, token_type_ids=segments)
-    return [array.numpy() for array in found.to_tuple()]
+        output = kind.from_pretrained(folder)(input_ids=ids, token_type_ids=segments)
+    return [array.numpy() for array in output.to_tuple()]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -57,11 +57,11 @@ def test_logits_equal_those_of_the_original(folder: Path, family: str):
     words = originals.masked_words(family, values, *batch())
     if family == "electra":
         expected = [originals.replaced(values, *batch()), words]
-        found = [*outputs(ElectraForPreTraining, path), *outputs(ElectraForMaskedLM, path / "generator")]
+        actual = [*outputs(ElectraForPreTraining, path), *outputs(ElectraForMaskedLM, path / "generator")]
     else:
         expected = [words, originals.pairs(family, values, *batch())]
-        found = outputs({"albert": AlbertForPreTraining, "bert": BertForPreTraining}[family], path)
-    for ours, theirs in zip(found, expected, strict=True):
+        actual = outputs({"albert": AlbertForPreTraining, "bert": BertForPreTraining}[family], path)
+    for ours, theirs in zip(actual, expected, strict=True):
         assert ours.shape == theirs.shape and np.abs(ours - theirs).max() < TOLERANCE
 
 
@@ -78,12 +78,12 @@ def test_imported_series_can_be_queried(folder: Path, family: str):
     values = {step: originals.variables(family, seed=step) for step in (0, 25, 100)}
     for step in (0, 25):
         originals.save(folder / f"model.ckpt-{step}", values[step])
-    assert [found.step for found in runs.checkpoints(imported(folder))] == [0, 25]
+    assert [checkpoints.step for checkpoints in runs.checkpoints(imported(folder))] == [0, 25]
     originals.save(folder / "model.ckpt-100", values[100])
     run = imported(folder, "model.ckpt-100")
-    found = runs.checkpoints(run)
-    assert [c.step for c in found] == list(run.planned_steps) == [0, 25, 100] and found[0].tokens is None
-    for checkpoint in found:
+    checkpoints = runs.checkpoints(run)
+    assert [c.step for c in checkpoints] == list(run.planned_steps) == [0, 25, 100] and checkpoints[0].tokens is None
+    for checkpoint in checkpoints:
         ids, segments = batch()
         states = load(checkpoint).hidden_states(ids, np.ones_like(ids))
         expected = originals.states_of(family, values[checkpoint.step], ids, np.zeros_like(segments))
@@ -95,7 +95,7 @@ def test_step_is_read_from_the_name_or_global_step(folder: Path, capsys):
     """If a name such as model.ckpt-best has no number, global_step is read; without either, the import is refused."""
     values = originals.variables("bert")
     originals.save(folder / "model.ckpt-best", values)
-    assert [found.step for found in runs.checkpoints(imported(folder, "model.ckpt-best"))] == [7]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(imported(folder, "model.ckpt-best"))] == [7]
     originals.save(folder / "bert_model.ckpt", {name: v for name, v in values.items() if name != "global_step"})
     assert main(["import", str(folder / "bert_model.ckpt"), "--run", str(folder / "other")]) == 2
     assert "has no step" in capsys.readouterr().err
@@ -218,4 +218,4 @@ def test_checkpoint_of_another_model_is_refused(folder: Path, capsys):
     originals.save(folder / "model.ckpt-8", originals.variables("albert"))
     assert main(["import", str(folder / "model.ckpt-8"), "--run", str(run.path)]) == 2
     assert "has another model or vocabulary" in capsys.readouterr().err
-    assert [found.step for found in runs.checkpoints(run)] == [7]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [7]

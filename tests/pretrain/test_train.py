@@ -107,7 +107,7 @@ def test_training_in_bfloat16_agrees_with_float32(finished: Run, config: Config,
 
 def test_run_writes_its_planned_checkpoints_rows_and_states(finished: Run, config: Config):
     """All checkpoints are complete; the log has rows at their steps and every log_every steps; two states remain."""
-    assert [found.step for found in runs.checkpoints(finished)] == list(finished.planned_steps) == [0, 1, 2, 4, 6, 12]
+    assert [saved.step for saved in runs.checkpoints(finished)] == list(finished.planned_steps) == [0, 1, 2, 4, 6, 12]
     for checkpoint in runs.checkpoints(finished):
         runs.verify(checkpoint)
     rows = runs.read_log(finished)

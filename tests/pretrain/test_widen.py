@@ -56,8 +56,8 @@ def outputs(checkpoint: Checkpoint) -> list[np.ndarray]:
     model = AlbertForPreTraining.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
     ids = torch.tensor([[2, *range(5, 20), 3], [2, *range(100, 115), 3]])
     with torch.no_grad():
-        found = model(ids, output_hidden_states=True)
-    return [each.numpy() for each in (*found.hidden_states, found.prediction_logits, found.sop_logits)]
+        output = model(ids, output_hidden_states=True)
+    return [each.numpy() for each in (*output.hidden_states, output.prediction_logits, output.sop_logits)]
 
 
 def test_widened_model_computes_the_same_as_the_narrow_one(first: Run, wide: Run):
@@ -85,7 +85,7 @@ def test_widened_run_continues_counts_log_and_cost(first: Run, wide: Run, root: 
     """Its checkpoints begin at the widening, since earlier ones are of another model."""
     monkeypatch.setenv("EMBRYO_DATA", str(root.parent))  # the folder in which the first run is found by its name
     start, last = runs.checkpoint(first, 4), runs.checkpoint(wide, 8)
-    assert [found.step for found in runs.checkpoints(wide)] == [4, 5, 6, 8] == list(wide.planned_steps)
+    assert [checkpoint.step for checkpoint in runs.checkpoints(wide)] == [4, 5, 6, 8] == list(wide.planned_steps)
     assert runs.checkpoint(wide, 4).tokens == start.tokens < last.tokens
     assert [row["step"] for row in runs.read_log(wide) if row["split"] == "train"] == list(range(1, 9))
     assert runs.changes(wide) == (Change(4, "twice as wide"),)

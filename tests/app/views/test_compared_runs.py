@@ -44,11 +44,11 @@ def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs.write_run(other_design(other))
     scores = results.read_scores(other, "mask_prediction")
     for step, rows in scores.groupby("step"):
-        found = [
+        new_scores = [
             Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
             for row in rows.itertuples()
         ]
-        results.write(at(other, int(step)), "mask_prediction", Findings(scores=found))
+        results.write(at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
     return root
 
 
@@ -119,11 +119,13 @@ def test_one_differing_score_distinguishes_copies(open_page, two: Run, evaluatio
     scores = results.read_scores(twin)
     for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
         rows = rows.astype(object).where(rows.notna(), None)
-        found = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
-        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in found]
+        new_scores = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
+        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in new_scores]
         assert sum(here) == (step == 16)
-        found = [replace(one, value=PLANTED) if planted else one for one, planted in zip(found, here, strict=True)]
-        results.write(at(twin, int(step)), evaluation, Findings(scores=found))
+        new_scores = [
+            replace(one, value=PLANTED) if planted else one for one, planted in zip(new_scores, here, strict=True)
+        ]
+        results.write(at(twin, int(step)), evaluation, Findings(scores=new_scores))
     assert f"<b>twin</b>, step 16: {hover}" in drawn(open_page(page, two, beside="twin", **place))
     assert f"step 16: {hover}" not in drawn(open_page(page, two, **place))
 

@@ -19,7 +19,7 @@ def open_section(dashboard, **query: str) -> AppTest:
 
 def box(test: AppTest, label: str):
     """Return the select box with this label."""
-    return next(found for found in test.selectbox if found.label == label)
+    return next(element for element in test.selectbox if element.label == label)
 
 
 def captions(test: AppTest) -> str:

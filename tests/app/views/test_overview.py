@@ -149,10 +149,10 @@ def test_audit_faults_are_listed_with_command(dashboard_with_results, own_run, m
     """The sentence about a fault is escaped."""
     runs.write_audit(own_run, Audit((Fault((8,), "tensor", "The *bias* at step 8 is odd."),), 3))
     page = open_overview(dashboard_with_results, own_run, monkeypatch)
-    (found,) = [one for one in page.expander if "audit" in one.label]
-    assert found.label == "The audit found 1 fault in this run's checkpoints; curves break there."
-    assert "\\*bias\\* at step 8" in found.markdown[0].value
-    assert found.code[0].value == "python -m embryo_core audit tiny"
+    (section,) = [one for one in page.expander if "audit" in one.label]
+    assert section.label == "The audit found 1 fault in this run's checkpoints; curves break there."
+    assert "\\*bias\\* at step 8" in section.markdown[0].value
+    assert section.code[0].value == "python -m embryo_core audit tiny"
 
 
 def test_audit_without_faults_has_no_section(dashboard_with_results, own_run, monkeypatch):

@@ -27,7 +27,7 @@ def open_page(dashboard, **query: str) -> AppTest:
 
 def box(page: AppTest, label: str):
     """Return the select box with this label."""
-    return next(found for found in page.selectbox if found.label == label)
+    return next(element for element in page.selectbox if element.label == label)
 
 
 def captions(page: AppTest) -> str:

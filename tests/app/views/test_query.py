@@ -55,9 +55,9 @@ def app_with_facts(tiny_results: Run, monkeypatch: pytest.MonkeyPatch) -> AppTes
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """Return a list that fills with the Figures that the page shows."""
-    found, show = [], figures.show
-    monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
-    return found
+    shown_figures, show = [], figures.show
+    monkeypatch.setattr(figures, "show", lambda figure, **how: (shown_figures.append(figure), show(figure, **how)))
+    return shown_figures
 
 
 def ask(app: AppTest, text: str = TEXT, **parameters: str) -> AppTest:
@@ -71,7 +71,7 @@ def ask(app: AppTest, text: str = TEXT, **parameters: str) -> AppTest:
 
 def box(app: AppTest, label: str):
     """Return the select box of this label."""
-    return next(found for found in app.selectbox if found.label == label)
+    return next(element for element in app.selectbox if element.label == label)
 
 
 def question(run: Run, relation: str, subject: str) -> str:
@@ -334,9 +334,9 @@ def test_broken_checkpoint_is_reported_and_others_answer(
 
 def test_pinned_cell_lists_its_best_words(app: AppTest, tiny_run: Run) -> None:
     """The URL names the pinned cell; without a pin, the last layer at the chosen step is listed."""
-    found = query.ask_layers(tiny_run, TEXT, steps=[0])
+    layer_answers = query.ask_layers(tiny_run, TEXT, steps=[0])
     ask(app, pin="1-0")
-    assert words(app.dataframe[-1].value) == [p.token for p in found.best(0, layer=1)]
+    assert words(app.dataframe[-1].value) == [p.token for p in layer_answers.best(0, layer=1)]
     next(button for button in app.button if button.label == "Unpin").click().run()
     assert words(app.dataframe[-1].value) == words(app.dataframe[0].value)
     assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])

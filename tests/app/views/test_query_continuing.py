@@ -34,17 +34,17 @@ def app(decoder: Run, tiny_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for run in (decoder, tiny_run):
         shutil.copytree(run.path, tmp_path / "runs" / run.name)
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
-    found = AppTest.from_function(page, default_timeout=60)
-    found.query_params["run"] = "gpt2"
-    return found
+    app_test = AppTest.from_function(page, default_timeout=60)
+    app_test.query_params["run"] = "gpt2"
+    return app_test
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """Return a list that fills with the Figures that the page shows."""
-    found, show = [], figures.show
-    monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
-    return found
+    shown_figures, show = [], figures.show
+    monkeypatch.setattr(figures, "show", lambda figure, **how: (shown_figures.append(figure), show(figure, **how)))
+    return shown_figures
 
 
 def test_page_opens_on_text_to_continue(app: AppTest) -> None:
@@ -58,13 +58,13 @@ def test_page_opens_on_text_to_continue(app: AppTest) -> None:
 def test_answers_and_continuations_match_library(app: AppTest, decoder: Run, shown: list[Figure]) -> None:
     """The page shows next pieces and greedy continuation at the chosen step, and a table of continuations by step."""
     ask(app, TEXT, step="5", word="rivers", open="lens")
-    found = query.ask(decoder, TEXT)
-    best, (greedy,) = found.best(5), found.best(5, TOGETHER)
+    answers = query.ask(decoder, TEXT)
+    best, (greedy,) = answers.best(5), answers.best(5, TOGETHER)
     assert words(app.dataframe[0].value) == [one.token for one in best]
     assert any(element.value == f"{TEXT} **{literal(greedy.token)}**" for element in app.markdown)
     table = next(frame.value for frame in app.dataframe if "continuation" in frame.value)
     assert table["step"].tolist() == list(STEPS)
-    assert table["continuation"].tolist() == [found.best(step, TOGETHER)[0].token for step in STEPS]
+    assert table["continuation"].tolist() == [answers.best(step, TOGETHER)[0].token for step in STEPS]
     (tracked,) = [caption for caption in captions_of(app) if caption.startswith("Tracked")]
     assert "chain rule" in tracked and "widened" not in tracked
     assert [figure.name for figure in shown] == ["gpt2-query-probability", "gpt2-query-lens"]

@@ -32,8 +32,8 @@ def frames(test: AppTest) -> list[str]:
 
 def frame(test: AppTest) -> str:
     """Return the one HTML document, in which bertviz draws."""
-    (found,) = frames(test)
-    return found
+    (document,) = frames(test)
+    return document
 
 
 def data(test: AppTest) -> dict:

@@ -64,9 +64,9 @@ def test_word_table_matches_stored_results(dashboard_with_results, tiny_results:
 def test_search_covers_all_categories(dashboard_with_results) -> None:
     """A search ignores case and takes its text literally; each row has its category."""
     page = dashboard_with_results.open("tokens", words="noun", search="E")
-    found = page.dataframe[0].value
-    assert len(found) and all("e" in word.lower() for word in found["word"])
-    assert set(found["category"]) > {"noun"}
+    hits = page.dataframe[0].value
+    assert len(hits) and all("e" in word.lower() for word in hits["word"])
+    assert set(hits["category"]) > {"noun"}
     page.text_input(key="pick_search").set_value("(").run()
     assert not page.exception
     assert len(page.dataframe[0].value) == 0

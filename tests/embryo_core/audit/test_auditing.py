@@ -73,7 +73,7 @@ def swap(run: Run, one: int, other: int) -> None:
     second.write_bytes(content)
 
 
-def found(run: Run) -> set[tuple[str, tuple[int, ...]]]:
+def faults_of(run: Run) -> set[tuple[str, tuple[int, ...]]]:
     """Return kind and steps of each fault."""
     return {(fault.kind, fault.steps) for fault in audit(run).faults}
 
@@ -88,14 +88,14 @@ def test_equal_first_steps_are_named_unless_the_log_explains_them(run):
     """A learning rate of 0 up to the second step explains them; without a log they look like a copy."""
     weights(run, 64).write_bytes(weights(run, 0).read_bytes())
     sign(run)
-    assert found(run) == {("equal", (0, 64))}
+    assert faults_of(run) == {("equal", (0, 64))}
     log = run.path / "log.jsonl"
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     still = [row | {"learning_rate": 0.0} if row["step"] <= 64 else row for row in rows]
     log.write_text("".join(f"{json.dumps(row)}\n" for row in still))
-    assert found(run) == set()
+    assert faults_of(run) == set()
     log.unlink()
-    assert found(run) == {("equal", (0, 64))}
+    assert faults_of(run) == {("equal", (0, 64))}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_swapped_steps_are_named(run, one, other):
     """Both steps are named and no other one, also at the ends of the series."""
     swap(run, one, other)
     sign(run)
-    assert found(run) == {("swapped", (one, other))}
+    assert faults_of(run) == {("swapped", (one, other))}
 
 
 def damage(step: int, how: Callable[[torch.Tensor], torch.Tensor], name: str = LAYER) -> Callable[[Run], None]:
@@ -136,7 +136,7 @@ def test_single_fault_is_the_only_one_named(run, how, faults):
     """Its step is found although the manifest agrees with the damaged file."""
     how(run)
     sign(run)
-    assert found(run) == faults
+    assert faults_of(run) == faults
 
 
 @pytest.mark.parametrize(("step", "other"), [(2048, 256), (10321, 4096), (256, 20643), (20643, 1024)])
@@ -156,7 +156,7 @@ def test_weights_of_another_pretraining_are_out_of_line(run):
     other = {name: tensor.flatten()[torch.randperm(tensor.numel(), generator=rows)] for name, tensor in tensors.items()}
     save_file({name: other[name].view_as(tensor) for name, tensor in tensors.items()}, weights(run, 4096))
     sign(run)
-    assert found(run) == {("out of line", (4096,))}
+    assert faults_of(run) == {("out of line", (4096,))}
 
 
 def test_several_faults_are_named_separately(run):
@@ -165,7 +165,7 @@ def test_several_faults_are_named_separately(run):
     change(run, 8192, torch.neg)
     shutil.rmtree(weights(run, 2048).parent)
     sign(run)
-    assert found(run) == {("swapped", (256, 1024)), ("tensor", (8192,)), ("missing", (2048,))}
+    assert faults_of(run) == {("swapped", (256, 1024)), ("tensor", (8192,)), ("missing", (2048,))}
 
 
 @pytest.mark.parametrize("unit", list(StepUnit)[::3])
@@ -185,7 +185,7 @@ def test_faults_name_steps_in_the_unit_of_the_run(run, unit):
     names = ["no checkpoint at {2,048};", "checkpoints at {256 and 1,024} "]
     names += ["at {8,192} is out of line with that at {4,096 and 10,321}: ", "at {20,643} holds NaN or infinity;"]
     names += ["The tokenizer with the weights at {16,384} "]
-    named = {True: lambda found: f"step{'s' * (' and ' in found[1])} {found[1]}", False: r"\1 words"}
+    named = {True: lambda match: f"step{'s' * (' and ' in match[1])} {match[1]}", False: r"\1 words"}
     for name in names:
         assert re.sub("{(.+?)}", named[unit == StepUnit.UPDATES], name) in what
 
@@ -213,7 +213,7 @@ def test_differing_checkpoint_tokenizer_is_named(run):
     """Checkpoints without a tokenizer are no fault."""
     for step, vocabulary in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name("vocab.txt").write_text(vocabulary)
-    assert found(run) == {("tokenizer", (2048,))}
+    assert faults_of(run) == {("tokenizer", (2048,))}
 
 
 @pytest.mark.parametrize("name", ["spm.model", "tokenizer.model", "added_tokens.json"])
@@ -221,7 +221,7 @@ def test_every_tokenizer_file_is_compared(run, name):
     """Transformers also stores tokenizers in these files."""
     for step, content in ((64, "a b"), (1024, "a b"), (2048, "a c")):
         weights(run, step).with_name(name).write_text(content)
-    assert found(run) == {("tokenizer", (2048,))}
+    assert faults_of(run) == {("tokenizer", (2048,))}
 
 
 def test_settings_that_change_pieces_are_compared(run):
@@ -231,7 +231,7 @@ def test_settings_that_change_pieces_are_compared(run):
     for step, change in ((64, {}), (1024, marked), (4096, {}), (2048, {"do_lower_case": True})):
         weights(run, step).with_name("vocab.txt").write_text("a b")
         weights(run, step).with_name("tokenizer_config.json").write_text(json.dumps(settings | change))
-    assert found(run) == {("tokenizer", (2048,))}
+    assert faults_of(run) == {("tokenizer", (2048,))}
 
 
 def test_differing_generator_config_is_named(run):
@@ -251,10 +251,10 @@ def test_config_fields_without_effect_are_no_fault(run):
     more = {"bos_token_id": 7, "eos_token_id": 8, "transformers_version": "4.1", "use_cache": False, "chunk_size": None}
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
     sign(run)
-    assert found(run) == set()
+    assert faults_of(run) == set()
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token_id": 5}))
     sign(run)
-    assert found(run) == {("config", (1024,))}
+    assert faults_of(run) == {("config", (1024,))}
 
 
 def test_tokenizer_truncation_setting_is_ignored(run):
@@ -262,7 +262,7 @@ def test_tokenizer_truncation_setting_is_ignored(run):
     for step, used in ((64, None), (1024, None), (2048, {"max_length": 64})):
         content = {"truncation": used, "model": {"vocab": {"a": 0}}}
         weights(run, step).with_name("tokenizer.json").write_text(json.dumps(content))
-    assert not found(run)
+    assert not faults_of(run)
 
 
 def test_changed_tokenizer_of_the_run_is_named(run):
@@ -290,7 +290,7 @@ def test_exchanged_folders_are_named(run):
     one.rename(other.with_name("aside"))
     other.rename(one)
     other.with_name("aside").rename(other)
-    assert found(run) == {("swapped", (1024,)), ("swapped", (4096,))}
+    assert faults_of(run) == {("swapped", (1024,)), ("swapped", (4096,))}
 
 
 def test_weights_without_tensors_are_unreadable(run):
@@ -298,7 +298,7 @@ def test_weights_without_tensors_are_unreadable(run):
     for step in STEPS[:2]:
         save_file({}, weights(run, step))
     sign(run)
-    assert found(run) == {("unreadable", (STEPS[0],)), ("unreadable", (STEPS[1],))}
+    assert faults_of(run) == {("unreadable", (STEPS[0],)), ("unreadable", (STEPS[1],))}
 
 
 def test_command_prints_faults_and_sets_the_status(run, capsys):

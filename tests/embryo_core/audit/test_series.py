@@ -67,8 +67,8 @@ def made(kind: Kind, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("seed", range(5))
 def test_sound_series_has_no_fault(kind, seed):
     """Neither the order of steps nor a tensor is reported."""
-    found = series(made(kind, seed))
-    assert misplaced(found, ALL) == Misplaced() and odd_tensors(found, ALL) == []
+    audited = series(made(kind, seed))
+    assert misplaced(audited, ALL) == Misplaced() and odd_tensors(audited, ALL) == []
 
 
 @pytest.mark.parametrize("kind", [walk, drift])
@@ -86,8 +86,8 @@ def test_tensor_of_the_wrong_sign_is_named(kind, step):
     """A negated tensor is found at the ends too, and the order of steps is not affected."""
     tensors = made(kind)
     tensors[1][step] *= -1
-    found = series(tensors)
-    assert odd_tensors(found, ALL) == [(1, step)] and misplaced(found, ALL) == Misplaced()
+    audited = series(tensors)
+    assert odd_tensors(audited, ALL) == [(1, step)] and misplaced(audited, ALL) == Misplaced()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -117,13 +117,13 @@ def test_turn_is_cosine_of_two_moves():
 def test_distances_agree_with_the_vectors():
     """Cosines, distances to a tensor's negative, and distances to a point between two tensors are compared."""
     tensors = made(walk)
-    found = series(tensors)
+    audited = series(tensors)
     for i, j, k in ((0, 3, 7), (11, 5, 2)):
-        ab, bc, ac = found.apart(i, j), found.apart(j, k), found.apart(i, k)
+        ab, bc, ac = audited.apart(i, j), audited.apart(j, k), audited.apart(i, k)
         for t, tensor in enumerate(tensors):
             a, b, c = tensor[[i, j, k]]
-            assert found.cosines(i, j)[t] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-            assert found.flipped(i, j)[t] == pytest.approx(np.linalg.norm(a + b))
+            assert audited.cosines(i, j)[t] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+            assert audited.flipped(i, j)[t] == pytest.approx(np.linalg.norm(a + b))
             for share in (0.0, 0.3, 1.0):
                 aside = np.linalg.norm(b - a - share * (c - a))
                 assert residual(ab, bc, ac, share)[t] == pytest.approx(aside, abs=1e-6)
@@ -139,9 +139,9 @@ def test_large_tensors_are_measured_by_their_own_moves():
     """Tensors above the median size are measured in units of their median move; one that never moves is left out."""
     tensors = made(walk)[:9]  # the fifth has the median size
     tensors[1][:] = tensors[1][0]
-    found = series(tensors)
+    audited = series(tensors)
     among = (0, 2, 5, 6, 11)
-    large = found.large(among)
+    large = audited.large(among)
     assert large.names == tuple(f"tensor {k}" for k in (0, 2, 3)) and large.sizes.tolist() == [900, 850, 820]
     for place, k in enumerate((0, 2, 3)):
         moves = [np.linalg.norm(tensors[k][i] - tensors[k][j]) for i, j in pairwise(among)]
@@ -154,10 +154,10 @@ def test_series_is_freed_after_use():
     """The distances of a long run with many tensors take 170 MB."""
     tensors = made(drift)
     tensors[0][[3, 4]] = tensors[0][[4, 3]]
-    found = series(tensors)
-    kept = weakref.ref(found)
-    misplaced(found, ALL)
-    del found
+    audited = series(tensors)
+    kept = weakref.ref(audited)
+    misplaced(audited, ALL)
+    del audited
     gc.collect()
     assert kept() is None
 

@@ -18,7 +18,9 @@ def two(tiny_results: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> l
         shutil.copytree(tiny_results.path, tmp_path / "runs" / name)
         shutil.copytree(tiny_results.results, tmp_path / "results" / name)
     card = tmp_path / "runs" / "twin" / "run.json"
-    card.write_text(json.dumps((found := json.loads(card.read_text())) | {"config": found["config"] | {"seed": 77}}))
+    card.write_text(
+        json.dumps((content := json.loads(card.read_text())) | {"config": content["config"] | {"seed": 77}})
+    )
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     return [runs.open_run(name) for name in ("tiny", "twin")]
 
@@ -46,9 +48,9 @@ def test_text_marks_only_differing_rows(two: list[Run], capsys: pytest.CaptureFi
 def test_unrecorded_setting_is_a_dash(two: list[Run], capsys: pytest.CaptureFixture) -> None:
     """The masked share is missing from the run card."""
     card = two[1].path / "run.json"
-    found = json.loads(card.read_text())
-    del found["config"]["masked_share"]
-    card.write_text(json.dumps(found))
+    content = json.loads(card.read_text())
+    del content["config"]["masked_share"]
+    card.write_text(json.dumps(content))
     assert main(["compare", "tiny", "twin"]) == 0
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "masked share" in line]
     assert row == ["≠", "masked", "share", str(two[0].config["masked_share"]), "-"]

@@ -16,8 +16,8 @@ def store(run: Run, onsets: dict[str, int]) -> Run:
     from embryo_core import results
 
     for step in STEPS:
-        found = [Score("mask_prediction", float(step >= since), 400, group) for group, since in onsets.items()]
-        results.write(at(run, step), "mask_prediction", Findings(scores=found))
+        scores = [Score("mask_prediction", float(step >= since), 400, group) for group, since in onsets.items()]
+        results.write(at(run, step), "mask_prediction", Findings(scores=scores))
     return run
 
 
@@ -95,7 +95,7 @@ def test_category_never_acquired_has_no_place(rule):
 def test_agreement_covers_categories_that_both_acquired():
     """Pairs of runs with fewer than four common categories have an n but no rho."""
     places = {"a": range(1, 6), "b": [1, 2, 4, 3, None], "c": [1, 2, 3, None, None]}
-    rows = [(run, f"own {i}", place) for run, found in places.items() for i, place in enumerate(found)]
+    rows = [(run, f"own {i}", place) for run, own_places in places.items() for i, place in enumerate(own_places)]
     table = agreements(pd.DataFrame(rows, columns=["run", "group", "place"])).set_index(["first", "second"])
     assert table["n"].to_dict() == {("a", "b"): 4, ("a", "c"): 3, ("b", "c"): 3} | {(run, PAPER): 0 for run in "abc"}
     assert table.loc[("a", "b"), "rho"] == pytest.approx(0.8) and table["rho"].isna().sum() == 5
@@ -123,5 +123,5 @@ def test_order_with_mostly_tied_places_is_not_compared():
     table = pd.DataFrame(
         [{"run": run, "group": g, "place": p} for run, places in orders.items() for g, p in zip(groups, places)]
     )
-    found = agreements(table).set_index(["first", "second"])["rho"]
-    assert pd.isna(found["one", "grid"]) and pd.isna(found["grid", "few"]) and found["one", "few"] > 0.9
+    rho = agreements(table).set_index(["first", "second"])["rho"]
+    assert pd.isna(rho["one", "grid"]) and pd.isna(rho["grid", "few"]) and rho["one", "few"] > 0.9

@@ -156,8 +156,8 @@ def test_training_dates_come_from_the_log(own_run: Run):
     def trained(*times: float | None) -> list[str]:
         dated = [row | {"time": time} for row, time in zip(rows, times)]
         log.write_text("".join(json.dumps(row) + "\n" for row in dated), encoding="utf-8")
-        found = design(own_run)
-        return [found["trained from"], found["trained until"]]
+        table = design(own_run)
+        return [table["trained from"], table["trained until"]]
 
     assert trained(1_000_000_000, 1_000_003_600) == ["2001-09-09 01:46", "2001-09-09 02:46"]
     for times in ((None, 0), (1e300, -5)):

@@ -26,12 +26,12 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 @pytest.fixture
 def two(tiny_run: Run, tmp_path) -> list[Run]:
     """Return a run with scores up to step 16, and a better one, scored on other cases, up to step 8."""
-    found = [copy_run(tiny_run, tmp_path / name) for name in "ab"]
-    for run, n, steps, gain in ((found[0], 100, (0, 8, 16), 0.0), (found[1], 50, (0, 8), 0.3)):
+    copies = [copy_run(tiny_run, tmp_path / name) for name in "ab"]
+    for run, n, steps, gain in ((copies[0], 100, (0, 8, 16), 0.0), (copies[1], 50, (0, 8), 0.3)):
         for step in steps:
             score = Score("mask_prediction", step / 40 + gain, n, "all")
             results.write(at(run, step), "mask_prediction", Findings(scores=[score]))
-    return found
+    return copies
 
 
 def test_interval_of_two_runs_is_newcombes(two: list[Run]):
@@ -103,8 +103,8 @@ def answered(run: Run, step: int, right: dict[str, bool]) -> None:
     """Store the answers to facts at a step, and the precision over all of them."""
     facts = [ClozeAnswer(fact, "P1", fact, "x", 1 if hit else 2, 0.1, "x", 0.1) for fact, hit in right.items()]
     share = sum(right.values()) / len(right)
-    found = Findings(scores=[Score("world_knowledge", share, len(right), "all")], cloze=facts)
-    results.write(at(run, step), "world_knowledge", found)
+    findings = Findings(scores=[Score("world_knowledge", share, len(right), "all")], cloze=facts)
+    results.write(at(run, step), "world_knowledge", findings)
 
 
 def test_world_knowledge_is_compared_on_common_facts(two: list[Run]):

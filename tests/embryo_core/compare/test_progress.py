@@ -24,9 +24,9 @@ def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
     """Between checkpoints and beyond the last one they grow in proportion to the steps."""
     for unit in ("sequences", "tokens"):
         known = {one.step: getattr(one, unit) for one in runs.checkpoints(tiny_run)}
-        found = progress(tiny_run, unit)
-        assert found.at(list(known)).tolist() == list(known.values())
-        assert found.at([4, 24]).tolist() == [known[8] / 2, known[16] * 1.5]
+        counts = progress(tiny_run, unit)
+        assert counts.at(list(known)).tolist() == list(known.values())
+        assert counts.at([4, 24]).tolist() == [known[8] / 2, known[16] * 1.5]
 
 
 def test_words_are_tokens_times_words_per_token(tiny_run: Run):
@@ -55,15 +55,15 @@ def test_flops_bend_where_the_batches_change(tiny_run: Run):
     run = replace(
         tiny_run, config=tiny_run.config | {"short_steps": 10, "short_batch_size": 2, "short_sequence_length": 8}
     )
-    found = progress(run, "flops")
+    counts = progress(run, "flops")
     for step in (5, 10, 13, 16, 20):
-        assert found.at([step])[0] == pytest.approx(training_flops(run, step))
+        assert counts.at([step])[0] == pytest.approx(training_flops(run, step))
 
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "step"])
 def test_progress_converts_back_to_steps(tiny_run: Run, unit: str):
-    found = progress(tiny_run, unit)
-    assert found.steps_at(found.at([0, 3, 8, 16, 20])) == pytest.approx([0, 3, 8, 16, 20])
+    counts = progress(tiny_run, unit)
+    assert counts.steps_at(counts.at([0, 3, 8, 16, 20])) == pytest.approx([0, 3, 8, 16, 20])
 
 
 def test_progress_is_unknown_without_counts(own_run: Run):

@@ -62,9 +62,9 @@ def test_designs_of_one_size_form_a_group(tiny_run: Run):
     dropout, again = other("dropout", hidden_dropout_prob=0.5), other("again", seed=9)
     wide = [other(f"wide{seed}", hidden_size=99, seed=seed) for seed in (1, 2)]
     deep, unknown = other("deep", num_hidden_layers=9), [other(f"unknown{i}", hidden_size=0) for i in (1, 2)]
-    found = group_by_size([*wide, dropout, tiny_run, again, deep, *unknown])
+    groups = group_by_size([*wide, dropout, tiny_run, again, deep, *unknown])
     single = [[(run,)] for run in (deep, *unknown)]
-    assert found == [*single, [(tiny_run, again), (dropout,)], [tuple(wide)]]
+    assert groups == [*single, [(tiny_run, again), (dropout,)], [tuple(wide)]]
 
 
 def test_seeds_are_averaged_with_a_standard_error():
@@ -73,21 +73,23 @@ def test_seeds_are_averaged_with_a_standard_error():
         pd.DataFrame({"curve": "noun", "step": [0, 8], "value": [0.0, 0.2], "n": 5}),
         pd.DataFrame({"curve": "noun", "step": [8, 16], "value": [0.6, 0.9], "n": 5}),
     ]
-    found = average_seeds(tables).set_index("step")
+    average = average_seeds(tables).set_index("step")
     error = stdev([0.2, 0.6]) / sqrt(2)
-    assert found.loc[8, ["value", "standard_error", "low", "high"]].tolist() == pytest.approx(
+    assert average.loc[8, ["value", "standard_error", "low", "high"]].tolist() == pytest.approx(
         [0.4, error, 0.4 - error, 0.4 + error]
     )
-    assert found.loc[8, ["seeds", "n"]].tolist() == [2, 10]
-    assert found.index.tolist() == [0, 8, 16] and found["value"].tolist() == pytest.approx([0, 0.4, 0.9])
-    assert found["seeds"].tolist() == [1, 2, 1] and found.loc[[0, 16], ["standard_error", "low"]].isna().all(axis=None)
+    assert average.loc[8, ["seeds", "n"]].tolist() == [2, 10]
+    assert average.index.tolist() == [0, 8, 16] and average["value"].tolist() == pytest.approx([0, 0.4, 0.9])
+    assert average["seeds"].tolist() == [1, 2, 1] and average.loc[[0, 16], ["standard_error", "low"]].isna().all(
+        axis=None
+    )
 
 
 def test_averaging_seeds_keeps_the_order_of_curves():
     """The values are means, as the median for verbs would be 0.1; the curves are not sorted by name."""
     tables = [pd.DataFrame({"curve": ["verb", "noun"], "step": 8, "value": [v, 0.1], "n": 5}) for v in (0.1, 0.1, 0.7)]
-    found = average_seeds(tables)
-    assert found["curve"].tolist() == ["verb", "noun"] and found["value"].tolist() == pytest.approx([0.3, 0.1])
+    average = average_seeds(tables)
+    assert average["curve"].tolist() == ["verb", "noun"] and average["value"].tolist() == pytest.approx([0.3, 0.1])
 
 
 def test_baselines_of_seeds_are_averaged():
@@ -108,18 +110,18 @@ def test_onsets_of_seeds_are_averaged_with_a_standard_error():
     """The cases are summed, and a category that one seed lacks has no onset."""
     other = order("b", {"noun": 24, "verb": 8, "adverb": 99})
     table = pd.concat([order("a", {"noun": 8, "verb": 16, "adverb": 8}), other])
-    found = average_acquisitions(table, {"a, b": ["a", "b"]}).set_index("group")
-    assert found.loc["noun", ["onset", "earliest", "latest", "n"]].tolist() == [16, 8, 24, 800]
-    assert found.loc["verb", ["onset", "earliest", "latest"]].tolist() == [12, 8, 16]
-    assert found.loc["adverb", ["onset", "place"]].isna().all()
+    average = average_acquisitions(table, {"a, b": ["a", "b"]}).set_index("group")
+    assert average.loc["noun", ["onset", "earliest", "latest", "n"]].tolist() == [16, 8, 24, 800]
+    assert average.loc["verb", ["onset", "earliest", "latest"]].tolist() == [12, 8, 16]
+    assert average.loc["adverb", ["onset", "place"]].isna().all()
 
 
 def test_mean_onset_keeps_the_interval_of_its_seeds():
     """The seeds have the same onset, so the standard error is 0, but the ends remain the means of their ends."""
     ends = {"earliest": 2, "latest": 20}
     table = pd.concat([order(run, {"noun": 8, "verb": 16}).assign(**ends) for run in "ab"])
-    found = average_acquisitions(table.astype({"earliest": "Int64", "latest": "Int64"}), {"a, b": ["a", "b"]})
-    assert found[["earliest", "latest"]].values.tolist() == [[2, 20]] * 2
+    average = average_acquisitions(table.astype({"earliest": "Int64", "latest": "Int64"}), {"a, b": ["a", "b"]})
+    assert average[["earliest", "latest"]].values.tolist() == [[2, 20]] * 2
 
 
 def test_interval_that_is_open_in_one_seed_is_open():
@@ -127,36 +129,36 @@ def test_interval_that_is_open_in_one_seed_is_open():
     steep = {"slope": 2.0, "slope_low": 1.0, "slope_high": 3.0}
     table = pd.concat([order(run, {"noun": since}).assign(**steep) for run, since in (("a", 8), ("b", 16))])
     table.loc[table["run"] == "b", ["latest", *steep]] = None
-    found = average_acquisitions(table, {"a, b": ["a", "b"]}).iloc[0]
-    assert found[["onset", "earliest", "place"]].tolist() == [12, 8, 1]
-    assert found[["latest", *steep]].isna().all()
+    average = average_acquisitions(table, {"a, b": ["a", "b"]}).iloc[0]
+    assert average[["onset", "earliest", "place"]].tolist() == [12, 8, 1]
+    assert average[["latest", *steep]].isna().all()
 
 
 def test_onsets_and_last_values_are_averaged_by_the_mean():
     """The median of the three onsets would be 8."""
     since = {"a": 8, "b": 8, "c": 24}
     table = pd.concat([order(run, {"noun": step}).assign(last=step / 24) for run, step in since.items()])
-    found = average_acquisitions(table, {"all": ["a", "b", "c"]})
-    assert (found["onset"][0], found["last"][0]) == (13, pytest.approx((8 + 8 + 24) / 3 / 24))
+    average = average_acquisitions(table, {"all": ["a", "b", "c"]})
+    assert (average["onset"][0], average["last"][0]) == (13, pytest.approx((8 + 8 + 24) / 3 / 24))
     error = stdev([8, 8, 24]) / sqrt(3)
-    assert found[["earliest", "latest"]].values.tolist() == [[round(40 / 3 - error), round(40 / 3 + error)]]
+    assert average[["earliest", "latest"]].values.tolist() == [[round(40 / 3 - error), round(40 / 3 + error)]]
 
 
 def test_averaged_order_is_sorted_by_place():
     """The order of the first seed does not matter, and the rows are numbered consecutively."""
     seeds = {"a": ("verb", "noun", "adverb"), "b": ("noun", "adverb", "verb"), "c": ("adverb", "verb", "noun")}
     table = pd.concat([order(run, dict(zip(names, STEPS[1:], strict=True))) for run, names in seeds.items()])
-    found = average_acquisitions(table, {"a, b": ["a", "b"], "c": ["c"]})
-    assert found["group"].tolist() == ["noun", "verb", "adverb", "adverb", "verb", "noun"]
-    assert found["place"].tolist() == [1, 2, 3] * 2 and found.index.tolist() == [*range(6)]
+    average = average_acquisitions(table, {"a, b": ["a", "b"], "c": ["c"]})
+    assert average["group"].tolist() == ["noun", "verb", "adverb", "adverb", "verb", "noun"]
+    assert average["place"].tolist() == [1, 2, 3] * 2 and average.index.tolist() == [*range(6)]
 
 
 def test_places_are_ranks_of_the_mean_place():
     """Categories with equal means share a place."""
     other = order("b", {"noun": 16, "verb": 8, "adverb": 24})
     table = pd.concat([order("a", {"noun": 8, "verb": 16, "adverb": 24}), other])
-    found = average_acquisitions(table, {"a, b": ["a", "b"]}).set_index("group")
-    assert found["place"].to_dict() == {"noun": 1, "verb": 1, "adverb": 3}
+    average = average_acquisitions(table, {"a, b": ["a", "b"]}).set_index("group")
+    assert average["place"].to_dict() == {"noun": 1, "verb": 1, "adverb": 3}
 
 
 def test_design_of_one_run_is_unchanged():
@@ -171,8 +173,8 @@ def test_agreement_is_computed_within_designs():
     first = order("a", dict(zip(names, (8, 16, 24, 0), strict=True)))
     turned = order("b", dict(zip(names, (16, 8, 0, 24), strict=True)))
     table = pd.concat([first, turned, first.assign(run="c"), first.assign(run="d")])
-    found = seed_agreements(table, [["a", "b", "c"], ["d"]])
-    assert found[["first", "second", "rho", "n"]].values.tolist() == [
+    average = seed_agreements(table, [["a", "b", "c"], ["d"]])
+    assert average[["first", "second", "rho", "n"]].values.tolist() == [
         ["a", "b", pytest.approx(-1), 4],
         ["a", "c", pytest.approx(1), 4],
         ["b", "c", pytest.approx(-1), 4],

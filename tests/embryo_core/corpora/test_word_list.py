@@ -20,8 +20,8 @@ def test_wordbank_columns_are_read(tmp_path):
     rows = "definition,word_clean,lexical_category,category,aoa,concreteness\n"
     rows += "I,i,function_words,pronouns,24,3.9\ndon't,dont,function_words,x,25,NA\n"
     rows += "can (auxiliary),can,function_words,x,28,4\ncan (object),can,nouns,y,26,\n"
-    found = read_word_list(write(tmp_path / "cdi.csv", rows))
-    assert found == [
+    word_list = read_word_list(write(tmp_path / "cdi.csv", rows))
+    assert word_list == [
         ListedWord("I", "function words", 24.0, 3.9),
         ListedWord("don't", "function words", 25.0, None),
         ListedWord("can", SEVERAL, 27.0, 4.0),
@@ -58,8 +58,8 @@ def test_occurrences_are_whole_words_as_listed():
     """A capital counts only at the start of a sentence, a hyphen is no blank, and apostrophes of both forms match."""
     sentences = ["Can the cat eat ice cream? Will can", "don’t US us catalogue, cat's Cat", "ice-cream"]
     words = [ListedWord(one) for one in ("can", "cat", "ice cream", "don't", "us", "will")]
-    found = find_occurrences(words, sentences)
-    text = {word: [sentences[i][a:b] for i, a, b in places] for word, places in found.items()}
+    occurrences = find_occurrences(words, sentences)
+    text = {word: [sentences[i][a:b] for i, a, b in places] for word, places in occurrences.items()}
     assert text == {
         "can": ["Can", "can"],
         "cat": ["cat", "cat"],

@@ -28,11 +28,11 @@ def slow_fit(values):
     for middle in np.linspace(X[0], X[-1], 5):
         for rate in (2, 5, 12):
             try:
-                found, _ = curve_fit(sigmoid, X, values, [values.max(), values.min(), rate, middle], maxfev=5000)
+                parameters, _ = curve_fit(sigmoid, X, values, [values.max(), values.min(), rate, middle], maxfev=5000)
             except RuntimeError:
                 continue
-            rest = float(((sigmoid(X, *found) - values) ** 2).sum())
-            best = min(best or (np.inf, found), (rest, found), key=lambda one: one[0])
+            rest = float(((sigmoid(X, *parameters) - values) ** 2).sum())
+            best = min(best or (np.inf, parameters), (rest, parameters), key=lambda one: one[0])
     return best
 
 
@@ -47,16 +47,16 @@ def test_fits_and_ages_match_a_slow_search():
     """The sum of squares is at most a tenth above the least, and the age is within 0.005 on the log10 scale."""
     rng = np.random.default_rng(0)
     words = [word(rng, middle, rate) for middle in (2, 2.5, 3, 3.3) for rate in (3.0, 5.0, 8.0)]
-    found = find_ages(STEPS, words, [13.0] * len(words))
+    ages = find_ages(STEPS, words, [13.0] * len(words))
     for i, own in enumerate(words):
         values = own[1:].mean(axis=1)
         rest, best = slow_fit(values)
-        assert ((found.fits.at(STEPS[1:])[i] - values) ** 2).sum() <= 1.1 * rest + 1e-6
+        assert ((ages.fits.at(STEPS[1:])[i] - values) ** 2).sum() <= 1.1 * rest + 1e-6
         level = (13.0 + values.min()) / 2
         x = np.linspace(X[0], X[-1], 100_001)
         crossing = x[np.abs(sigmoid(x, *best) - level).argmin()]
-        assert np.log10(found.step[i]) == pytest.approx(crossing, abs=0.005)
-        assert found.earliest[i] <= found.step[i] <= found.latest[i]
+        assert np.log10(ages.step[i]) == pytest.approx(crossing, abs=0.005)
+        assert ages.earliest[i] <= ages.step[i] <= ages.latest[i]
 
 
 def test_intervals_cover_the_age_of_the_population():
@@ -65,8 +65,8 @@ def test_intervals_cover_the_age_of_the_population():
     population = word(rng, 2.7, n=4000)
     whole = find_ages(STEPS, [population], [13.0]).step[0]
     samples = [population[:, rng.choice(4000, 40, replace=False)] for _ in range(100)]
-    found = find_ages(STEPS, samples, [13.0] * 100)
-    held = (found.earliest <= whole) & (whole <= found.latest)
+    ages = find_ages(STEPS, samples, [13.0] * 100)
+    held = (ages.earliest <= whole) & (whole <= ages.latest)
     assert 86 <= held.sum() <= 100
 
 
@@ -76,10 +76,10 @@ def test_words_without_an_age_have_a_reason():
     rising = np.tile(np.linspace(13, 15, len(STEPS))[:, None], 10) + rng.normal(0, 0.3, (len(STEPS), 10))
     known = np.full((len(STEPS), 10), 3.0)
     late = np.tile(np.r_[[13.0] * (len(STEPS) - 1), 12.0][:, None], 10)
-    found = find_ages(STEPS, [rising, known, late, word(rng, 3)[:, :3], word(rng, 3)], [13.0] * 5)
-    assert found.reasons == (NOT_BELOW_CHANCE, BEFORE_FIRST_STEP, found.reasons[2], FEW_OCCURRENCES, "")
-    assert found.reasons[2] in (AFTER_LAST_STEP, "")
-    assert np.isnan(found.step[[0, 1, 3]]).all() and np.isfinite(found.step[4])
+    ages = find_ages(STEPS, [rising, known, late, word(rng, 3)[:, :3], word(rng, 3)], [13.0] * 5)
+    assert ages.reasons == (NOT_BELOW_CHANCE, BEFORE_FIRST_STEP, ages.reasons[2], FEW_OCCURRENCES, "")
+    assert ages.reasons[2] in (AFTER_LAST_STEP, "")
+    assert np.isnan(ages.step[[0, 1, 3]]).all() and np.isfinite(ages.step[4])
     assert find_ages(STEPS[:4], [word(rng, 3)[:4]], [13.0]).reasons == (FEW_STEPS,)
 
 
@@ -96,11 +96,11 @@ def test_lowest_surprisal_is_that_of_all_steps():
     before = find_ages(steps, [own], [13.0])
     lower = own.copy()
     lower[1982] -= 4.0
-    found = find_ages(steps, [lower], [13.0])
-    assert found.fits.at(steps) == pytest.approx(before.fits.at(steps))
+    ages = find_ages(steps, [lower], [13.0])
+    assert ages.fits.at(steps) == pytest.approx(before.fits.at(steps))
     level = (13.0 + lower.mean(axis=1).min()) / 2
-    assert found.fits.crossing([level]) == pytest.approx(np.log10(found.step)) and found.step[0] > before.step[0] + 10
-    assert found.earliest[0] > before.earliest[0] + 10 and found.latest[0] > before.latest[0] + 10
+    assert ages.fits.crossing([level]) == pytest.approx(np.log10(ages.step)) and ages.step[0] > before.step[0] + 10
+    assert ages.earliest[0] > before.earliest[0] + 10 and ages.latest[0] > before.latest[0] + 10
 
 
 def test_long_series_is_thinned_without_changing_its_age():
@@ -108,7 +108,7 @@ def test_long_series_is_thinned_without_changing_its_age():
     steps = np.r_[0, np.arange(1, 2001)]
     curve = sigmoid(np.log10(steps[1:]), 13.0, 5.0, 5.0, 2.0)
     own = np.r_[13.0, curve][:, None] + np.random.default_rng(3).normal(0, 0.5, 20)
-    found = find_ages(steps, [own], [13.0])
-    assert found.step[0] == pytest.approx(
+    ages = find_ages(steps, [own], [13.0])
+    assert ages.step[0] == pytest.approx(
         steps[np.abs(own.mean(axis=1) - (13 + own.mean(axis=1).min()) / 2).argmin()], 0.05
     )

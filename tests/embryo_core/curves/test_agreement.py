@@ -15,9 +15,9 @@ def test_interval_is_that_of_bonett_and_wright(n: int):
     second = first + random.normal(0, n / 4, n).round()
     rho = spearmanr(first, second).statistic
     reach = norm.ppf(0.975) * ((1 + rho**2 / 2) / (n - 3)) ** 0.5
-    found = rank_agreement(first, second)
-    assert (found.rho, found.n) == (pytest.approx(rho), n) and 0 < abs(rho) < 1
-    assert (found.low, found.high) == pytest.approx([np.tanh(np.arctanh(rho) + end) for end in (-reach, reach)])
+    agreement = rank_agreement(first, second)
+    assert (agreement.rho, agreement.n) == (pytest.approx(rho), n) and 0 < abs(rho) < 1
+    assert (agreement.low, agreement.high) == pytest.approx([np.tanh(np.arctanh(rho) + end) for end in (-reach, reach)])
 
 
 def test_agreement_needs_four_items_and_two_orders():
@@ -29,5 +29,5 @@ def test_agreement_needs_four_items_and_two_orders():
 def test_equal_or_reversed_rankings_have_a_zero_width_interval():
     """Both ends are 1, or -1 if one ranking is reversed."""
     for second, rho in (([1, 2, 3, 4, 5], 1), ([5, 4, 3, 2, 1], -1)):
-        found = rank_agreement([1, 2, 3, 4, 5], second)
-        assert (found.rho, found.low, found.high) == pytest.approx((rho, rho, rho), abs=1e-6)
+        agreement = rank_agreement([1, 2, 3, 4, 5], second)
+        assert (agreement.rho, agreement.low, agreement.high) == pytest.approx((rho, rho, rho), abs=1e-6)

@@ -25,10 +25,10 @@ FACTS = pd.DataFrame(
 
 def test_most_frequent_object_scores_its_share_of_facts():
     """The object is chosen per relation, alphabetically first among ties; over all relations every fact counts once."""
-    found = baselines.fact_baselines(FACTS).set_index("group")
-    assert found.loc["P36", ["answer", "n"]].tolist() == ["Rome", 3] and found.loc["P36", "value"] == 2 / 3
-    assert found.loc["P19", ["answer", "value", "n"]].tolist() == ["Eisenach", 0.5, 2]
-    assert found.loc[ALL, ["value", "n"]].tolist() == [3 / 5, 5] and pd.isna(found.loc[ALL, "answer"])
+    actual = baselines.fact_baselines(FACTS).set_index("group")
+    assert actual.loc["P36", ["answer", "n"]].tolist() == ["Rome", 3] and actual.loc["P36", "value"] == 2 / 3
+    assert actual.loc["P19", ["answer", "value", "n"]].tolist() == ["Eisenach", 0.5, 2]
+    assert actual.loc[ALL, ["value", "n"]].tolist() == [3 / 5, 5] and pd.isna(actual.loc[ALL, "answer"])
     assert baselines.fact_baselines(FACTS[:0]).empty
 
 
@@ -60,7 +60,7 @@ def test_precision_can_be_restricted_to_some_facts(tiny_results: Run):
     assert merged["n_x"].tolist() == merged["n_y"].tolist()
 
     some = facts[::2]
-    found = baselines.precision(some, right, [8, 16]).set_index(["group", "step"])
+    actual = baselines.precision(some, right, [8, 16]).set_index(["group", "step"])
     cloze = results.read_cloze(tiny_results)
     for group in (*some["relation"].unique(), ALL):
         asked = some if group == ALL else some[some["relation"] == group]
@@ -70,25 +70,25 @@ def test_precision_can_be_restricted_to_some_facts(tiny_results: Run):
                 for row in cloze.itertuples()
                 if row.step == step and (row.relation, row.fact) in set(zip(asked["relation"], asked["fact"]))
             ]
-            assert found.loc[(group, step), "value"] == pytest.approx(sum(hits) / len(hits))
-            assert found.loc[(group, step), "n"] == len(hits)
+            assert actual.loc[(group, step), "value"] == pytest.approx(sum(hits) / len(hits))
+            assert actual.loc[(group, step), "n"] == len(hits)
 
 
 @pytest.mark.parametrize("cased", [True, False])
 def test_most_frequent_word_scores_its_share_of_words(tiny_results: Run, cased: bool):
     """Each group is compared with a word-by-word count, which ignores capital letters if the model is uncased."""
     words = results.read_words(tiny_results, "mask_prediction", step=16)
-    found = baselines.word_baselines(words, cased).set_index("group")
+    actual = baselines.word_baselines(words, cased).set_index("group")
     for group in (*TAGS, *BANDS, ALL):
         counts = Counter()
         for row in words.itertuples():
             if group == ALL or row.tag in TAGS.get(group, ()) or row.band == group:
                 counts[row.word if cased else row.word.lower()] += row.n
-        assert (group in found.index) == bool(counts)
+        assert (group in actual.index) == bool(counts)
         if counts:
-            assert found.loc[group, "value"] == max(counts.values()) / counts.total()
-            assert counts[found.loc[group, "answer"]] == max(counts.values())
-            assert found.loc[group, "n"] == counts.total()
+            assert actual.loc[group, "value"] == max(counts.values()) / counts.total()
+            assert counts[actual.loc[group, "answer"]] == max(counts.values())
+            assert actual.loc[group, "n"] == counts.total()
 
 
 def test_relation_types_weight_relations_by_facts():
@@ -97,10 +97,10 @@ def test_relation_types_weight_relations_by_facts():
         [("P19", 8, 0.5, 10), ("P20", 8, 0.2, 30), ("P36", 8, 1.0, 5), ("all", 8, 0.4, 45), ("P19", 16, 0.1, 10)],
         columns=["group", "step", "value", "n"],
     )
-    found = baselines.type_baselines(table).set_index(["group", "step"])
-    assert found.loc[("N-1", 8)].tolist() == [pytest.approx((5 + 6) / 40), 40]
-    assert found.loc[("1-1", 8)].tolist() == [1.0, 5] and found.loc[("N-1", 16)].tolist() == [pytest.approx(0.1), 10]
-    assert len(found) == 3
+    actual = baselines.type_baselines(table).set_index(["group", "step"])
+    assert actual.loc[("N-1", 8)].tolist() == [pytest.approx((5 + 6) / 40), 40]
+    assert actual.loc[("1-1", 8)].tolist() == [1.0, 5] and actual.loc[("N-1", 16)].tolist() == [pytest.approx(0.1), 10]
+    assert len(actual) == 3
     without_steps = baselines.type_baselines(table[table["step"] == 8].drop(columns="step")).set_index("group")
     assert without_steps["value"]["N-1"] == pytest.approx(11 / 40)
 

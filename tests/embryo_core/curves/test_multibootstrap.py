@@ -10,15 +10,15 @@ RANDOM = np.random.default_rng(7)
 
 def slow(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Draw cases, which all runs share, and seeds of each design; return the interval of the difference of means."""
-    found = []
+    differences = []
     for _ in range(4000):
         cases = RANDOM.integers(first.shape[1], size=first.shape[1])
         means = []
         for design in (first, second):
             rows = [design[RANDOM.integers(len(design))] for _ in design]
             means.append(np.mean([row[cases].mean() for row in rows]))
-        found.append(means[1] - means[0])
-    return np.percentile(found, [2.5, 97.5])
+        differences.append(means[1] - means[0])
+    return np.percentile(differences, [2.5, 97.5])
 
 
 def test_interval_equals_that_of_a_loop_over_draws():

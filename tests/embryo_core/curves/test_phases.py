@@ -20,27 +20,27 @@ def loss(falls: list[float], knots: list[int], noise: float = 0.01) -> np.ndarra
 
 def test_planted_phases_are_found_where_they_begin() -> None:
     """The interval of each phase's start contains it."""
-    found = phases(STEPS, loss([0, 1, 0.05, 1.2, 0.1], KNOTS))
-    assert [phase.name for phase in found] == ["start", "first fall", "plateau", "take-off", "later plateau"]
-    assert [phase.start for phase in found] == [STEPS[knot] for knot in KNOTS[:-1]]
-    assert [phase.end for phase in found] == [STEPS[knot] for knot in KNOTS[1:]]
-    assert all(phase.earliest <= phase.start <= phase.latest for phase in found)
+    detected = phases(STEPS, loss([0, 1, 0.05, 1.2, 0.1], KNOTS))
+    assert [phase.name for phase in detected] == ["start", "first fall", "plateau", "take-off", "later plateau"]
+    assert [phase.start for phase in detected] == [STEPS[knot] for knot in KNOTS[:-1]]
+    assert [phase.end for phase in detected] == [STEPS[knot] for knot in KNOTS[1:]]
+    assert all(phase.earliest <= phase.start <= phase.latest for phase in detected)
 
 
 def test_finished_run_has_all_six_phases() -> None:
     """A learning rate that decays at the end makes the loss fall once more, and the take-off is still found."""
     knots, steps = [0, 3, 6, 11, 13, 17, 20], [2**power for power in range(21)]
     line = 9 - np.interp(range(21), knots, np.cumsum([0, *np.diff(knots) * [0, 1, 0.2, 0.6, 0.05, 0.4]]))
-    found = phases(steps, line + np.random.default_rng(1).normal(0, 0.01, 21))
+    detected = phases(steps, line + np.random.default_rng(1).normal(0, 0.01, 21))
     named = ["start", "first fall", "plateau", "take-off", "later plateau", "later fall"]
-    assert [phase.name for phase in found] == named
-    assert [phase.start for phase in found] == [steps[knot] for knot in knots[:-1]]
+    assert [phase.name for phase in detected] == named
+    assert [phase.start for phase in detected] == [steps[knot] for knot in knots[:-1]]
 
 
 def test_run_without_take_off_ends_in_a_plateau() -> None:
     """The loss falls once and then continues slowly."""
-    found = phases(STEPS, loss([0, 1, 0.05], [0, 3, 6, 15]))
-    assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
+    detected = phases(STEPS, loss([0, 1, 0.05], [0, 3, 6, 15]))
+    assert [phase.name for phase in detected] == ["start", "first fall", "plateau"]
 
 
 def test_late_fall_of_three_points_is_found() -> None:
@@ -49,18 +49,18 @@ def test_late_fall_of_three_points_is_found() -> None:
     steps = np.unique(np.round(2**doublings))[-90:]
     knots = [0, 6.5, 8, 11.5, 12.5, 16.2, 16.5]
     line = 9 - np.interp(np.log2(steps), knots, np.cumsum([0, *np.diff(knots) * [0, 1.2, 0.25, 1, 0.15, 1]]))
-    found = phases(steps.tolist(), line + np.random.default_rng(1).normal(0, 0.02, len(steps)))
-    assert [phase.name for phase in found][-3:] == ["take-off", "later plateau", "later fall"]
-    assert found[-1].start == steps[-3] and found[-1].earliest <= 2**16.2 <= found[-1].latest
+    detected = phases(steps.tolist(), line + np.random.default_rng(1).normal(0, 0.02, len(steps)))
+    assert [phase.name for phase in detected][-3:] == ["take-off", "later plateau", "later fall"]
+    assert detected[-1].start == steps[-3] and detected[-1].earliest <= 2**16.2 <= detected[-1].latest
 
 
 def test_plateau_may_fall_faster_than_the_mean() -> None:
     """The mean fall per doubling is small if the start is long."""
     knots = [0, 8, 10, 14, 15, 18]
     line = 9 - np.interp(range(19), knots, np.cumsum([0, *np.diff(knots) * [0, 1, 0.3, 1, 0.1]]))
-    found = phases([2**power for power in range(19)], line + np.random.default_rng(1).normal(0, 0.01, 19))
+    detected = phases([2**power for power in range(19)], line + np.random.default_rng(1).normal(0, 0.01, 19))
     assert (line[0] - line[-1]) / 18 < 0.3
-    assert [phase.name for phase in found] == ["start", "first fall", "plateau", "take-off", "later plateau"]
+    assert [phase.name for phase in detected] == ["start", "first fall", "plateau", "take-off", "later plateau"]
 
 
 def test_loss_that_hardly_turns_has_no_phases() -> None:
@@ -73,8 +73,8 @@ def test_search_ends_for_extremely_close_or_distant_steps(seed) -> None:
     """The phases that are found follow one another without gaps."""
     draw = np.random.default_rng(seed)
     for steps in (10**12 + np.arange(40), np.r_[1:9, 10**6 + np.arange(40)], np.unique(draw.integers(1, 2**40, 40))):
-        found = phases(steps.tolist(), draw.normal(0, 1, len(steps)).cumsum())
-        assert all(one.end == other.start for one, other in pairwise(found))
+        detected = phases(steps.tolist(), draw.normal(0, 1, len(steps)).cumsum())
+        assert all(one.end == other.start for one, other in pairwise(detected))
 
 
 @pytest.mark.parametrize("count", range(MIN_POINTS, 20))
@@ -122,8 +122,8 @@ def test_interval_of_a_turn_uses_the_nearest_breakpoints() -> None:
 def test_log_without_held_out_loss_uses_the_training_loss() -> None:
     """Rows without a loss are left out, and so is step 0, which has no logarithm."""
     rows = {"step": [0, *STEPS, 99], "masked_lm_loss": [9.0, *loss([0, 1, 0.05], [0, 3, 6, 15]), np.nan]}
-    found = phases_of_log(pd.DataFrame(rows).assign(split="train"))
-    assert found == phases(STEPS, rows["masked_lm_loss"][1:-1])
+    detected = phases_of_log(pd.DataFrame(rows).assign(split="train"))
+    assert detected == phases(STEPS, rows["masked_lm_loss"][1:-1])
     assert phases_of_log(pd.DataFrame()) == []
 
 
@@ -131,15 +131,15 @@ def test_phases_of_a_long_log_cover_the_whole_run() -> None:
     """Long logs are averaged; the phases run from the first step to the last without gaps."""
     steps = np.arange(1, 3001)
     values = np.interp(np.log2(steps), [0, 4, 8, 11.6], [9, 9, 5, 4.9])
-    found = phases(steps.tolist(), values)
-    assert isinstance(found[0], Phase) and (found[0].start, found[-1].end) == (1, 3000)
-    assert all(one.end == other.start for one, other in pairwise(found))
-    assert [phase.name for phase in found] == ["start", "first fall", "plateau"]
+    detected = phases(steps.tolist(), values)
+    assert isinstance(detected[0], Phase) and (detected[0].start, detected[-1].end) == (1, 3000)
+    assert all(one.end == other.start for one, other in pairwise(detected))
+    assert [phase.name for phase in detected] == ["start", "first fall", "plateau"]
 
 
 def test_intervals_cover_a_turn_between_two_measured_steps() -> None:
     """At least 90 % of the intervals contain the take-off, which is drawn between steps in 40 curves."""
-    held, found = 0, 0
+    held, take_off_count = 0, 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
         knots = [0, 3, 6, rng.uniform(9, 10), 12.5, 15]
@@ -147,5 +147,8 @@ def test_intervals_cover_a_turn_between_two_measured_steps() -> None:
         line = 9 - np.interp(range(16), knots, np.concatenate([[0], np.cumsum(np.diff(knots) * falls)]))
         named = {phase.name: phase for phase in phases(STEPS, line + rng.normal(0, 0.02, 16))}
         if "take-off" in named:
-            found, held = found + 1, held + (named["take-off"].earliest <= 2 ** knots[3] <= named["take-off"].latest)
-    assert found >= 36 and held >= 0.9 * found
+            take_off_count, held = (
+                take_off_count + 1,
+                held + (named["take-off"].earliest <= 2 ** knots[3] <= named["take-off"].latest),
+            )
+    assert take_off_count >= 36 and held >= 0.9 * take_off_count

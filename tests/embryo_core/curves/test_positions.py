@@ -10,8 +10,8 @@ from embryo_core.curves.scores import POSITIONS, position_weights
 def test_each_position_is_the_mean_of_its_entries(length: int):
     """A batch may have any shape; in maps of two positions each mean has one or two entries."""
     maps = np.random.default_rng(length).random((3, 2, length, length)).astype(np.float32) ** 4
-    found = position_weights(maps)
-    assert found.shape == (3, 2, len(POSITIONS)) and found.dtype == np.float32
+    actual = position_weights(maps)
+    assert actual.shape == (3, 2, len(POSITIONS)) and actual.dtype == np.float32
     for where in np.ndindex(3, 2):
         a = maps[where].astype(float)
         expected = {
@@ -20,4 +20,4 @@ def test_each_position_is_the_mean_of_its_entries(length: int):
             "next": np.mean([a[i, i + 1] for i in range(length - 1)]),
             "first": np.mean([a[i, 0] for i in range(1, length)]),
         }
-        assert dict(zip(POSITIONS, found[where].tolist(), strict=True)) == pytest.approx(expected, rel=1e-6)
+        assert dict(zip(POSITIONS, actual[where].tolist(), strict=True)) == pytest.approx(expected, rel=1e-6)

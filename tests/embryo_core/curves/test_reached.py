@@ -62,8 +62,8 @@ def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFram
 
 def test_step_is_the_first_at_or_above_the_share():
     """The threshold is 95 % of 0.8, which is 0.76 and is reached at step 20."""
-    (found,) = reached(frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8}), "accuracy", [0.95])
-    assert (found.step, found.earliest) == (20, 20) and found.latest in (20, 30)
+    (result,) = reached(frame({0: 0.1, 10: 0.5, 20: 0.77, 30: 0.79, 40: 0.8}), "accuracy", [0.95])
+    assert (result.step, result.earliest) == (20, 20) and result.latest in (20, 30)
 
 
 def test_interval_holds_the_middle_95_percent_of_draws():
@@ -78,8 +78,8 @@ def test_interval_holds_the_middle_95_percent_of_draws():
         means = right[:, :, drawn].mean(axis=(1, 2))
         firsts.append(next(step for step, mean in zip(steps, means) if mean >= 0.9 * means[-1] - 1e-12))
     whole, *firsts = firsts
-    (found,) = reached(answers, "accuracy", [0.9])
-    assert (found.step, found.earliest, found.latest) == (whole, sorted(firsts)[9], sorted(firsts)[389])
+    (result,) = reached(answers, "accuracy", [0.9])
+    assert (result.step, result.earliest, result.latest) == (whole, sorted(firsts)[9], sorted(firsts)[389])
     assert sorted(firsts)[9] < sorted(firsts)[10] and sorted(firsts)[379] < sorted(firsts)[389]  # more draws, or fewer
 
 
@@ -87,7 +87,7 @@ def test_several_shares_are_found_independently():
     """The curve falls back between the two shares, so each has its own first step."""
     answers = frame({0: 0.1, 10: 0.6, 20: 0.2, 30: 0.65, 40: 0.8})
     together = reached(answers, "accuracy", [0.7, 0.99])
-    assert [found.step for found in together] == [10, 40]
+    assert [result.step for result in together] == [10, 40]
     assert together == [*reached(answers, "accuracy", [0.7]), *reached(answers, "accuracy", [0.99])]
 
 
@@ -95,8 +95,8 @@ def test_interval_of_few_examples_is_wide():
     """Twenty examples answered at random cannot separate the steps; the interval contains the step."""
     random = frame({0: 0.5, 10: 0.5, 20: 0.5, 30: 0.5}, n=20, seeds=1)
     random["answer"] = np.random.default_rng(4).integers(0, 2, len(random)).astype(float)
-    (found,) = reached(random, "accuracy", [0.99])
-    assert found.earliest <= found.step <= found.latest and found.earliest < found.latest
+    (result,) = reached(random, "accuracy", [0.99])
+    assert result.earliest <= result.step <= result.latest and result.earliest < result.latest
 
 
 def test_last_score_of_0_is_never_reached():

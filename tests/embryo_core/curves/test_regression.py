@@ -15,7 +15,7 @@ def test_coefficients_and_intervals_match_a_plain_computation():
     first, second = rng.normal(2, 3, n), rng.normal(0, 1, n)
     classes = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
     values = 0.5 * first + np.array([0.0 if one == "a" else 1.0 for one in classes]) + rng.normal(0, 1, n)
-    found = regress(values, {"first": first, "second": second, "constant": np.ones(n)}, classes)
+    regression = regress(values, {"first": first, "second": second, "constant": np.ones(n)}, classes)
     design = np.column_stack(
         [(first - first.mean()) / first.std(), (second - second.mean()) / second.std()]
         + [[one == name for one in classes] for name in "bc"]
@@ -25,11 +25,11 @@ def test_coefficients_and_intervals_match_a_plain_computation():
     whole = np.column_stack([np.ones(n), design])
     free = n - whole.shape[1]
     errors = np.sqrt(np.diag(np.linalg.inv(whole.T @ whole)) * (rest @ rest) / free)[1:]
-    assert [one.name for one in found.coefficients] == ["first", "second", "b, not a", "c, not a"]
-    assert [one.value for one in found.coefficients] == pytest.approx(model.coef_.tolist())
+    assert [one.name for one in regression.coefficients] == ["first", "second", "b, not a", "c, not a"]
+    assert [one.value for one in regression.coefficients] == pytest.approx(model.coef_.tolist())
     reach = stats.t.ppf(0.975, free) * errors
-    assert [one.high for one in found.coefficients] == pytest.approx((model.coef_ + reach).tolist())
-    assert (found.r2, found.n) == (pytest.approx(model.score(design, values)), n)
+    assert [one.high for one in regression.coefficients] == pytest.approx((model.coef_ + reach).tolist())
+    assert (regression.r2, regression.n) == (pytest.approx(model.score(design, values)), n)
 
 
 def test_unsolvable_regression_returns_none():

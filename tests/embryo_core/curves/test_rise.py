@@ -10,10 +10,10 @@ STEPS = (0, 100, 200, 400, 800)
 
 def test_straight_rise_has_its_slope() -> None:
     """The slope runs from the checkpoint before the rise to nine tenths, in shares of the last value per step."""
-    found = rise(STEPS, [0.0, 0.0, 0.2, 0.4, 0.4], [10_000] * 5)
-    assert found.step == 200 and found.earliest == 200 and found.latest == 200
-    assert found.slope.value == pytest.approx(1 / 300)  # from 0 at step 100 to the last value at step 400
-    assert found.slope.low < found.slope.value < found.slope.high
+    steep = rise(STEPS, [0.0, 0.0, 0.2, 0.4, 0.4], [10_000] * 5)
+    assert steep.step == 200 and steep.earliest == 200 and steep.latest == 200
+    assert steep.slope.value == pytest.approx(1 / 300)  # from 0 at step 100 to the last value at step 400
+    assert steep.slope.low < steep.slope.value < steep.slope.high
 
 
 def test_scale_does_not_change_the_slope() -> None:
@@ -25,18 +25,18 @@ def test_scale_does_not_change_the_slope() -> None:
 def test_rise_runs_from_one_tenth_to_nine_tenths() -> None:
     """Of 0.4 these are 0.04 and 0.36; the slope's interval is that of the difference, each share with its own n."""
     n = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000]
-    found = rise((0, 100, 200, 400, 800, 900, 1000), [0.0, 0.02, 0.06, 0.30, 0.34, 0.38, 0.4], n)
+    result = rise((0, 100, 200, 400, 800, 900, 1000), [0.0, 0.02, 0.06, 0.30, 0.34, 0.38, 0.4], n)
     low, high = difference_interval(0.38, 0.02, 60_000, n_second=20_000)
     scale = 0.4 * (900 - 100)
-    assert found.step == 200 and found.slope.value == pytest.approx((0.38 - 0.02) / scale)
-    assert (found.slope.low, found.slope.high) == pytest.approx((low / scale, high / scale), rel=1e-9)
+    assert result.step == 200 and result.slope.value == pytest.approx((0.38 - 0.02) / scale)
+    assert (result.slope.low, result.slope.high) == pytest.approx((low / scale, high / scale), rel=1e-9)
 
 
 def test_slope_begins_at_the_checkpoint_before_the_rise() -> None:
     """With 20 cases, 0 right may be chance, so the rise may be as early as 0; the slope still begins at step 100."""
-    found = rise(STEPS, [0.0, 0.0, 0.4, 0.4, 0.4], [20] * 5)
-    assert (found.step, found.earliest) == (200, 0)
-    assert found.slope.value == pytest.approx(1 / 100)
+    result = rise(STEPS, [0.0, 0.0, 0.4, 0.4, 0.4], [20] * 5)
+    assert (result.step, result.earliest) == (200, 0)
+    assert result.slope.value == pytest.approx(1 / 100)
 
 
 def test_curve_without_a_start_at_zero_has_no_slope() -> None:

@@ -123,10 +123,10 @@ def test_onset_is_where_the_share_is_reached_and_kept(share):
         level, ends = share * values[-1], [curves.interval(v, k) for v, k in zip(values, n)]
         earliest = slow_from(steps, [high >= level for _, high in ends])
         first = next(step for step, v in zip(steps, values) if step >= earliest and v >= level)
-        found = curves.onset(steps, values, n, share)
-        assert (found.step, found.earliest) == (first, earliest)
-        assert found.latest == slow_from(steps, [low >= level for low, _ in ends])
-        assert found.earliest <= found.step and (found.latest is None or found.step <= found.latest)
+        onset = curves.onset(steps, values, n, share)
+        assert (onset.step, onset.earliest) == (first, earliest)
+        assert onset.latest == slow_from(steps, [low >= level for low, _ in ends])
+        assert onset.earliest <= onset.step and (onset.latest is None or onset.step <= onset.latest)
 
 
 def test_onset_is_half_way_from_floor_to_last_value():
@@ -174,11 +174,11 @@ def test_peak_is_the_highest_measured_point():
     """The interval spans the steps whose difference from the peak may be chance; every point is checked in turn."""
     for values in CURVES:
         steps = np.cumsum(RNG.integers(1, 900, len(values)))
-        found = curves.peak(steps, values, np.full(len(values), 300))
-        assert found.value == max(values) and found.step == steps[list(values).index(max(values))]
-        assert found.last == values[-1] and found.decay >= 0
-        near = [s for s, v in zip(steps, values) if curves.difference_interval(found.value, v, 300)[0] <= 0]
-        assert (found.earliest, found.latest) == (min(near), max(near))
+        peak = curves.peak(steps, values, np.full(len(values), 300))
+        assert peak.value == max(values) and peak.step == steps[list(values).index(max(values))]
+        assert peak.last == values[-1] and peak.decay >= 0
+        near = [s for s, v in zip(steps, values) if curves.difference_interval(peak.value, v, 300)[0] <= 0]
+        assert (peak.earliest, peak.latest) == (min(near), max(near))
 
 
 def test_peak_is_compared_with_its_own_number_of_cases():

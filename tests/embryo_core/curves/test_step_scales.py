@@ -37,9 +37,9 @@ def test_single_step_is_at_the_start_of_its_axis(scale, only):
 def test_log_spaced_steps_include_first_and_last(steps, count: int) -> None:
     """The steps ascend without repetition, gaps between many even steps grow, and few steps are all selected."""
     steps = list(steps)
-    found = step_scales.log_spaced(steps, count)
-    assert found[0] == steps[0] and found[-1] == steps[-1] and set(found) <= set(steps)
-    assert len(found) <= count and (found == steps or len(found) > count * 0.75)
+    selected_steps = step_scales.log_spaced(steps, count)
+    assert selected_steps[0] == steps[0] and selected_steps[-1] == steps[-1] and set(selected_steps) <= set(steps)
+    assert len(selected_steps) <= count and (selected_steps == steps or len(selected_steps) > count * 0.75)
     if len(steps) >= 1000:
-        gaps = np.diff([steps.index(step) for step in found])
+        gaps = np.diff([steps.index(step) for step in selected_steps])
         assert gaps.min() > 0 and (np.diff(gaps) >= -1).all()  # rounding to the nearest step may lose one

@@ -25,9 +25,9 @@ def right(shares: list[float], n: int = 100) -> np.ndarray:
 )
 def test_shape_is_named_by_its_rises_and_falls(shares, shape, points):
     """The turning points are the lowest and the highest steps, the first one among ties."""
-    found = find_turns(right(shares))
-    assert (found.shape, found.points) == (shape, points)
-    assert falls_after_rise(found) == ("rises, falls" in shape or "turns" in shape)
+    turns = find_turns(right(shares))
+    assert (turns.shape, turns.points) == (shape, points)
+    assert falls_after_rise(turns) == ("rises, falls" in shape or "turns" in shape)
 
 
 def test_changes_are_tested_on_the_same_items():
@@ -55,6 +55,6 @@ def test_tie_counts_as_half():
 
 def test_stretches_are_changes_of_more_than_a_tenth():
     """Stretches run from lowest to highest and back; smaller changes are ignored."""
-    found = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30])
-    assert found == [Stretch("compresses", 0, 1), Stretch("grows", 1, 4), Stretch("compresses", 4, 8)]
+    actual = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30])
+    assert actual == [Stretch("compresses", 0, 1), Stretch("grows", 1, 4), Stretch("compresses", 4, 8)]
     assert stretches([0, 1, 2], [20, 21, 19.5]) == [] == stretches([], [])

@@ -86,9 +86,9 @@ def test_threads_share_loaded_models(tiny_run: Run, loaded: list[int]) -> None:
     """A checkpoint that several threads request at once is loaded once."""
     models = ModelCache(limit=10**9)
     with ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
+        loaded_models = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
     assert sorted(loaded) == [0, 8, 16]
-    assert len({id(one) for one in found}) == 3
+    assert len({id(one) for one in loaded_models}) == 3
 
 
 def test_failed_load_raises_in_every_waiting_thread(own_run: Run) -> None:

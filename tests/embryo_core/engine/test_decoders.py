@@ -51,12 +51,12 @@ def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) 
     layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
     layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
     with torch.inference_mode():
-        found = own(torch.as_tensor(ids), output_hidden_states=True, output_attentions=True)
+        output = own(torch.as_tensor(ids), output_hidden_states=True, output_attentions=True)
     rows, columns = np.array([0, 1, 1]), np.array([4, 0, 10])
     logits = model.next_logits(ids, seen, rows, columns)
-    np.testing.assert_allclose(logits, found.logits.numpy()[rows, columns], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.hidden_states(ids, seen), torch.stack(found.hidden_states), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.attentions(ids, seen), torch.stack(found.attentions), atol=1e-6)
+    np.testing.assert_allclose(logits, output.logits.numpy()[rows, columns], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.hidden_states(ids, seen), torch.stack(output.hidden_states), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.attentions(ids, seen), torch.stack(output.attentions), atol=1e-6)
     lens = model.next_head(before[0].numpy()[rows, columns])
     np.testing.assert_allclose(lens, logits, rtol=1e-5, atol=1e-4)
     assert model.capabilities == GIVEN and model.max_positions == 40
@@ -102,8 +102,8 @@ def test_is_decoder_turns_encoder_family_into_decoder(own_run: Run, decoder: boo
     if decoder:
         ids = np.array([[1, 5, 6]])
         own = BertLMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, 1:2]
-        found = load(checkpoint).next_logits(ids, np.ones_like(ids), np.array([0]), np.array([1]))
-        np.testing.assert_allclose(found, own.detach(), rtol=1e-5, atol=1e-5)
+        logits = load(checkpoint).next_logits(ids, np.ones_like(ids), np.array([0]), np.array([1]))
+        np.testing.assert_allclose(logits, own.detach(), rtol=1e-5, atol=1e-5)
 
 
 def test_decoder_without_head_gives_no_next_words(own_run: Run) -> None:

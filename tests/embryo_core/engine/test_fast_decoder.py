@@ -78,18 +78,18 @@ def check(model: Model) -> None:
     layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
     layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
     with torch.inference_mode():
-        found = own(
+        output = own(
             torch.as_tensor(ids),
             attention_mask=torch.as_tensor(seen),
             output_hidden_states=True,
             output_attentions=True,
         )
-    states, logits = torch.stack(found.hidden_states).numpy(), found.logits.numpy()[rows, columns, :PIECES]
+    states, logits = torch.stack(output.hidden_states).numpy(), output.logits.numpy()[rows, columns, :PIECES]
     close(model, model.hidden_states(ids, seen)[:, rows, columns], states[:, rows, columns])
     close(model, model.next_logits(ids, seen, rows, columns), logits)
-    check_read_on(model, ids, found.logits.numpy()[..., :PIECES])
+    check_read_on(model, ids, output.logits.numpy()[..., :PIECES])
     close(model, model.next_head(before[0].numpy()[rows, columns]), logits)
-    theirs = torch.stack(found.attentions).numpy()
+    theirs = torch.stack(output.attentions).numpy()
     scores = np.log(
         theirs, where=theirs > 0, out=np.zeros_like(theirs)
     )  # an absolute error in a score is a relative error in its weight

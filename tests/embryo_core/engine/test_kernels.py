@@ -61,11 +61,11 @@ def test_linear_maps_work_inside_and_outside_inference_mode(kernels, monkeypatch
     """The modes alternate: a question loads models inside inference mode, an evaluation outside."""
     monkeypatch.setattr(fast, "_SPARE", deque(maxlen=4))
     weight, states = torch.randn(50, 70).half(), torch.randn(2, 70)
-    found = []
+    products = []
     for mode in (True, False, True):
         with torch.inference_mode(mode):
-            found.append(fast.linear(states, fast.make_linear(weight, torch.zeros(50))))
-    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+            products.append(fast.linear(states, fast.make_linear(weight, torch.zeros(50))))
+    assert torch.equal(products[0], products[1]) and torch.equal(products[0], products[2])
 
 
 def test_linear_maps_can_be_made_by_several_threads(kernels) -> None:
@@ -80,13 +80,13 @@ def test_linear_maps_can_be_made_by_several_threads(kernels) -> None:
 
 def test_both_paths_give_the_same_logits(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The logits differ only by rounding."""
-    found = {}
+    logits_of = {}
     for setting in fast.SETTINGS:
         monkeypatch.setenv("EMBRYO_KERNELS", setting)
         model = load(runs.checkpoint(tiny_run, 16))
         ids = model.tokenizer.encode_text("She was born in [MASK].")[None]
-        found[setting] = model.mlm_logits(ids, ids > 0, [0, 0], [1, 2])
-    assert abs(found["fast"] - found["plain"]).max() <= rounding(model, ids.shape[1], found["plain"])
+        logits_of[setting] = model.mlm_logits(ids, ids > 0, [0, 0], [1, 2])
+    assert abs(logits_of["fast"] - logits_of["plain"]).max() <= rounding(model, ids.shape[1], logits_of["plain"])
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("not on this processor"), AttributeError("not in this torch")])

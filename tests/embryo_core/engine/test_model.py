@@ -151,9 +151,9 @@ def test_discriminator_with_generator_predicts_words(own_run):
             part(torch.tensor(ids), torch.tensor(mask), output_hidden_states=True)
             for part in (discriminator, generator)
         )
-    for found, expected in ((model, of_discriminator), (model.masked_word_model, of_generator)):
+    for loaded, expected in ((model, of_discriminator), (model.masked_word_model, of_generator)):
         theirs = torch.stack(expected.hidden_states).numpy()[:, rows, columns]
-        close(found, ids, found.hidden_states(ids, mask)[:, rows, columns], theirs)
+        close(loaded, ids, loaded.hidden_states(ids, mask)[:, rows, columns], theirs)
     logits = of_generator.logits.numpy()[rows, columns]
     close(model.masked_word_model, ids, model.mlm_logits(ids, mask, rows, columns), logits)
     close(model.masked_word_model, ids, model.layer_logits(ids[0, : mask[0].sum()], 1)[-1:], logits[1:2])
@@ -164,10 +164,10 @@ def test_discriminator_with_generator_predicts_words(own_run):
 def test_lens_of_electra_reads_its_generator(own_run):
     """The answers of the last layer are those of the model."""
     with_generator(own_run)
-    found = query.ask_layers(own_run, TEXTS[1], steps=[16])
+    layer_answers = query.ask_layers(own_run, TEXTS[1], steps=[16])
     expected = query.ask(own_run, TEXTS[1], [16])
-    last = found.table["layer"].max()
-    assert [p.token for p in found.best(16, layer=last)] == [p.token for p in expected.best(16)]
+    last = layer_answers.table["layer"].max()
+    assert [p.token for p in layer_answers.best(16, layer=last)] == [p.token for p in expected.best(16)]
 
 
 def test_broken_generator_is_named(own_run):
@@ -193,8 +193,8 @@ def test_logits_beyond_the_tokenizer_are_left_out(own_run, kind, tied):
     model = load(checkpoint)
     ids = model.tokenizer.encode_text(TEXTS[1])[None]
     with torch.no_grad():
-        found = stored.eval()(torch.tensor(ids))
-    expected = (found["prediction_logits"] if "prediction_logits" in found else found["logits"])[0, 2, :700].numpy()
+        output = stored.eval()(torch.tensor(ids))
+    expected = (output["prediction_logits"] if "prediction_logits" in output else output["logits"])[0, 2, :700].numpy()
     ours = model.mlm_logits(ids, np.ones_like(ids), [0], [2])
     assert ours.shape == (1, 700) and model.vocabulary_size == 700
     close(model, ids, ours[0], expected)
@@ -278,12 +278,12 @@ def test_prefixes_of_torch_wrappers_are_removed(own_run, wrapper):
 
 def test_models_of_one_run_may_need_different_engines(own_run):
     """In a pass over three steps, the second has an activation that only transformers computes."""
-    found = []
+    models = []
     for activation in ("gelu", "silu", "gelu"):
-        found.append(load(store(own_run, small(BertForMaskedLM, hidden_act=activation))))
+        models.append(load(store(own_run, small(BertForMaskedLM, hidden_act=activation))))
     ids = np.array([[[2, 9, 4, 3]], [[2, 8, 4, 3]], [[2, 7, 4, 3]]])
-    whole = mlm_logits(found, ids, np.ones((1, 4)), [0], [2])
-    for model, own, logits in zip(found, ids, whole, strict=True):
+    whole = mlm_logits(models, ids, np.ones((1, 4)), [0], [2])
+    for model, own, logits in zip(models, ids, whole, strict=True):
         assert np.array_equal(model.mlm_logits(own, np.ones((1, 4)), [0], [2]), logits)
 
 
@@ -311,10 +311,10 @@ def test_models_in_one_call_equal_single_calls(tiny_run):
     ids, mask = padded_ids(models[0].tokenizer)
     rows, columns = np.nonzero(mask)
     own = np.stack([np.where(mask, (ids + 3 * i) % 700, ids) for i in range(3)])
-    found = mlm_logits(models, own, mask, rows, columns)
-    for model, its, logits in zip(models, own, found, strict=True):
+    actual = mlm_logits(models, own, mask, rows, columns)
+    for model, its, logits in zip(models, own, actual, strict=True):
         np.testing.assert_array_equal(logits, model.mlm_logits(its, mask, rows, columns))
-    assert not np.allclose(found[0], found[1])
+    assert not np.allclose(actual[0], actual[1])
 
 
 def test_loading_another_model_does_not_change_the_first(tiny_run):

@@ -62,9 +62,9 @@ def test_tensors_of_every_stored_type_are_read(tmp_path: Path, zipped: bool, dty
     tied = {"a": numbers, "b": numbers, "c": numbers.T, "epoch": 3}
     if dtype.is_floating_point:
         tied["d"] = torch.nn.Parameter(numbers)
-    found = read_file(save(OrderedDict(tied), tmp_path, zipped), tmp_path)
-    assert found.keys() == tied.keys() - {"epoch"}
-    assert all(torch.equal(found[name], tied[name]) for name in found)
+    tensors = read_file(save(OrderedDict(tied), tmp_path, zipped), tmp_path)
+    assert tensors.keys() == tied.keys() - {"epoch"}
+    assert all(torch.equal(tensors[name], tied[name]) for name in tensors)
 
 
 @ZIPPED
@@ -180,8 +180,8 @@ def test_long_byte_order_is_not_read(tmp_path: Path):
             longer = sys.byteorder.encode() * 2**23 if part.filename.endswith("byteorder") else archive.read(part)
             written.writestr(part.filename, longer)
     tracemalloc.start()
-    found = read_file(other, other.parent)
-    assert not torch.equal(found["a"], torch.ones(2)) and tracemalloc.get_traced_memory()[1] < 2**22
+    tensors = read_file(other, other.parent)
+    assert not torch.equal(tensors["a"], torch.ones(2)) and tracemalloc.get_traced_memory()[1] < 2**22
     tracemalloc.stop()
 
 

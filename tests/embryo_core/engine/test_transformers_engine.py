@@ -40,12 +40,12 @@ def check_against_transformers(model: Model) -> None:
     own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
     with torch.inference_mode():
         expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(seen)).logits[0, 4].numpy()
-    found = model.mlm_logits(ids, seen, *at)
-    assert found.shape == (1, model.vocabulary_size)
-    assert np.abs(found[0] - expected[: found.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
+    logits = model.mlm_logits(ids, seen, *at)
+    assert logits.shape == (1, model.vocabulary_size)
+    assert np.abs(logits[0] - expected[: logits.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
     states = model.hidden_states(ids, seen)
     assert states.shape == (3, 1, 11, 32)
-    assert np.abs(model.layer_logits(ids[0], 4)[-1] - found).max() <= 1e-5 * np.abs(expected).max()
+    assert np.abs(model.layer_logits(ids[0], 4)[-1] - logits).max() <= 1e-5 * np.abs(expected).max()
     if "attentions" in model.capabilities:
         weights = model.attentions(ids, seen)
         assert weights.shape == (2, 1, 2, 11, 11)
@@ -186,8 +186,8 @@ def test_models_can_be_loaded_by_several_threads(own_run):
     with ThreadPoolExecutor(8) as threads:
         models = list(threads.map(load, [checkpoint] * 24))
     ids, at = np.array([[1, 5, 6, 2]]), (np.array([0]), np.array([1]))
-    found = [model.mlm_logits(ids, np.ones_like(ids), *at) for model in models]
-    assert all(np.array_equal(logits, found[0]) for logits in found)
+    actual = [model.mlm_logits(ids, np.ones_like(ids), *at) for model in models]
+    assert all(np.array_equal(logits, actual[0]) for logits in actual)
 
 
 def test_class_of_another_task_gives_no_masked_words(own_run):

@@ -59,9 +59,9 @@ def node() -> dict:
 def expected(own_run: Run) -> dict[str, bytes]:
     """Return the files of an evaluation without Ray, and remove them."""
     assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3) == ALL
-    found = files(own_run)
+    contents = files(own_run)
     shutil.rmtree(own_run.results)
-    return found
+    return contents
 
 
 def test_worker_discards_fetched_weights_after_computing(own_run: Run, monkeypatch: pytest.MonkeyPatch):

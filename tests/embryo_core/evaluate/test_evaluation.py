@@ -197,8 +197,8 @@ def test_discriminator_gets_metrics_of_states_and_attention(own_run):
 def test_unreadable_config_fails_only_its_checkpoint(own_run):
     """Weights that cannot be read are handled the same way."""
     (own_run.path / "checkpoints" / "step8" / "config.json").write_text("{")
-    found = evaluate(own_run, SAMPLE_DATA, ["token_reconstruction"], steps=[0, 8])
-    assert found.computed == 1 and "config.json" in found.failures[0]
+    report = evaluate(own_run, SAMPLE_DATA, ["token_reconstruction"], steps=[0, 8])
+    assert report.computed == 1 and "config.json" in report.failures[0]
 
 
 # === One set of data ===

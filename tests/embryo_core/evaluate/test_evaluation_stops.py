@@ -76,6 +76,6 @@ def test_results_of_two_sets_of_data_are_never_mixed(own_run: Run, monkeypatch, 
         evaluate(own_run, TREEBANK, [NAME], limit=3, overwrite=overwrite)
     monkeypatch.setattr(results, "write", write)
     assert results.steps_by_metric(own_run)[NAME] == {16} and results.read_sources(own_run)[NAME]["limit"] == 2
-    found = results.read_scores(own_run)
+    scores = results.read_scores(own_run)
     assert evaluate(alone, TREEBANK, [NAME], steps=[16], limit=2, overwrite=True) == Report(computed=1)
-    assert results.read_scores(own_run).equals(found)
+    assert results.read_scores(own_run).equals(scores)

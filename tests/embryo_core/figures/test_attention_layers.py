@@ -32,9 +32,9 @@ KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
 )
 def test_steps_around_chosen_step_double(chosen: int, expected: tuple[int, ...]) -> None:
     """In both directions each step is at least twice the one before; only the last step may be nearer."""
-    found = steps_around(KNOWN, chosen)
-    assert found == expected
-    assert all(b >= 2 * a or b == KNOWN[-1] for a, b in pairwise(found))
+    steps = steps_around(KNOWN, chosen)
+    assert steps == expected
+    assert all(b >= 2 * a or b == KNOWN[-1] for a, b in pairwise(steps))
 
 
 def test_maps_are_placed_by_layer_and_step() -> None:

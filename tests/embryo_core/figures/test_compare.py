@@ -31,17 +31,17 @@ def test_differing_rows_are_marked_and_come_first():
     """Numbers have thousands separators, and a missing value is a dash."""
     rows = {"row": ["layers", "seed"], "a": [4, None], "b": [4, 12345], "differs": [False, True]}
     designs = pd.DataFrame(rows, dtype=object)
-    found = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
-    assert found.values.tolist() == [["≠", "seed", "–", "12,345"], ["", "layers", "4", "4"]]
+    table = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
+    assert table.values.tolist() == [["≠", "seed", "–", "12,345"], ["", "layers", "4", "4"]]
 
 
 def test_seeds_of_a_design_share_a_column():
     """The column has the mean and range of measured numbers; seeds and texts are listed, and mark no difference."""
     rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint"], "a": [4, 1, 10_069, "May"]}
     designs = pd.DataFrame(rows | {"b": [4, 2, 10_554, "June"], "differs": True}, dtype=object)
-    found = compare.design_table(designs, {"a, b": ["a", "b"]})
-    assert found["a, b"].tolist() == ["4", "1, 2", "10,312 (10,069 to 10,554)", "May, June"]
-    assert not found["differs"].any()
+    table = compare.design_table(designs, {"a, b": ["a", "b"]})
+    assert table["a, b"].tolist() == ["4", "1, 2", "10,312 (10,069 to 10,554)", "May, June"]
+    assert not table["differs"].any()
 
 
 # === Captions ===

@@ -16,7 +16,7 @@ from embryo_core.figures.thinning import break_lines, longest, thin_curves
 
 def in_json(values: Any) -> Any:
     """Return values as a browser receives them."""
-    return json.loads(json.dumps(values, default=lambda found: found.tolist()))
+    return json.loads(json.dumps(values, default=lambda array: array.tolist()))
 
 
 def draw(figure: Any) -> Any:

@@ -35,11 +35,11 @@ def test_rows_of_panels_fit_the_width(width: int, across: int) -> None:
     """A wide file has two panels in a row and a narrow one has one; none overlaps, and each keeps its height."""
     layout = drawn(1, 2)
     height = file_panels.fit_panels(layout, width, 300)
-    found = boxes(layout)
-    assert len({left for left, *_ in found}) == across
-    assert all((top - bottom) * height == pytest.approx(300) for *_, bottom, top in found)
-    assert all(0 <= left < right <= 1 + 1e-9 and 0 <= bottom < top <= 1 for left, right, bottom, top in found)
-    (_, right, bottom, _), (left, *_, top) = found
+    panels = boxes(layout)
+    assert len({left for left, *_ in panels}) == across
+    assert all((top - bottom) * height == pytest.approx(300) for *_, bottom, top in panels)
+    assert all(0 <= left < right <= 1 + 1e-9 and 0 <= bottom < top <= 1 for left, right, bottom, top in panels)
+    (_, right, bottom, _), (left, *_, top) = panels
     assert right < left if across == 2 else top < bottom
 
 
@@ -62,10 +62,10 @@ def test_shared_axes_keep_their_numbers_outside() -> None:
     """Numbers are below the lowest panel of each column and left of the first, with one axis title."""
     layout = drawn(2, 4, shared_xaxes="all", shared_yaxes="all")
     file_panels.fit_panels(layout, WIDE, 600)
-    found = file_panels.panels(layout)
-    assert [x["showticklabels"] for x, _ in found] == [False] * 5 + [True] * 3
-    assert [y["showticklabels"] for _, y in found] == [True, False, False] * 2 + [True, False]
-    titled = [i for i, (x, _) in enumerate(found) if x.get("title", {}).get("text")]
+    panels = file_panels.panels(layout)
+    assert [x["showticklabels"] for x, _ in panels] == [False] * 5 + [True] * 3
+    assert [y["showticklabels"] for _, y in panels] == [True, False, False] * 2 + [True, False]
+    titled = [i for i, (x, _) in enumerate(panels) if x.get("title", {}).get("text")]
     assert titled == [6]
 
 
@@ -90,8 +90,8 @@ def test_phone_has_two_panels_in_a_row():
     page = figure.layout.height
     for path, value in figure.layout.meta["phone"].items():
         figure.update_layout({path.replace(".", "_"): value})
-    found = file_panels.panels(figure.layout.to_plotly_json())
-    assert {tuple(round(end, 2) for end in x["domain"]) for x, _ in found} == {(0, 0.42), (0.58, 1)}
-    assert [bool(x["showticklabels"]) for x, _ in found] == [False] * 3 + [True] * 2
+    panels = file_panels.panels(figure.layout.to_plotly_json())
+    assert {tuple(round(end, 2) for end in x["domain"]) for x, _ in panels} == {(0, 0.42), (0.58, 1)}
+    assert [bool(x["showticklabels"]) for x, _ in panels] == [False] * 3 + [True] * 2
     assert 1.3 * page < figure.layout.height < 2 * page
-    assert [note.y for note in figure.layout.annotations] == [y["domain"][1] for _, y in found]
+    assert [note.y for note in figure.layout.annotations] == [y["domain"][1] for _, y in panels]

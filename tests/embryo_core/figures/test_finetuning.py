@@ -92,9 +92,9 @@ def test_tasks_and_average_have_distinct_styles():
         "stsb",
         AVERAGE,
     ]
-    found = finetuning.task_styles(tasks)
-    assert set(found) == set(tasks) and len(set(found.values())) == 10
-    assert len({colour for colour, _ in found.values()}) == 9 and found["squad"][0] == found[EXACT][0]
+    styles = finetuning.task_styles(tasks)
+    assert set(styles) == set(tasks) and len(set(styles.values())) == 10
+    assert len({colour for colour, _ in styles.values()}) == 9 and styles["squad"][0] == styles[EXACT][0]
     assert set(finetuning.task_styles([EXACT])) == {EXACT}
 
 

@@ -16,9 +16,9 @@ def test_examples_are_classified_by_history():
             for place, step in enumerate((0, 8, 16))
         ]
     )
-    found = examples.answer_histories(stored)
-    assert found["history"].tolist() == list(answers)
-    assert found.loc[1, [0, 8, 16, "gold"]].tolist() == [1, 0, 0, 1]
+    histories = examples.answer_histories(stored)
+    assert histories["history"].tolist() == list(answers)
+    assert histories.loc[1, [0, 8, 16, "gold"]].tolist() == [1, 0, 0, 1]
     named = examples.answer_histories(stored, ["no", "yes"])
     assert named["history"].tolist() == list(answers)
     assert named.loc[1, ["gold", 0, 8]].tolist() == ["yes", "yes", "no"]
@@ -28,10 +28,10 @@ def test_examples_without_an_answer_at_some_step_have_no_history():
     """They would count as forgotten, or as oscillating."""
     rows = [(step, example, 1.0, 1.0) for step in (0, 8, 16) for example in range(3) if (step, example) != (16, 1)]
     stored = pd.DataFrame(rows, columns=["step", "example", "gold", "answer"])
-    found = examples.answer_histories(stored)["history"]
-    assert found.tolist() == ["learned", examples.PARTLY_ANSWERED, "learned"]
+    histories = examples.answer_histories(stored)["history"]
+    assert histories.tolist() == ["learned", examples.PARTLY_ANSWERED, "learned"]
     spans = stored.rename(columns={"example": "question", "answer": "exact"}).assign(f1=1.0)
-    assert examples.span_histories(spans, None)["history"].tolist() == found.tolist()
+    assert examples.span_histories(spans, None)["history"].tolist() == histories.tolist()
     caption = examples.describe_examples("rte", examples.answer_histories(stored), 3, 0, with_texts=True)
     assert f"1 {examples.PARTLY_ANSWERED}" in caption.details
 
@@ -40,8 +40,8 @@ def test_spans_are_shown_as_words_if_paragraphs_are_known():
     """Otherwise each step has its F1; only an exact match counts as right."""
     rows = [(0, "q", 0, 0, 0.0, 0.0), (8, "q", 0, 3, 0.0, 0.5), (16, "q", 4, 7, 1.0, 1.0)]
     spans = pd.DataFrame(rows, columns=["step", "question", "start", "end", "exact", "f1"])
-    found = examples.span_histories(spans, pd.Series({"q": "The hen broods."}))
-    assert found.loc["q"].tolist() == ["learned", "(none)", "The", "hen"]
+    histories = examples.span_histories(spans, pd.Series({"q": "The hen broods."}))
+    assert histories.loc["q"].tolist() == ["learned", "(none)", "The", "hen"]
     assert examples.span_histories(spans, None).loc["q"].tolist() == ["learned", 0.0, 0.5, 1.0]
 
 

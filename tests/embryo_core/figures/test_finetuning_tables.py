@@ -38,8 +38,8 @@ def test_associations_need_four_steps():
     steps = [0, 1, 2, 4]
     scores = pd.DataFrame({"task": "cola", "step": steps, "value": [0.1, 0.2, 0.4, 0.3]})
     masked = pd.DataFrame({"step": [*steps, 8], "value": [0.1, 0.2, 0.3, 0.4, 0.5]})
-    found = tables.associations(scores, masked)
-    assert found["value"].tolist() == pytest.approx([0.8]) and found["steps"].tolist() == [4]
+    associations = tables.associations(scores, masked)
+    assert associations["value"].tolist() == pytest.approx([0.8]) and associations["steps"].tolist() == [4]
     assert tables.associations(scores[:3], masked).empty
 
 
@@ -48,11 +48,11 @@ def test_associations_have_bonett_and_wright_intervals():
     steps, masked = [*range(6)], pd.DataFrame({"step": range(6), "value": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
     values = {"cola": [0.0, 0.0, 0.0, 0.0, 0.2, 0.1], "rte": [0.5] * 6, "sst2": [0.1, 0.2, 0.3, 0.5, 0.4, 0.6]}
     frame = pd.concat([pd.DataFrame({"task": task, "step": steps, "value": value}) for task, value in values.items()])
-    found = tables.associations(frame, masked).set_index("task")
+    associations = tables.associations(frame, masked).set_index("task")
     expected = rank_agreement(values["sst2"], masked["value"])
-    assert found.loc["sst2", ["value", "low", "high"]].tolist() == [expected.rho, expected.low, expected.high]
-    assert found["tied"].to_dict() == {"cola": 4, "rte": 6, "sst2": 0}
-    assert found.loc["rte", ["value", "low", "high"]].isna().all() and set(found["steps"]) == {6}
+    assert associations.loc["sst2", ["value", "low", "high"]].tolist() == [expected.rho, expected.low, expected.high]
+    assert associations["tied"].to_dict() == {"cola": 4, "rte": 6, "sst2": 0}
+    assert associations.loc["rte", ["value", "low", "high"]].isna().all() and set(associations["steps"]) == {6}
 
 
 def test_masked_accuracy_comes_from_one_sample():
@@ -69,8 +69,8 @@ def test_masked_accuracy_comes_from_one_sample():
     ]
     table = pd.DataFrame(rows, columns=PositionAccuracy._fields)
     assert tables.widest_sample(table, [8]).values.tolist() == [[8, pytest.approx(0.3), 300]]
-    found = tables.widest_sample(table, [8, 16])
-    assert found.values.tolist() == [[8, pytest.approx(0.3), 30], [16, pytest.approx(0.5), 30]]
+    sample = tables.widest_sample(table, [8, 16])
+    assert sample.values.tolist() == [[8, pytest.approx(0.3), 30], [16, pytest.approx(0.5), 30]]
     assert tables.widest_sample(pd.DataFrame(columns=PositionAccuracy._fields), [8]).empty
 
 

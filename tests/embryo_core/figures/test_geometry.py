@@ -35,11 +35,11 @@ def store(
     summary = {"note": "40 words", "compared": [[0, word] for word in words]}
     for step, layers in zip(steps, own, strict=True):
         grams = [(layer, formulas.gram(one[[*words]])) for layer, one in enumerate(layers)]
-        found = Findings(
+        findings = Findings(
             scores=[Score("geometry_rank_me", 10.0 + step * (16 - step), WORDS, layer=layer) for layer, _ in grams],
             grams=[StateProducts(layer, len(words), formulas.pack(one)) for layer, one in grams],
         )
-        results.write(at(run, step), "geometry", found, {"data": "t", "sha256": sha256, "limit": None}, summary)
+        results.write(at(run, step), "geometry", findings, {"data": "t", "sha256": sha256, "limit": None}, summary)
     return run
 
 
@@ -75,9 +75,9 @@ def test_cka_intervals_are_those_of_a_jackknife():
     first, second = states(0)[0]
     without = [plain_cka(np.delete(first, i, axis=0), np.delete(second, i, axis=0)) for i in range(WORDS)]
     error = ((WORDS - 1) / WORDS * sum((one - np.mean(without)) ** 2 for one in without)) ** 0.5
-    found = formulas.cka_interval(formulas.gram(first)[None], formulas.gram(second))
+    actual = formulas.cka_interval(formulas.gram(first)[None], formulas.gram(second))
     middle = plain_cka(first, second)
-    assert [float(one[0]) for one in found] == pytest.approx(
+    assert [float(one[0]) for one in actual] == pytest.approx(
         [middle, middle - 1.96 * error, middle + 1.96 * error], abs=1e-4
     )
 

@@ -38,8 +38,8 @@ def run(own_run: Run) -> Run:
         if step == STEPS[-1]:
             tied = pairs.index(PairScore("zorro/agreement/late", N - 1, -1.0, -0.5))
             pairs[tied] = PairScore("zorro/agreement/late", N - 1, -1.0, -1.0)
-        found = Findings(scores=list(accuracies(grammar.METRIC, pairs)), pairs=pairs)
-        results.write(at(own_run, step), grammar.METRIC, found)
+        findings = Findings(scores=list(accuracies(grammar.METRIC, pairs)), pairs=pairs)
+        results.write(at(own_run, step), grammar.METRIC, findings)
     return own_run
 
 

@@ -20,9 +20,9 @@ def example(since: int | None, *leaders: str, last: float = 0.5) -> ExampleQuest
 
 def test_best_example_changes_often_and_ends_confident() -> None:
     """Only learned examples count; one of an older file has no answers and is not chosen."""
-    found = [example(1, "a", "b"), example(2, "", "a", "b", "c"), example(None, *"abcdefg"), example(1, "a")]
-    assert growth.best_example(found) is found[1]
-    assert growth.best_example([example(1, *"abcd", last=0.01), found[0]]) is found[0]
+    candidates = [example(1, "a", "b"), example(2, "", "a", "b", "c"), example(None, *"abcdefg"), example(1, "a")]
+    assert growth.best_example(candidates) is candidates[1]
+    assert growth.best_example([example(1, *"abcd", last=0.01), candidates[0]]) is candidates[0]
     assert growth.best_example([ExampleQuestion("a", "b", 3)]) is None
 
 
@@ -55,7 +55,7 @@ def test_demo_has_answers_for_its_best_example(name: str) -> None:
 def test_findings_with_a_verdict_come_first(tiny_results: Run) -> None:
     """They are in the order of LEADING; findings that cannot be judged come after them."""
     judged = judge(tiny_results, tuple(growth.LEADING))
-    found = growth.leading([replace(one, verdict="undecided" if i < 2 else "partly") for i, one in enumerate(judged)])
+    leading = growth.leading([replace(one, verdict="undecided" if i < 2 else "partly") for i, one in enumerate(judged)])
     rest = [one.finding.name for one in judged[2:]]
     names = [name for name in growth.LEADING if name in rest]
-    assert [one.finding.name for one in found] == [*names, *(one.finding.name for one in judged[:2])][:3]
+    assert [one.finding.name for one in leading] == [*names, *(one.finding.name for one in judged[:2])][:3]

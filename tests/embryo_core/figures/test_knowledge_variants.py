@@ -38,8 +38,8 @@ def asked(own_run: Run) -> Run:
 def test_curves_are_the_stored_shares(asked):
     """Shares have n and Wilson's interval; those among right facts have no point at a step without a right fact."""
     figure = knowledge_variants.variants([asked], AxisChoice("linear"))
-    found = figure.table.set_index(["kind", "step"])["value"].to_dict()
-    assert found == {
+    values = figure.table.set_index(["kind", "step"])["value"].to_dict()
+    assert values == {
         ("right", 0): 0.25, ("right", 8): 0.0, ("right", 16): 0.25,
         ("paraphrased", 0): 0.0, ("paraphrased", 16): 1.0,
         ("negated", 0): 1.0, ("negated", 16): 0.0,

@@ -31,9 +31,9 @@ NEW = {"walker", "outwalked"}
 def write(run: Run, place: int) -> None:
     """Write these counts at the last step; at step 8 every word is right."""
     for step, own in ((8, 0), (16, place)):
-        found = [WordCount("mask_prediction", tag, word, n[0], n[own]) for (tag, word), n in COUNTS.items()]
+        word_counts = [WordCount("mask_prediction", tag, word, n[0], n[own]) for (tag, word), n in COUNTS.items()]
         scores = [Score("mask_prediction", 0.5, sum(n[0] for n in COUNTS.values()), "all")]
-        results.write(at(run, step), "mask_prediction", Findings(scores=scores, words=found), {"data": "t"})
+        results.write(at(run, step), "mask_prediction", Findings(scores=scores, words=word_counts), {"data": "t"})
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_new_and_other_words_are_counted_apart(extended: Run, own_run: Run):
     """Counts are by part of speech and overall, at the last step; the run with the old vocabulary has the same rows."""
     assert new_pieces.new_words(extended) == NEW and not new_pieces.new_words(own_run)
     figure = new_pieces.accuracy([own_run, extended], AXIS, "mask_prediction", GROUPS)
-    found = figure.table.set_index(["run", "group", "words"])
+    table = figure.table.set_index(["run", "group", "words"])
     members = {"all": ("NN", "NNS", "VBD", "IN"), "noun": ("NN", "NNS"), "verb": ("VBD",)}
     for run, place in ((extended, 1), (own_run, 2)):
         for group, tags in members.items():
@@ -63,7 +63,7 @@ def test_new_and_other_words_are_counted_apart(extended: Run, own_run: Run):
                     for (tag, word), n in COUNTS.items()
                     if tag in tags and (word.lower() in NEW) == (kind == new_pieces.NEW)
                 ]
-                row = found.loc[(run.name, group, kind)]
+                row = table.loc[(run.name, group, kind)]
                 assert row["n"] == sum(n[0] for n in own) and row["step"] == 16
                 assert row["value"] == pytest.approx(sum(n[place] for n in own) / row["n"])
     assert "extended gets 81.8 % right" in figure.caption.summary and "2 pieces" in figure.caption.details

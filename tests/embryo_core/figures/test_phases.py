@@ -35,8 +35,8 @@ def test_changes_of_sparsely_evaluated_runs_name_their_steps() -> None:
     scores = rows("mask_prediction", "all", [0, 0.1, 0.25]).assign(step=[0, 300, 1448])
     phases = [Phase("start", 1, 1, 1, 100, 0.1), Phase("plateau", 203, 180, 230, 1722, 0.1)]
     later = [Phase("take-off", 1722, 1500, 2000, 5000, 1.0), Phase("plateau", 1000, 900, 1100, 9000, 0.1)]
-    found = changes([*phases, *later], scores, StepUnit.UPDATES)["Mask prediction"].tolist()
-    assert found == ["", "10.0 → 25.0 % (steps 300 to 1,448)", "", ""]
+    cells = changes([*phases, *later], scores, StepUnit.UPDATES)["Mask prediction"].tolist()
+    assert cells == ["", "10.0 → 25.0 % (steps 300 to 1,448)", "", ""]
     further = pd.concat([scores, scores[-1:].assign(step=2048, value=0.5)])
     assert (
         changes(later, further, StepUnit.UPDATES)["Mask prediction"].tolist()

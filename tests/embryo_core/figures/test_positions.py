@@ -35,13 +35,13 @@ def table() -> pd.DataFrame:
 
 def test_rows_hold_measured_accuracies(table: pd.DataFrame) -> None:
     """Wilson's intervals are compared with those of scipy."""
-    found = positions.position_table(table, SINGLE)
-    assert {name: rows["value"].tolist() for name, rows in found.groupby("curve", sort=False)} == {
+    rows_of_table = positions.position_table(table, SINGLE)
+    assert {name: rows["value"].tolist() for name, rows in rows_of_table.groupby("curve", sort=False)} == {
         "64 tokens, positions 0 to 63": [0.125, 0.25],
         "128 tokens, positions 0 to 63": [0.15, 0.3],
         "128 tokens, positions 64 to 127": [0.1, 0.2],
     }
-    for row in found.itertuples():
+    for row in rows_of_table.itertuples():
         exact = binomtest(round(row.value * row.n), row.n).proportion_ci(method="wilson")
         assert (row.low, row.high) == pytest.approx(exact)
 
@@ -99,12 +99,12 @@ def test_too_many_samples_are_drawn_as_one(table: pd.DataFrame) -> None:
 
 def test_caption_compares_the_ends_of_long_sequences(table: pd.DataFrame) -> None:
     """The difference at the last step has Newcombe's interval; a single group is compared with nothing."""
-    found = positions.position_table(table, "training")
-    caption = positions.describe_positions(found, "training")
+    rows = positions.position_table(table, "training")
+    caption = positions.describe_positions(rows, "training")
     for said in ("positions 64 to 127 are at 20.0 %", "at 30.0 %", "-10.0 points (-19.4 to +0.7)"):
         assert said in caption.summary
     assert "100 (128 tokens, positions 64 to 127)" in caption.data
-    short = positions.describe_positions(found[found["curve"].str.startswith("64")], "training")
+    short = positions.describe_positions(rows[rows["curve"].str.startswith("64")], "training")
     assert "points" not in str(short)
 
 

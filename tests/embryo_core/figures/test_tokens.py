@@ -82,9 +82,9 @@ def test_single_tags_are_a_set_beyond_verb_forms(scores: pd.DataFrame) -> None:
     forms = pd.concat([scores, scores.assign(group="VB")])
     assert list(tokens.category_sets(forms)) == ["parts of speech", "verb forms"]
     singles = pd.concat([forms, scores.assign(group="NNS")])
-    found = tokens.category_sets(singles)["single tags"]
-    assert {"NN", "NNS", "NNP", "JJ"} < set(found)
-    first = tokens.default_categories("single tags", found)
+    categories = tokens.category_sets(singles)["single tags"]
+    assert {"NN", "NNS", "NNP", "JJ"} < set(categories)
+    first = tokens.default_categories("single tags", categories)
     assert [style.colour(tag) for tag in first] == [
         style.PARTS_OF_SPEECH[name]
         for name in "conjunction|determiner|preposition|adjective|noun|proper noun|pronoun|adverb|verb".split("|")
@@ -116,9 +116,9 @@ def test_words_of_uncased_models_are_merged_across_case(words: pd.DataFrame) -> 
 def test_commonest_right_answer_has_its_share(words: pd.DataFrame) -> None:
     """Its share of right answers is beside its share of all words; a step without right answers is left out."""
     none = words[:1].assign(step=0, correct=0)
-    found = tokens.commonest_answers(tokens.merge_case(pd.concat([none, words]), cased=False))
-    assert found["step"].tolist() == [8, 16] and found["word"][0] == "the"
-    assert found["share"].tolist() == pytest.approx([50 / 51, 0.5]) and found["of_words"].tolist() == [0.5, 0.5]
+    answers = tokens.commonest_answers(tokens.merge_case(pd.concat([none, words]), cased=False))
+    assert answers["step"].tolist() == [8, 16] and answers["word"][0] == "the"
+    assert answers["share"].tolist() == pytest.approx([50 / 51, 0.5]) and answers["of_words"].tolist() == [0.5, 0.5]
 
 
 @pytest.fixture
@@ -169,9 +169,9 @@ def test_caption_remarks_on_single_word_categories() -> None:
     rows = [("determiner", 32, "the", 973, 1.0, 0.49), ("determiner", 64, "the", 973, 0.95, 0.49)]
     others = [("pronoun", 32, "i", 3, 1.0, 0.3), ("determiner", 128, "the", 973, 0.9, 0.49)]
     columns = ["group", "step", "word", "right", "share", "of_words"]
-    found = tokens.describe_single_words(pd.DataFrame(rows + others, columns=columns), "updates")
-    assert all(part in found for part in ("determiner at steps 32 to 64", "“the”", "49 %"))
-    assert "pronoun" not in found
+    remark = tokens.describe_single_words(pd.DataFrame(rows + others, columns=columns), "updates")
+    assert all(part in remark for part in ("determiner at steps 32 to 64", "“the”", "49 %"))
+    assert "pronoun" not in remark
     assert tokens.describe_single_words(pd.DataFrame(others, columns=columns), "updates") == ""
 
 

@@ -36,15 +36,17 @@ def occurrences(name: str, shift: float = 0.0) -> np.ndarray:
 def plant(run: Run, shift: float = 0.0) -> None:
     """Write surprisals of NAMES at STEPS, and the counts of words in the training text."""
     for place, step in enumerate(STEPS):
-        found = []
+        surprisals = []
         for i, name in enumerate(NAMES):
             own = occurrences(name, shift)[place]
             category = "function words" if i < 3 else "nouns" if i < 6 else "predicates"
             age = None if name == "see" else 30.0 - i
             mean = float(own.astype(float).mean())
-            found.append(WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2))
+            surprisals.append(
+                WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2)
+            )
         summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "bigrams": BIGRAMS}
-        results.write(at(run, step), word_tables.METRIC, Findings(surprisals=found), {"data": "list.csv"}, summary)
+        results.write(at(run, step), word_tables.METRIC, Findings(surprisals=surprisals), {"data": "list.csv"}, summary)
     lines = [f"{word}\t{count}" for word, count in COUNTS.items()]
     run.frequencies.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -183,10 +185,10 @@ def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
 def test_correlations_with_children_are_spearmans(run):
     """Categories have a correlation only with at least four words."""
     table = word_tables.age_table(run).dropna(subset=["age", "children"])
-    found = word_ages.children_table(run).set_index("group")
-    assert found["rho"]["all"] == pytest.approx(spearmanr(table["age"], table["children"]).statistic)
-    assert found["n"].to_dict() == {"all": 7, "function words": 3, "nouns": 3, "predicates": 1}
-    assert np.isnan(found["rho"]["nouns"])
+    children = word_ages.children_table(run).set_index("group")
+    assert children["rho"]["all"] == pytest.approx(spearmanr(table["age"], table["children"]).statistic)
+    assert children["n"].to_dict() == {"all": 7, "function words": 3, "nouns": 3, "predicates": 1}
+    assert np.isnan(children["rho"]["nouns"])
     assert "reverse" in word_ages.children([run], AXIS).caption.summary
 
 
@@ -197,9 +199,9 @@ def test_predictors_are_coefficients_of_log_ages(run):
     design = [np.ones(len(table)), *((own - own.mean()) / own.std(ddof=0) for own in numbers)]
     design += [(table["category"] == name).astype(float) for name in ("nouns", "predicates")]
     expected = np.linalg.lstsq(np.array(design, float).T, np.log10(table["age"].astype(float)), rcond=None)[0]
-    found = word_ages.predictor_table(run).set_index("predictor")["value"]
+    coefficients = word_ages.predictor_table(run).set_index("predictor")["value"]
     order = ["log frequency", "pieces", "concreteness", "nouns, not function words", "predicates, not function words"]
-    assert found[order].tolist() == pytest.approx(expected[1:].tolist(), abs=1e-6)
+    assert coefficients[order].tolist() == pytest.approx(expected[1:].tolist(), abs=1e-6)
     assert set(word_ages.predictors([run], AXIS).table["n"]) == {8}
 
 
@@ -212,12 +214,12 @@ def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
     ):
         each = [table(one).set_index(key) for one in (run, seed)]
         both = pd.concat([own[value] for own in each], axis=1).dropna()
-        found = figure.table.set_index(key)
-        assert found["run"].nunique() == 1 and set(found["seeds"]) == {2}
-        assert found[value][both.index].tolist() == pytest.approx(both.mean(axis=1).tolist())
+        rows = figure.table.set_index(key)
+        assert rows["run"].nunique() == 1 and set(rows["seeds"]) == {2}
+        assert rows[value][both.index].tolist() == pytest.approx(both.mean(axis=1).tolist())
         error = both.std(axis=1, ddof=1) / np.sqrt(2)
-        assert (found["high"] - found[value])[both.index].tolist() == pytest.approx(error.tolist())
-        assert found["n"][both.index].tolist() == sum(own["n"][both.index] for own in each).tolist()
+        assert (rows["high"] - rows[value])[both.index].tolist() == pytest.approx(error.tolist())
+        assert rows["n"][both.index].tolist() == sum(own["n"][both.index] for own in each).tolist()
         assert "mean of 2 seeds" in str(figure.caption) and "single seed" not in str(figure.caption)
     alone = word_ages.predictors([run, seed, other], AXIS)
     assert alone.table["run"].nunique() == 2 and "single seed" in str(alone.caption)
@@ -264,15 +266,15 @@ def test_phases_of_words_are_the_nearest_of_three_or_context(run):
     ages, names = word_tables.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
     assert set(table["n"]) == {len(names)}
     for place, step in enumerate(STEPS):
-        found = []
+        phase_names = []
         for name in names:
             own, known = occurrences(name)[place].astype(float), ages.loc[name, ["unigram", "bigram"]].astype(float)
             distances = {"chance": abs(own.mean() - TOP), **(known - own.mean()).abs()}
             sure = own.mean() + 1.96 * own.std(ddof=1) / np.sqrt(N) < min(TOP, known.min())
-            found.append("context" if sure else min(distances, key=distances.get))
+            phase_names.append("context" if sure else min(distances, key=distances.get))
         shares = table[table["step"] == step].set_index("group")["value"]
         assert {name: shares[name] for name in word_frequency.PHASES} == {
-            name: found.count(name) / len(names) for name in word_frequency.PHASES
+            name: phase_names.count(name) / len(names) for name in word_frequency.PHASES
         }
     run.frequencies.unlink()
     results.note_dataset(run, word_tables.METRIC, {"data": "list.csv"}, {"bigrams": BIGRAMS, "unigrams": {"dog": 7.5}})

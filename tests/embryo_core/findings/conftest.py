@@ -23,12 +23,14 @@ def evidence(run: Run, *rows: tuple) -> Evidence:
         pd.DataFrame({"metric": metric, "step": STEPS, "layer": layer, "group": group, "value": values, "n": N})
         for metric, group, layer, values in rows
     ]
-    found = Evidence(run)
+    scored_evidence = Evidence(run)
     scores = pd.concat(frames, ignore_index=True)
     of_metric = scores.assign(layer=scores["layer"].astype("Int64")).groupby("metric")
-    found.__dict__["metrics"] = set(scores["metric"])
-    found.__dict__["scores"] = lambda metric: of_metric.get_group(metric) if metric in of_metric.groups else scores[:0]
-    return found
+    scored_evidence.__dict__["metrics"] = set(scores["metric"])
+    scored_evidence.__dict__["scores"] = lambda metric: (
+        of_metric.get_group(metric) if metric in of_metric.groups else scores[:0]
+    )
+    return scored_evidence
 
 
 def risen(at: int, low: float = 0.0, high: float = 0.8) -> list[float]:

@@ -107,10 +107,10 @@ def _store(root: Path, curves: Curves, histories: list[str], learned_at: int, n:
     for place, step in enumerate(STEPS):
         for metric in {name for name, _, _ in curves}:
             of = {(group, layer): values[place] for (name, group, layer), values in curves.items() if name == metric}
-            found = Findings(scores=[Score(metric, value, n, group, layer) for (group, layer), value in of.items()])
+            findings = Findings(scores=[Score(metric, value, n, group, layer) for (group, layer), value in of.items()])
             if metric in TASKS:
-                found.words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
-            results.write(at(run, step), metric, found)
+                findings.words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
+            results.write(at(run, step), metric, findings)
         results.write(at(run, step), "world_knowledge", _facts(histories, place))
         results.write(at(run, step), "finetuning:rte:1", _tuned(step >= learned_at))
     results.compact(run)

@@ -106,7 +106,7 @@ def earlier(first: list[Point], second: list[Point], of: Callable = onset) -> It
         return
     grid = sorted({step for step, *_ in (*first, *second)})
     (a, a_from, a_to), (b, b_from, b_to) = (
-        [len(grid) if step is None else grid.index(step) for step in found] for found in (one, two)
+        [len(grid) if step is None else grid.index(step) for step in onset_step] for onset_step in (one, two)
     )
     yield b - a, b_from - a_to, b_to - a_from, min(first[-1][2], second[-1][2]), a == b
 
@@ -153,10 +153,10 @@ def verb_forms(tables: Tables, metric: str) -> Iterator[Compared]:
     counts, words = tables.frequencies(), [row for row in tables.rows("words") if row["metric"] == metric]
     last, means = max(row["step"] for row in words), {}
     for form in ("VB", "VBD", "VBG", "VBN", "VBZ"):
-        found = [row for row in words if (row["tag"], row["step"]) == (form, last)]
-        times = [counts[row["word"]] if row["word"] in counts else counts[row["word"].lower()] for row in found]
-        if found:
-            means[form] = np.average(times, weights=[row["n"] for row in found])
+        of_form = [row for row in words if (row["tag"], row["step"]) == (form, last)]
+        times = [counts[row["word"]] if row["word"] in counts else counts[row["word"].lower()] for row in of_form]
+        if of_form:
+            means[form] = np.average(times, weights=[row["n"] for row in of_form])
     return pairs(tables, metric, combinations(sorted(means, key=lambda form: -means[form]), 2))
 
 
@@ -169,8 +169,8 @@ def frequent_words(tables: Tables) -> Iterator[Compared]:
 def _best(tables: Tables, task: str) -> list[Point]:
     """Return the curve of the layer, including the embeddings, that is best at the end; the lowest of tied layers."""
     layers = [0, *tables.layers("edge_probing_f1", task)]
-    found = [points for layer in layers if (points := tables.curve("edge_probing_f1", task, layer))]
-    return max(found, key=lambda points: points[-1][1], default=[])
+    curves = [points for layer in layers if (points := tables.curve("edge_probing_f1", task, layer))]
+    return max(curves, key=lambda points: points[-1][1], default=[])
 
 
 def syntax_and_semantics(tables: Tables) -> Iterator[Compared]:

@@ -17,9 +17,9 @@ def curve(values, n=N) -> Curve:
     return Curve(np.array(STEPS), np.array(values, float), np.full(len(STEPS), n))
 
 
-def onsets(*found: Curve):
+def onsets(*all_curves: Curve):
     """Return the onsets of curves."""
-    return tuple(one.onset() for one in found)
+    return tuple(one.onset() for one in all_curves)
 
 
 # === Earlier ===
@@ -28,8 +28,8 @@ def onsets(*found: Curve):
 def test_earlier_counts_checkpoints_between_onsets():
     """There are three checkpoints from step 2 to step 16; exchanging the curves changes the sign."""
     first, second = curve(risen(2)), curve(risen(16))
-    found = compare_onsets("a before b", first, second, onsets(first, second))
-    assert (found.value, found.low, found.high) == (3, 3, 3) and found.holds and found.n == N
+    comparison = compare_onsets("a before b", first, second, onsets(first, second))
+    assert (comparison.value, comparison.low, comparison.high) == (3, 3, 3) and comparison.holds and comparison.n == N
     back = compare_onsets("b before a", second, first, onsets(second, first))
     assert back.value == -3 and back.opposed
 
@@ -39,8 +39,8 @@ def test_checkpoints_are_those_of_either_curve():
     first = Curve(np.array([0, 2, 8, 128]), np.array([0, 0.8, 0.8, 0.8]), np.array([9_000, 9_000, 9_000, 8_000]))
     second = Curve(np.array([0, 4, 16, 128]), np.array([0, 0, 0.8, 0.8]), np.array([50, 50, 50, 5_000]))
     for one, two, value in ((first, second, 3), (second, first, -3)):
-        found = compare_onsets("", one, two, onsets(one, two))
-        assert (found.value, found.low, found.high, found.n) == (value, value, value, 5_000)
+        comparison = compare_onsets("", one, two, onsets(one, two))
+        assert (comparison.value, comparison.low, comparison.high, comparison.n) == (value, value, value, 5_000)
         assert compare_rises("", one, two, factor=2).n == 5_000
 
 
@@ -49,10 +49,10 @@ def test_interval_of_earlier_spans_the_ends_of_both_onsets():
     for _ in range(50):
         first, second = (curve(np.sort(RNG.random(len(STEPS))), n=30) for _ in range(2))
         one, two = onsets(first, second)
-        found = compare_onsets("", first, second, (one, two))
+        comparison = compare_onsets("", first, second, (one, two))
         index = {step: place for place, step in enumerate(STEPS)} | {None: len(STEPS)}
-        assert found.low == index[two.earliest] - index[one.latest]
-        assert found.high == index[two.latest] - index[one.earliest]
+        assert comparison.low == index[two.earliest] - index[one.latest]
+        assert comparison.high == index[two.latest] - index[one.earliest]
 
 
 def test_curve_never_acquired_comes_last():
@@ -68,33 +68,35 @@ def test_curve_never_acquired_comes_last():
 @pytest.mark.parametrize(("first", "second", "side"), [(16, 16, "holds"), (2, 64, "opposed"), (64, 2, "opposed")])
 def test_together_means_within_the_factor(first: int, second: int, side: str):
     """Two curves that rise at the same step hold; five doublings apart, in either order, they are opposed."""
-    found = compare_rises("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
-    assert getattr(found, side)
-    assert found.value == pytest.approx(1 - abs(np.log2((second + 1) / (first + 1))))
+    comparison = compare_rises("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
+    assert getattr(comparison, side)
+    assert comparison.value == pytest.approx(1 - abs(np.log2((second + 1) / (first + 1))))
 
 
 def test_interval_of_together_spans_all_pairs_of_steps():
     """With few cases both rises are uncertain; the ends are the extremes over all pairs of possible steps."""
     for _ in range(200):
         first, second = (curve([0.4, *np.sort(RNG.uniform(0.4, 0.7, len(STEPS) - 1))], n=60) for _ in range(2))
-        found = compare_rises("", first, second, factor=2)
-        if found is None:
+        comparison = compare_rises("", first, second, factor=2)
+        if comparison is None:
             continue
         before = dict(zip(STEPS[1:], STEPS)) | {STEPS[0]: STEPS[0]}  # a rise may be at any step after it
         ends = [(before[one.earliest], one.latest or 256) for one in (first.rise(), second.rise())]
         between = [[step for step in (*range(129), 256) if low <= step <= high] for low, high in ends]
         spare = [1 - abs(np.log2((two + 1) / (one + 1))) for one in between[0] for two in between[1]]
-        assert found.low == pytest.approx(min(spare)) and found.low <= found.value <= found.high <= 1
+        assert (
+            comparison.low == pytest.approx(min(spare)) and comparison.low <= comparison.value <= comparison.high <= 1
+        )
         if not set(between[0]) & set(between[1]):
-            assert found.high == pytest.approx(max(spare))
+            assert comparison.high == pytest.approx(max(spare))
 
 
 def test_rises_at_one_step_after_a_gap_are_tied():
     """Nothing was evaluated between steps 8 and 128, so one curve may rise four doublings after the other."""
     steps, n = np.array([0, 8, 128, 256]), np.full(4, N)
     late = Curve(steps, np.array([0.4, 0.4, 0.9, 0.9]), n)
-    found = compare_rises("", late, late, factor=2)
-    assert found.tied and not found.holds and not found.opposed
+    comparison = compare_rises("", late, late, factor=2)
+    assert comparison.tied and not comparison.holds and not comparison.opposed
     assert not compare_rises("", curve(risen(16, 0.4)), curve(risen(16, 0.4)), factor=2).tied
 
 
@@ -114,12 +116,12 @@ def test_fallen_is_simultaneous_over_all_steps():
 
     for _ in range(50):
         values = RNG.random(len(STEPS)).round(2)
-        found = compare_with_peak("", curve(values, n=200))
+        comparison = compare_with_peak("", curve(values, n=200))
         z = norm.ppf(1 - 0.025 / (len(STEPS) - 1))
         ends = [_newcombe(value, values[-1], 200, z) for value in values[:-1]]
-        assert found.low == pytest.approx(max(low for low, _ in ends))
-        assert found.high == pytest.approx(max(high for _, high in ends))
-        assert found.value == pytest.approx(max(values[:-1]) - values[-1])
+        assert comparison.low == pytest.approx(max(low for low, _ in ends))
+        assert comparison.high == pytest.approx(max(high for _, high in ends))
+        assert comparison.value == pytest.approx(max(values[:-1]) - values[-1])
 
 
 def test_rising_curve_opposes_a_fall():

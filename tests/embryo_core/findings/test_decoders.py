@@ -24,7 +24,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     decoder = decoders.add_series(root, "gpt2", STEPS)
     encoder = replace(decoder, name="egg", path=root / "runs" / "egg", family="albert")
     Path(encoder.path).mkdir()
-    found = {}
+    verdicts_of = {}
     for run, metric in ((decoder, "next_word_prediction"), (encoder, "mask_prediction")):
         run.frequencies.write_text(FREQUENT)
         for step in STEPS:
@@ -32,8 +32,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
             scores = [Score(metric, 0.8 if step >= 1 + i % 9 else 0.0, 10_000, name) for i, name in enumerate(groups)]
             words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
             results.write(at(run, step), metric, Findings(scores=scores, words=words))
-        found[metric] = {one.finding.name: one for one in judge(run)}
-    return found
+        verdicts_of[metric] = {one.finding.name: one for one in judge(run)}
+    return verdicts_of
 
 
 def test_equal_numbers_give_equal_verdicts(verdicts):

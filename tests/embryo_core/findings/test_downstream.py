@@ -20,14 +20,14 @@ def test_gains_flatten_if_learned_in_the_first_quarter(run, monkeypatch, at: int
     same = scores.assign(predictor="majority", value=0.5)
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([scores, same, scores.assign(task="own")]))
     monkeypatch.setattr(results, "read_reached", lambda run, task, metric: reached(answers, metric))
-    found = evidence(run, ("any", "all", None, risen(8)))
-    tested = downstream.gains_flatten(found)
+    scored_evidence = evidence(run, ("any", "all", None, risen(8)))
+    tested = downstream.gains_flatten(scored_evidence)
     assert [comparison.what for comparison in tested.comparisons] == ["rte"]
     assert verdict_of(tested.comparisons) == verdict
     assert tested.comparisons[0].value == pytest.approx(0.25 - at / 128)
     before = STEPS[STEPS.index(at) - 1]  # the score may have been reached just after it
     assert tested.comparisons[0].high == pytest.approx(0.25 - before / 128)
-    (curve,) = found.take_curves()  # drawn beside the verdict
+    (curve,) = scored_evidence.take_curves()  # drawn beside the verdict
     assert curve.values.tolist() == [0.5 if step < at else 1.0 for step in STEPS]
 
 
@@ -37,15 +37,15 @@ def test_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
     scores = pd.DataFrame(rows, columns=["step", "seed", "value"]).assign(task="rte", metric="accuracy", n=400)
     model, same = scores.assign(predictor="model"), scores.assign(predictor="majority", value=0.7)
     monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(16, 0, 64), Reached(128, 64, 128)])
-    found = evidence(run, ("any", "all", None, risen(8)))
+    scored_evidence = evidence(run, ("any", "all", None, risen(8)))
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([model, same]))
-    (comparison,) = downstream.gains_flatten(found).comparisons
+    (comparison,) = downstream.gains_flatten(scored_evidence).comparisons
     assert (comparison.value, comparison.n) == (0.25 - 16 / 128, 400)
     assert (comparison.low, comparison.high) == (0.25 - 64 / 128, 0.25)
-    (curve,) = found.take_curves()
+    (curve,) = scored_evidence.take_curves()
     assert curve.values.tolist() == pytest.approx([0.6, 0.75]) and curve.n.tolist() == [400, 400]
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([model, same.assign(value=0.8)]))
-    assert downstream.gains_flatten(found).statistic == "Not above one answer for all at the end: rte."
+    assert downstream.gains_flatten(scored_evidence).statistic == "Not above one answer for all at the end: rte."
 
 
 def test_interval_of_the_first_step_extends_to_step_0(run, monkeypatch):

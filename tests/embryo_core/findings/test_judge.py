@@ -34,8 +34,8 @@ def test_damaged_table_affects_only_its_finding(tiny_results: Run, monkeypatch):
     before = {one.finding.name: one.verdict for one in judge(tiny_results)}
     monkeypatch.setattr(results, "read_task_scores", damaged)
     after = {one.finding.name: one for one in judge(tiny_results)}
-    found = after.pop("gains_flatten")
-    assert (found.verdict, found.statistic) == ("undecided", "task_scores.parquet cannot be read")
+    judgement = after.pop("gains_flatten")
+    assert (judgement.verdict, judgement.statistic) == ("undecided", "task_scores.parquet cannot be read")
     assert all(one.verdict == before[name] for name, one in after.items())
 
 
@@ -59,11 +59,11 @@ def test_no_command_if_more_results_would_not_help(run: Run, monkeypatch):
     flat = pd.concat([flat.assign(group=name) for name in ("determiner", "noun", "verb")], ignore_index=True)
     monkeypatch.setattr(Evidence, "metrics", {"mask_prediction"})
     monkeypatch.setattr(results, "read_scores", lambda run, metric: flat.astype({"layer": "Int64"}))
-    found = {one.finding.name: one for one in judge(run)}
-    assert found["function_words_prediction"].statistic.startswith("No two of its curves can be compared")
-    assert "(frequencies.tsv)" in found["verb_forms_prediction"].statistic
-    assert not found["function_words_prediction"].remedy and not found["verb_forms_prediction"].remedy
-    assert found["function_words_reconstruction"].remedy
+    judgements = {one.finding.name: one for one in judge(run)}
+    assert judgements["function_words_prediction"].statistic.startswith("No two of its curves can be compared")
+    assert "(frequencies.tsv)" in judgements["verb_forms_prediction"].statistic
+    assert not judgements["function_words_prediction"].remedy and not judgements["verb_forms_prediction"].remedy
+    assert judgements["function_words_reconstruction"].remedy
 
 
 def test_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys):

@@ -21,28 +21,28 @@ def test_each_fate_needs_more_than_1_percent_of_facts(run, monkeypatch, kinds: i
 @pytest.mark.parametrize("steps", [1, 2])
 def test_fates_need_three_steps(run, steps: int):
     """No fact can be forgotten at the first step or oscillate over two."""
-    found = evidence(run, (knowledge.PRECISION, "all", None, risen(8)))
-    whole = found.scores(knowledge.PRECISION)
-    found.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
-    tested = knowledge.four_histories(found)
+    scored_evidence = evidence(run, (knowledge.PRECISION, "all", None, risen(8)))
+    whole = scored_evidence.scores(knowledge.PRECISION)
+    scored_evidence.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
+    tested = knowledge.four_histories(scored_evidence)
     assert not tested.comparisons
     assert tested.statistic == f"Facts were asked at {steps} step{'s'[: steps - 1]}; a fact oscillates over 3 at least."
 
 
 def test_relation_with_one_step_is_not_called_never_learned(run):
     """A single step is no curve."""
-    found = evidence(run, (knowledge.PRECISION, "P19", None, risen(8)))
-    whole = found.scores(knowledge.PRECISION)
-    found.__dict__["scores"] = lambda metric: whole[whole["step"] == 8]
-    tested = knowledge.last_step_is_not_the_best(found)
+    scored_evidence = evidence(run, (knowledge.PRECISION, "P19", None, risen(8)))
+    whole = scored_evidence.scores(knowledge.PRECISION)
+    scored_evidence.__dict__["scores"] = lambda metric: whole[whole["step"] == 8]
+    tested = knowledge.last_step_is_not_the_best(scored_evidence)
     assert not tested.comparisons and not tested.statistic
 
 
 def test_all_facts_are_compared_even_if_never_learned(run):
     """The row of all facts does not count as a relation that was left out."""
     flat = [0.001] * len(STEPS)
-    found = evidence(run, *((knowledge.PRECISION, group, None, flat) for group in ("all", "P36", "P19")))
-    tested = knowledge.last_step_is_not_the_best(found)
+    scored_evidence = evidence(run, *((knowledge.PRECISION, group, None, flat) for group in ("all", "P36", "P19")))
+    tested = knowledge.last_step_is_not_the_best(scored_evidence)
     assert [comparison.what for comparison in tested.comparisons] == ["all relations"]
     assert tested.statistic == "2 of 2 relations were never learned and are left out."
 
@@ -50,11 +50,11 @@ def test_all_facts_are_compared_even_if_never_learned(run):
 def test_relations_never_learned_are_left_out(run):
     """One relation falls and the other never rises, so all facts and the first are compared."""
     falling = [*risen(8, 0.0, 0.5)[:-1], 0.2]
-    found = evidence(
+    scored_evidence = evidence(
         run,
         *((knowledge.PRECISION, group, None, falling) for group in ("all", "P19")),
         (knowledge.PRECISION, "P36", None, [0.001] * len(STEPS)),
     )
-    tested = knowledge.last_step_is_not_the_best(found)
+    tested = knowledge.last_step_is_not_the_best(scored_evidence)
     assert [comparison.what for comparison in tested.comparisons] == ["all relations", "P19"]
     assert verdict_of(tested.comparisons) == "reproduced" and "1 of 2 relations" in tested.statistic

@@ -21,23 +21,25 @@ def test_syntax_and_semantics_are_compared_in_the_best_layer(run, syntax: int, s
     """The best layer is that at the end; the other layer rises at another step and must not count."""
     at = {"pos": syntax, "constituent": syntax, "srl": semantics, "coref": semantics}
     best = [f1(task, 2, risen(step, 0.4, 0.9)) for task, step in at.items()]
-    found = evidence(run, *best, *(f1(task, 1, risen(1, 0.4, 0.6)) for task in TASKS))
-    tested = layers.syntax_and_semantics_together(found)
+    scored_evidence = evidence(run, *best, *(f1(task, 1, risen(1, 0.4, 0.6)) for task in TASKS))
+    tested = layers.syntax_and_semantics_together(scored_evidence)
     assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4 and not tested.statistic
 
 
 def test_task_that_never_rises_is_only_named(run):
     """Coreference stays at its first value and is not compared."""
-    found = evidence(run, *(f1(task, 1, risen(8, 0.4)) for task in TASKS[:3]), f1("coref", 1, [0.8] * len(STEPS)))
-    tested = layers.syntax_and_semantics_together(found)
+    scored_evidence = evidence(
+        run, *(f1(task, 1, risen(8, 0.4)) for task in TASKS[:3]), f1("coref", 1, [0.8] * len(STEPS))
+    )
+    tested = layers.syntax_and_semantics_together(scored_evidence)
     assert len(tested.comparisons) == 2 and "coreference" in tested.statistic
 
 
 def test_saturation_is_measured_at_a_quarter_of_the_run(run):
     """Of 128 steps that is step 32; its value is compared with 90 % of the way from the first value to the last."""
     for at, verdict in ((32, "reproduced"), (64, "contradicted")):
-        found = evidence(run, *(f1(task, 1, risen(at, 0.4, 0.9)) for task in layers.SYNTAX))
-        tested = layers.syntax_saturates(found)
+        scored_evidence = evidence(run, *(f1(task, 1, risen(at, 0.4, 0.9)) for task in layers.SYNTAX))
+        tested = layers.syntax_saturates(scored_evidence)
         assert verdict_of(tested.comparisons) == verdict
         expected = (0.9 if at == 32 else 0.4) - (0.4 + 0.9 * (0.9 - 0.4))
         assert [comparison.value for comparison in tested.comparisons] == pytest.approx([expected] * 2)
@@ -48,8 +50,8 @@ def test_saturation_is_undecided_if_the_rise_spans_the_quarter(run):
     steps = np.array([10, 100, 260, 1000])
     for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
         curve = layers.Curve(steps, np.array(rise), np.full(4, 10_000))
-        found = layers._compare_saturation("", curve)
-        assert (True if found.low > 0 else False if found.high < 0 else None) is expected
+        comparison = layers._compare_saturation("", curve)
+        assert (True if comparison.low > 0 else False if comparison.high < 0 else None) is expected
 
 
 @pytest.mark.parametrize("rise", [[0.4, 0.6, 0.8], [0.4, 0.8, 0.8]])
@@ -79,12 +81,12 @@ def test_interval_of_saturation_combines_those_of_its_shares():
     n, early, first, last = 200, 0.03, 0.01, 0.99
     ends = {share: [float(end) for end in curves.interval(share, n)] for share in (early, first, last)}
     values = np.array([first] + [early] * 6 + [last] * 2)
-    found = layers._compare_saturation("", layers.Curve(np.array(STEPS), values, np.full(len(STEPS), n)))
+    comparison = layers._compare_saturation("", layers.Curve(np.array(STEPS), values, np.full(len(STEPS), n)))
     value = early - 0.1 * first - 0.9 * last
     below = [early - ends[early][0], 0.1 * (ends[first][1] - first), 0.9 * (ends[last][1] - last)]
     above = [ends[early][1] - early, 0.1 * (first - ends[first][0]), 0.9 * (last - ends[last][0])]
-    assert found.low == pytest.approx(value - sum(end**2 for end in below) ** 0.5)
-    assert found.high == pytest.approx(value + sum(end**2 for end in above) ** 0.5)
+    assert comparison.low == pytest.approx(value - sum(end**2 for end in below) ** 0.5)
+    assert comparison.high == pytest.approx(value + sum(end**2 for end in above) ** 0.5)
 
 
 def test_interval_of_saturation_covers_the_true_value():
@@ -95,8 +97,10 @@ def test_interval_of_saturation_covers_the_true_value():
     for _ in range(400):
         first, early, last = rng.binomial(n, truth) / n
         values = [first] + [early] * 6 + [last] * 2
-        found = layers._compare_saturation("", layers.Curve(np.array(STEPS), np.array(values), np.full(len(STEPS), n)))
-        covered += found.low <= value <= found.high
+        comparison = layers._compare_saturation(
+            "", layers.Curve(np.array(STEPS), np.array(values), np.full(len(STEPS), n))
+        )
+        covered += comparison.low <= value <= comparison.high
     assert 0.90 < covered / 400 < 0.99
 
 
@@ -106,8 +110,10 @@ def test_upper_layers_rise_later_and_fall_back(run, reversed_: bool):
     falling = [*risen(32, 0.4, 0.9)[:-1], 0.7]
     low, high = (falling, risen(4, 0.4)) if reversed_ else (risen(4, 0.4), falling)
     high = [*high[:-1], 0.9] if reversed_ else high
-    found = evidence(run, *(f1(task, layer, low if layer == 1 else high) for task in TASKS for layer in (1, 2, 3)))
-    tested = layers.upper_layers(found)
+    scored_evidence = evidence(
+        run, *(f1(task, layer, low if layer == 1 else high) for task in TASKS for layer in (1, 2, 3))
+    )
+    tested = layers.upper_layers(scored_evidence)
     assert len(tested.comparisons) == 8
     assert verdict_of(tested.comparisons) == ("contradicted" if reversed_ else "reproduced")
 

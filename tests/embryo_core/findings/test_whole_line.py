@@ -54,8 +54,8 @@ def _agree(run: Run) -> None:
     assert RECOMPUTED.keys() == {finding.name for finding in FINDINGS}
     for one in judge(run):
         expected = list(RECOMPUTED[one.finding.name](tables))
-        found = [(c.value, c.low, c.high, c.n, c.tied) for c in one.comparisons]
-        assert len(found) == len(expected), one.finding.name
-        for mine, theirs in zip(expected, found, strict=True):
+        comparisons = [(c.value, c.low, c.high, c.n, c.tied) for c in one.comparisons]
+        assert len(comparisons) == len(expected), one.finding.name
+        for mine, theirs in zip(expected, comparisons, strict=True):
             assert theirs == pytest.approx(mine, abs=1e-7), one.finding.name
         assert one.verdict == verdict(expected), one.finding.name

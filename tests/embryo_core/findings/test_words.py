@@ -30,9 +30,9 @@ def reversed_order() -> dict[str, int]:
 def test_paper_order_is_reproduced_and_its_reverse_contradicted(run, task):
     """Content words are also compared among themselves; the rank agreement is above 0.9 or below -0.9."""
     for onsets, verdict, rho in ((ONSETS, "reproduced", " 0.9"), (reversed_order(), "contradicted", " -0.9")):
-        found = evidence(run, *rows(task, onsets))
-        assert verdict_of(words.function_words_first(found, task).comparisons) == verdict
-        content = words.order_of_content_words(found, task)
+        scored_evidence = evidence(run, *rows(task, onsets))
+        assert verdict_of(words.function_words_first(scored_evidence, task).comparisons) == verdict
+        content = words.order_of_content_words(scored_evidence, task)
         assert verdict_of(content.comparisons) == verdict and len(content.comparisons) == 10
         assert rho in content.statistic and "n = 9" in content.statistic
 
@@ -47,16 +47,16 @@ def test_reconstruction_before_prediction_is_judged_by_category(run):
     """All nine categories are reconstructed earlier; with the tasks exchanged the finding is contradicted."""
     later = {group: step * 2 for group, step in ONSETS.items()}
     for first, second, verdict in ((*words.TASKS, "reproduced"), (*reversed(words.TASKS), "contradicted")):
-        found = evidence(run, *rows(first, ONSETS), *rows(second, later))
-        tested = words.reconstruction_first(found)
+        scored_evidence = evidence(run, *rows(first, ONSETS), *rows(second, later))
+        tested = words.reconstruction_first(scored_evidence)
         assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 9
 
 
 def test_frequent_bands_are_compared_in_both_tasks(run):
     """Three bands in two tasks give six comparisons."""
     onsets = dict(zip(BANDS, (2, 8, 32), strict=True))
-    found = evidence(run, *(row for task in words.TASKS for row in rows(task, onsets)))
-    tested = words.frequent_bands_first(found, words.TASKS)
+    scored_evidence = evidence(run, *(row for task in words.TASKS for row in rows(task, onsets)))
+    tested = words.frequent_bands_first(scored_evidence, words.TASKS)
     assert verdict_of(tested.comparisons) == "reproduced" and len(tested.comparisons) == 6
 
 
@@ -71,9 +71,9 @@ def test_verb_forms_are_ordered_by_mean_word_frequency(run, monkeypatch):
     run.path.mkdir(parents=True)
     (run.path / "frequencies.tsv").write_text("is\t100\nwent\t90\n")
     task = words.RECONSTRUCTION
-    found = evidence(run, *rows(task, {"VBZ": 4, "VBD": 2}))
-    assert words.mean_frequencies(found, task) == {"VBZ": 75, "VBD": 90}
-    tested = words.frequent_verb_forms_first(found, task)
+    scored_evidence = evidence(run, *rows(task, {"VBZ": 4, "VBD": 2}))
+    assert words.mean_frequencies(scored_evidence, task) == {"VBZ": 75, "VBD": 90}
+    tested = words.frequent_verb_forms_first(scored_evidence, task)
     assert [comparison.what for comparison in tested.comparisons] == ["VBD before VBZ"]
     assert tested.comparisons[0].holds and "VBD 90, VBZ 75" in tested.statistic
 
@@ -84,24 +84,24 @@ def test_word_counted_as_written_has_that_count(run, monkeypatch):
     monkeypatch.setattr(results, "read_words", lambda run, metric, group, step: counted[: 3 * (group == "VBZ")])
     run.path.mkdir(parents=True)
     (run.path / "frequencies.tsv").write_text("is\t100\nIs\t20\ndoes\t40\n")
-    found = evidence(run, *rows(words.PREDICTION, {"VBZ": 4}))
-    assert words.mean_frequencies(found, words.PREDICTION) == {"VBZ": (20 + 100 + 2 * 40) / 4}
+    scored_evidence = evidence(run, *rows(words.PREDICTION, {"VBZ": 4}))
+    assert words.mean_frequencies(scored_evidence, words.PREDICTION) == {"VBZ": (20 + 100 + 2 * 40) / 4}
 
 
 def test_word_counts_are_read_once(run, monkeypatch):
     """All tasks share the counts, since the whole file is read."""
     read = []
     monkeypatch.setattr(runs, "read_counts", lambda path: read.append(path) or {"is": 1})
-    found = evidence(run, *(row for task in words.TASKS for row in rows(task, {"VBZ": 4, "VBD": 2})))
+    scored_evidence = evidence(run, *(row for task in words.TASKS for row in rows(task, {"VBZ": 4, "VBD": 2})))
     for task in words.TASKS:
-        words.frequent_verb_forms_first(found, task)
+        words.frequent_verb_forms_first(scored_evidence, task)
     assert read == [run.frequencies]
 
 
 def test_verb_forms_need_word_counts(run):
     """The run has no frequencies.tsv."""
-    found = evidence(run, *rows(words.PREDICTION, {"VBZ": 4, "VBD": 2}))
-    assert not words.frequent_verb_forms_first(found, words.PREDICTION).comparisons
+    scored_evidence = evidence(run, *rows(words.PREDICTION, {"VBZ": 4, "VBD": 2}))
+    assert not words.frequent_verb_forms_first(scored_evidence, words.PREDICTION).comparisons
 
 
 def test_words_are_those_of_the_metrics_last_step(run):

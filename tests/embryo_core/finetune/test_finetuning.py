@@ -271,8 +271,8 @@ def test_no_learning_rate_is_chosen_if_all_diverge(own_run: Run, cola: Path, mon
 @pytest.mark.parametrize(("losses", "best"), [((0.5, 0.4, 0.6), 2.0), ((0.4, 0.4, 0.1), 1.0)])
 def test_tied_scores_are_decided_by_the_lower_loss(losses: tuple[float, ...], best: float):
     """Equal losses are decided by the smaller rate; neither a lower score nor a diverged rate is ever chosen."""
-    found = dict(zip((1.0, 2.0, 4.0), map(rates.TrialResult, (0.3, 0.3, 0.2), losses), strict=True))
-    choice = rates._best_rate(16, "cola", found | {8.0: rates.TrialResult()})
+    trials = dict(zip((1.0, 2.0, 4.0), map(rates.TrialResult, (0.3, 0.3, 0.2), losses), strict=True))
+    choice = rates._best_rate(16, "cola", trials | {8.0: rates.TrialResult()})
     assert choice.learning_rate == best and choice.is_tied
     assert choice.losses == dict(zip((1.0, 2.0, 4.0), losses, strict=True))
     assert task_specs.RateChoice.read({"learning_rate": best, **choice.summary}) == choice

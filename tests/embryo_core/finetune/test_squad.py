@@ -145,8 +145,8 @@ def test_right_answers_score_1_and_control_the_unanswerable_share(tmp_path: Path
     task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     outputs = logits_for(task.targets, int(task.validation.lengths.max()))
     outputs[task.windows.question != 1, :, 0] = -1
-    found = {(one.predictor, one.metric): one.value for one in task.findings(outputs, seed=1).task_scores}
-    assert found == {
+    scores = {(one.predictor, one.metric): one.value for one in task.findings(outputs, seed=1).task_scores}
+    assert scores == {
         ("model", "f1"): 1.0,
         ("model", "exact"): 1.0,
         ("no answer", "f1"): 0.25,
@@ -301,9 +301,9 @@ def test_data_are_scored_by_their_own_version(unanswerable: bool, scores: tuple[
     task = encode_task(QuestionTask(questions, questions), load_tokenizer(tiny_run), 32)
     logits = np.zeros((len(questions), 2, 32), np.float32)
     logits[np.arange(4), :, task.windows.offset] = 9  # the first piece of the paragraph
-    found = {(row.predictor, row.metric): row.value for row in task.findings(logits, 1).task_scores}
+    task_scores = {(row.predictor, row.metric): row.value for row in task.findings(logits, 1).task_scores}
     for predictor in ("model", "no answer"):
-        assert (found[predictor, "exact"], found[predictor, "f1"]) == scores
+        assert (task_scores[predictor, "exact"], task_scores[predictor, "f1"]) == scores
 
 
 def test_articles_inside_words_are_kept():

@@ -47,9 +47,9 @@ class Hub:
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     """Let `datasets` read from a small Hub."""
-    found = Hub(write_squad(tmp_path / "there", unanswerable=True))
-    monkeypatch.setattr(datasets, "load_dataset", found.load)
-    return found
+    hub = Hub(write_squad(tmp_path / "there", unanswerable=True))
+    monkeypatch.setattr(datasets, "load_dataset", hub.load)
+    return hub
 
 
 def test_glue_has_a_folder_per_task(stand_in: Hub, tmp_path: Path):
@@ -166,18 +166,18 @@ def test_path_as_a_task_name_is_never_followed(own_run: Run, tmp_path: Path, abs
 def test_pair_of_texts_is_read_as_two_columns(tmp_path: Path):
     """The columns are those of the validation data, for MNLI the matched ones; other tasks have their own columns."""
     texts, _ = sentences(20, seed=4)
-    found = read_texts("mnli", write_pairs(tmp_path / "mnli", 3, "validation_matched"))
-    assert list(found) == ["premise", "hypothesis"] and found["premise"].tolist() == texts
+    read_rows = read_texts("mnli", write_pairs(tmp_path / "mnli", 3, "validation_matched"))
+    assert list(read_rows) == ["premise", "hypothesis"] and read_rows["premise"].tolist() == texts
     mine = write_split(tmp_path / "mine", "validation", sentence=["a", "b"], label=[0, 1])
     assert read_texts("mine", mine)["sentence"].tolist() == ["a", "b"]
 
 
 def test_questions_are_read_with_paragraph_and_answer(tmp_path: Path):
     """Rows are named by the question's id; the answer is empty if the question has none."""
-    found = read_texts("squad", write_squad(tmp_path, unanswerable=True))
-    assert list(found.index) == ["q0", "q1", "q2", "q3"]
-    assert found["answers"].tolist() == ["house", "", "king", "Snow"]
-    assert all(answer.lower() in found["context"][i].lower() for i, answer in found["answers"].items())
+    texts = read_texts("squad", write_squad(tmp_path, unanswerable=True))
+    assert list(texts.index) == ["q0", "q1", "q2", "q3"]
+    assert texts["answers"].tolist() == ["house", "", "king", "Snow"]
+    assert all(answer.lower() in texts["context"][i].lower() for i, answer in texts["answers"].items())
 
 
 def test_missing_validation_data_are_reported(tmp_path: Path):

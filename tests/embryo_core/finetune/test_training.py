@@ -132,8 +132,8 @@ def test_dropout_follows_the_protocol_in_every_family(own_run, encoded, family):
                 outputs.append(training._forward(model, encoded.train, np.arange(4), "classes"))
         assert torch.equal(*outputs) == (encoder == head == 0.0)
         inside = {*model.base_model.modules()}
-        found = [(part in inside, part.p) for part in model.modules() if isinstance(part, torch.nn.Dropout)]
-        assert set(found) == {(True, encoder), (False, head)}
+        probabilities = [(part in inside, part.p) for part in model.modules() if isinstance(part, torch.nn.Dropout)]
+        assert set(probabilities) == {(True, encoder), (False, head)}
 
 
 def test_family_without_a_suitable_head_is_refused(own_run, tmp_path):
@@ -160,8 +160,8 @@ def test_regression_learns_values_on_their_scale(tiny_run, checkpoint, tmp_path)
     task = read_task("stsb", write_pairs(tmp_path, labels=5, value=True))
     far = replace(task, train=replace(task.train, gold=1000 + task.train.gold))
     encoded = encode_task(far, load_tokenizer(tiny_run), 64)
-    found = encoded.findings(tune(checkpoint, encoded, SHORT, seed=1).outputs, seed=1)
-    assert all(990 < answer.answer < 1014 for answer in found.answers)
+    findings = encoded.findings(tune(checkpoint, encoded, SHORT, seed=1).outputs, seed=1)
+    assert all(990 < answer.answer < 1014 for answer in findings.answers)
 
 
 def test_training_starts_from_given_weights(encoded, checkpoint):
@@ -205,8 +205,8 @@ def test_weights_in_another_folder_give_the_same_outputs(encoded, checkpoint, tm
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     run = add([str(source.parent)], "added", tokenizer=str(checkpoint.run.tokenizer)).run
-    found = tune(runs.checkpoint(run, 16), encoded, SHORT, seed=1)
-    np.testing.assert_array_equal(found.outputs, tune(checkpoint, encoded, SHORT, seed=1).outputs)
+    tuning = tune(runs.checkpoint(run, 16), encoded, SHORT, seed=1)
+    np.testing.assert_array_equal(tuning.outputs, tune(checkpoint, encoded, SHORT, seed=1).outputs)
 
 
 def test_loss_that_is_not_finite_ends_training(encoded, checkpoint):

@@ -84,17 +84,17 @@ def slow_counts(folder: Path) -> dict[str, list[int]]:
 def test_running_text_counts_equal_a_slow_loop(byte_level):
     """Hits and misses of every word are compared; "." is predicted in running text only, never as a word on its own."""
     model, folder = byte_level
-    found: dict[bool, dict[str, list[int]]] = {}
+    metric_counts: dict[bool, dict[str, list[int]]] = {}
     for as_written in (True, False):
         data = read(MASK_PREDICTION, model, **{AS_WRITTEN.name: as_written})
-        counts = found.setdefault(as_written, {})
+        counts = metric_counts.setdefault(as_written, {})
         for row in MASK_PREDICTION.compute(model, data).words:
             count = counts.setdefault(row.word, [0, 0])
             count[0] += row.n
             count[1] += row.correct
-    assert found[True] == slow_counts(folder)
-    assert found[True]["."][1] > 0 and found[False]["."][1] == 0
-    assert found[True]["."][0] == found[False]["."][0]
+    assert metric_counts[True] == slow_counts(folder)
+    assert metric_counts[True]["."][1] > 0 and metric_counts[False]["."][1] == 0
+    assert metric_counts[True]["."][0] == metric_counts[False]["."][0]
 
 
 def test_word_has_every_piece_that_overlaps_it(byte_level):

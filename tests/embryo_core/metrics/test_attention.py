@@ -12,7 +12,7 @@ from tests.embryo_core.metrics.conftest import read, write_treebank
 from tests.rounding import rounding
 
 
-def found(model, limit=None):
+def maps_and_findings(model, limit=None):
     """Return maps [layers, heads, L, L] and the findings."""
     metric = Attention()
     findings = metric.compute(model, read(metric, model, limit=limit))
@@ -22,7 +22,7 @@ def found(model, limit=None):
 
 def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
     """Each entry is averaged over the sentences that are long enough for it."""
-    maps, findings = found(trained)
+    maps, findings = maps_and_findings(trained)
     plain = AlbertForPreTraining.from_pretrained(
         trained.checkpoint.path, dtype=torch.float32, attn_implementation="eager"
     ).eval()
@@ -45,7 +45,7 @@ def test_maps_equal_the_mean_of_plain_transformers(trained, sample):
 
 
 def test_layers_and_heads_are_numbered_from_1(trained):
-    _, findings = found(trained)
+    _, findings = maps_and_findings(trained)
     assert [(row.layer, row.head) for row in findings.attention] == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
@@ -63,13 +63,13 @@ def test_map_has_at_most_64_positions(trained, tmp_path, monkeypatch):
     source = corpora.open_source(path)
     assert Attention().read(trained.tokenizer, Limits(128), source).summary["length"] == 64
     monkeypatch.setattr(attention, "MAX_LENGTH", 6)
-    maps, _ = found(trained)
+    maps, _ = maps_and_findings(trained)
     assert maps.shape[-2:] == (6, 6) and len(read(Attention(), trained).summary["sentences_per_position"]) == 6
 
 
 def test_few_sentences_give_maps_as_long_as_the_shortest(trained, sample):
     """With fewer than MIN_SENTENCES sentences, every entry is an average over all of them."""
-    maps, findings = found(trained, limit=3)
+    maps, findings = maps_and_findings(trained, limit=3)
     examples = corpora.read_treebank(sample / "treebank.conllu")[:3]
     assert maps.shape[-1] == min(len(trained.tokenizer.encode_words(e.words).ids) + 2 for e in examples)
     assert findings.attention[0].sentences == 3

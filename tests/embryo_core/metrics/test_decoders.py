@@ -57,10 +57,10 @@ def pieces_of(tokenizer: PreTrainedTokenizerBase, example: Example) -> list[list
     """Return the pieces of each word in the running text; no piece spans two words, and a blank begins a word."""
     blanks = example.blanks or [True] * len(example.words)
     text = "".join(word + " " * blank for word, blank in zip(example.words, blanks)).rstrip()
-    found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     cut: list[list[int]] = [[] for _ in example.words]
     ends = np.cumsum([len(word) + blank for word, blank in zip(example.words, blanks)])
-    for piece, (start, end) in zip(found.input_ids, found.offset_mapping):
+    for piece, (start, end) in zip(encoding.input_ids, encoding.offset_mapping):
         cut[int(np.searchsorted(ends, end - 1, side="right")) + (not text[start:end].strip())].append(piece)
     return cut
 
@@ -77,14 +77,14 @@ def test_next_word_prediction_equals_plain_transformers(decoder: Model):
                 continue
             right = all(plain.next(before + cut[at][:i]).argmax() == piece for i, piece in enumerate(cut[at]))
             asked.append((target.label, example.words[at], right))
-    found = NextWordPrediction().compute(decoder, read(NextWordPrediction(), decoder))
-    assert Counter((one.tag, one.word) for one in found.words for _ in range(one.n)) == Counter(
+    findings = NextWordPrediction().compute(decoder, read(NextWordPrediction(), decoder))
+    assert Counter((one.tag, one.word) for one in findings.words for _ in range(one.n)) == Counter(
         (tag, word) for tag, word, _ in asked
     )
-    assert {(one.tag, one.word): one.correct for one in found.words if one.correct} == Counter(
+    assert {(one.tag, one.word): one.correct for one in findings.words if one.correct} == Counter(
         (tag, word) for tag, word, right in asked if right
     )
-    scores = {score.group: (score.value, score.n) for score in found.scores}
+    scores = {score.group: (score.value, score.n) for score in findings.scores}
     for group in (*PARTS_OF_SPEECH, "VBD"):
         own = [right for tag, _, right in asked if tag in TAGS[group]]
         assert scores[group] == (pytest.approx(np.mean(own)), len(own)) if own else group not in scores
@@ -118,17 +118,17 @@ def test_world_knowledge_equals_plain_transformers(decoder: Model, tmp_path: Pat
         odds = np.exp(logits - logits.max())
         expected[fact.relation, fact.id] = 1 + (logits > logits[piece[0]]).sum(), odds[piece[0]] / odds.sum()
     data = read(WorldKnowledge(), decoder, folder)
-    found = WorldKnowledge().compute(decoder, data)
-    assert {(one.relation, one.fact) for one in found.cloze} == expected.keys()
-    for one in found.cloze:
+    findings = WorldKnowledge().compute(decoder, data)
+    assert {(one.relation, one.fact) for one in findings.cloze} == expected.keys()
+    for one in findings.cloze:
         rank, probability = expected[one.relation, one.fact]
         assert one.rank == rank and one.probability == pytest.approx(probability, rel=1e-4)
     going_on = sum(fact.prompt is None for fact in facts)
     assert 0 < len(expected) < len(facts) and going_on
     assert f"left out: {going_on} whose template continues" in data.summary["note"]
-    coverage = {one.group: one.value for one in found.scores if one.metric == "world_knowledge_coverage"}
+    coverage = {one.group: one.value for one in findings.scores if one.metric == "world_knowledge_coverage"}
     assert coverage["all"] == pytest.approx(len(expected) / len(facts))
-    assert any(one.rank == 1 for one in found.cloze)
+    assert any(one.rank == 1 for one in findings.cloze)
 
 
 def test_ngram_divergence_equals_slow_counts(decoder: Model):
@@ -144,7 +144,7 @@ def test_ngram_divergence_equals_slow_counts(decoder: Model):
     unigram = np.array([singles[piece] + 1.0 for piece in range(size)])
     unigram /= unigram.sum()
     data = read(NgramDivergence(), decoder)
-    found = {one.group: one for one in NgramDivergence().compute(decoder, data).scores if "error" not in one.metric}
+    scores = {one.group: one for one in NgramDivergence().compute(decoder, data).scores if "error" not in one.metric}
     expected = []
     for number, position in zip(data.line, data.position):
         line = lines[1][number][:64]
@@ -157,8 +157,8 @@ def test_ngram_divergence_equals_slow_counts(decoder: Model):
         bigram = (own + different * unigram) / (own.sum() + different) if different else unigram
         expected.append([(p * np.log(p / q)).sum() for q in (unigram, bigram)])
     means = np.mean(expected, axis=0)
-    assert [found["unigram"].value, found["bigram"].value] == pytest.approx(means.tolist(), rel=1e-4)
-    assert found["unigram"].n == len(expected) and "next pieces" in data.summary["note"]
+    assert [scores["unigram"].value, scores["bigram"].value] == pytest.approx(means.tolist(), rel=1e-4)
+    assert scores["unigram"].n == len(expected) and "next pieces" in data.summary["note"]
     assert data.summary["counted"] == singles.total()
 
 
@@ -185,17 +185,17 @@ def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
         units = states / np.linalg.norm(states, axis=1, keepdims=True)
         if len(inner) > 1:
             cosines.append((units @ units.T)[np.triu_indices(len(inner), 1)].mean())
-    found = {
+    metric_scores = {
         one.metric: (one.value, one.n)
         for one in HeadBehaviour().compute(decoder, read(HeadBehaviour(), decoder)).scores
         if (one.layer, one.group) == (2, "2")
     }
     for name in ("same", "previous", "next"):
         expected = pytest.approx(sums[name] / counts[name], rel=1e-4)
-        assert found[f"head_behaviour_{name}"] == (expected, counts[name])
-    assert found["head_behaviour_next"][0] == 0 and "head_behaviour_sep" not in found
+        assert metric_scores[f"head_behaviour_{name}"] == (expected, counts[name])
+    assert metric_scores["head_behaviour_next"][0] == 0 and "head_behaviour_sep" not in metric_scores
     cls = (pytest.approx(sums["cls"] / counts["same"], rel=1e-4), counts["same"]) if plain.begin else None
-    assert found.get("head_behaviour_cls") == cls
+    assert metric_scores.get("head_behaviour_cls") == cls
     scores = Positions().compute(decoder, read(Positions(), decoder)).scores
     assert next(one.value for one in scores if one.layer == 1) == pytest.approx(np.mean(cosines), rel=1e-4)
 

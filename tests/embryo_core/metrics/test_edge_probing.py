@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("short_probing")
 
 
 @pytest.fixture(scope="module")
-def found(trained: Model) -> Findings:
+def findings(trained: Model) -> Findings:
     """Compute findings on the sample's four tasks."""
     metric = EdgeProbing()
     with pytest.MonkeyPatch.context() as patch:
@@ -29,10 +29,10 @@ def found(trained: Model) -> Findings:
         return metric.compute(trained, read(metric, trained))
 
 
-def test_every_task_has_scores_in_every_layer(trained, found):
+def test_every_task_has_scores_in_every_layer(trained, findings):
     """Embeddings are layer 0, the majority baseline has no layer, and n is the number of test targets."""
     tasks = read(EdgeProbing(), trained).data.tasks
-    rows = {(score.metric, score.group, score.layer): score.n for score in found.scores}
+    rows = {(score.metric, score.group, score.layer): score.n for score in findings.scores}
     expected = {}
     for task in tasks:
         expected["edge_probing_majority", task.name, None] = len(task.test.labels)
@@ -40,8 +40,8 @@ def test_every_task_has_scores_in_every_layer(trained, found):
             for name in ("edge_probing_f1", "edge_probing_control"):
                 expected[name, task.name, layer] = len(task.test.labels)
     assert [task.name for task in tasks] == list(TASKS)
-    assert rows == expected and len(found.scores) == len(rows)
-    assert all(0 <= score.value <= 1 for score in found.scores)
+    assert rows == expected and len(findings.scores) == len(rows)
+    assert all(0 <= score.value <= 1 for score in findings.scores)
 
 
 def test_scores_and_curves_belong_to_their_task_and_layer(trained, monkeypatch):
@@ -54,9 +54,11 @@ def test_scores_and_curves_belong_to_their_task_and_layer(trained, monkeypatch):
         return [[ProbeResult((x, -x), [Evaluation(10, (x + 1, x + 2), (x + 3, x + 4))]) for x in own] for own in n]
 
     monkeypatch.setattr(training, "train_all", come_to)
-    found = EdgeProbing().compute(trained, data)
-    scores = {(score.metric, score.group, score.layer): score.value for score in found.scores}
-    curves = {(row.task, row.layer, row.control): (row.iteration, row.train_loss, row.dev_f1) for row in found.probes}
+    computed = EdgeProbing().compute(trained, data)
+    scores = {(score.metric, score.group, score.layer): score.value for score in computed.scores}
+    curves = {
+        (row.task, row.layer, row.control): (row.iteration, row.train_loss, row.dev_f1) for row in computed.probes
+    }
     places = [(task, layer) for task in TASKS for layer in range(trained.num_layers + 1)]
     for number, (task, layer) in enumerate(places):
         x = number / 1000
@@ -77,13 +79,13 @@ def test_majority_label_is_that_of_training(trained, tmp_path, monkeypatch):
     labels = {"train": "AABA", "dev": "AB", "test": "BBAB"}
     splits = {split: [(text, [(label, (i, i + 1)) for i, label in enumerate(own)])] for split, own in labels.items()}
     metric = EdgeProbing("mine")
-    found = metric.compute(trained, read(metric, trained, write_task(tmp_path / "t", **splits)))
-    (score,) = [score for score in found.scores if score.metric == "edge_probing_majority"]
+    computed = metric.compute(trained, read(metric, trained, write_task(tmp_path / "t", **splits)))
+    (score,) = [score for score in computed.scores if score.metric == "edge_probing_majority"]
     assert (score.value, score.n) == (1 / 4, 4)
 
 
-def test_every_task_layer_and_control_has_a_curve(trained, found):
-    curves = {(point.task, point.layer, point.control) for point in found.probes}
+def test_every_task_layer_and_control_has_a_curve(trained, findings):
+    curves = {(point.task, point.layer, point.control) for point in findings.probes}
     layers = range(trained.num_layers + 1)
     assert curves == {(task, layer, control) for task in TASKS for layer in layers for control in (False, True)}
 
@@ -96,15 +98,15 @@ def test_summary_describes_the_probed_tasks(trained):
     assert summary["too_long"] == summary["no_pieces"] == 0
 
 
-def test_memory_and_parallel_passes_change_no_result(trained, found, monkeypatch):
+def test_memory_and_parallel_passes_change_no_result(trained, findings, monkeypatch):
     """Features on disk and three parallel passes give the same findings."""
     metric, tasks = EdgeProbing(), read(EdgeProbing(), trained)
     monkeypatch.setattr(trained, "parallel_passes", 3)
     again = metric.compute(trained, replace(tasks, memory=0))
-    assert (again.scores, again.probes) == (found.scores, found.probes)
+    assert (again.scores, again.probes) == (findings.scores, findings.probes)
 
 
-def test_paper_protocol_gives_scores_and_curves(trained, sample, found, monkeypatch):
+def test_paper_protocol_gives_scores_and_curves(trained, sample, findings, monkeypatch):
     """Training is cut to 60 iterations, with an evaluation after every second one."""
     short = replace(training.PROTOCOLS["paper"], iterations=60)
     monkeypatch.setitem(training.PROTOCOLS, "paper", short)
@@ -114,12 +116,12 @@ def test_paper_protocol_gives_scores_and_curves(trained, sample, found, monkeypa
     assert len(paper.scores) == 7 and all(np.isfinite(point.train_loss) for point in paper.probes)
 
 
-def test_custom_task_has_the_scores_of_the_same_data(trained, sample, found):
+def test_custom_task_has_the_scores_of_the_same_data(trained, sample, findings):
     """One of the four tasks is given again as a custom task; sums in another order may change a target or two."""
     metric = EdgeProbing("mine")
     assert metric.name == "edge_probing:mine"
     own = metric.compute(trained, read(metric, trained, sample / "probing" / "srl"))
-    expected = [replace(score, group="mine") for score in found.scores if score.group == "srl"]
+    expected = [replace(score, group="mine") for score in findings.scores if score.group == "srl"]
     for score, other in zip(own.scores, expected, strict=True):
         assert replace(score, value=other.value) == other
         assert score.value == pytest.approx(other.value, abs=2.5 / score.n)

@@ -18,7 +18,7 @@ SENTENCES = 12
 FACTS = 5  # of each relation
 
 
-def found(name: str, model: Model) -> Findings:
+def compute_metric(name: str, model: Model) -> Findings:
     """Compute a metric on the sample."""
     (metric,) = metrics.get_metrics([name])
     path, limit = (SAMPLE / "lama", FACTS) if metric.source == "lama" else (SAMPLE / "treebank.conllu", SENTENCES)
@@ -33,7 +33,7 @@ def test_both_engines_give_equal_counts_on_the_demo(name):
     checkpoint = runs.loadable_checkpoints(demo.read())[-1]
     tokenizer = load_tokenizer(checkpoint.run)
     engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]
-    one, other = (found(name, Model(checkpoint, tokenizer, engine)) for engine in engines)
+    one, other = (compute_metric(name, Model(checkpoint, tokenizer, engine)) for engine in engines)
     assert one.words == other.words and one.scores == other.scores
     assert [(fact.fact, fact.rank) for fact in one.cloze] == [(fact.fact, fact.rank) for fact in other.cloze]
     assert one.words or one.cloze

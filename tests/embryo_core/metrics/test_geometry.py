@@ -24,7 +24,7 @@ def plain_states(model: Model) -> np.ndarray:
     pointer = model.checkpoint.pointer
     folder = Path(pointer.file).parent if pointer else model.checkpoint.path
     network = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
-    found = []
+    states_of_words = []
     for example in corpora.read_treebank(SAMPLE_DATA["treebank"]):
         decoder = "next_words" in model.capabilities and any(example.blanks)
         encode = model.tokenizer.encode_written if decoder else model.tokenizer.encode_words
@@ -34,8 +34,8 @@ def plain_states(model: Model) -> np.ndarray:
             states = network(torch.as_tensor(ids)[None], output_hidden_states=True).hidden_states
         layers = np.stack([state[0].double().numpy() for state in states])
         first = len(model.tokenizer.begin)
-        found += [layers[:, first + a : first + b].mean(axis=1) for a, b in encoding.spans if b > a]
-    return np.stack(found, axis=1)
+        states_of_words += [layers[:, first + a : first + b].mean(axis=1) for a, b in encoding.spans if b > a]
+    return np.stack(states_of_words, axis=1)
 
 
 def plain_measures(states: np.ndarray) -> dict[str, float]:
@@ -51,8 +51,8 @@ def plain_measures(states: np.ndarray) -> dict[str, float]:
     slope /= sum(w * (a - mean_x) ** 2 for w, a in zip(weights, x))
     units = [state / np.linalg.norm(state) for state in states]
     cosines = [units[i] @ units[j] for i in range(len(units)) for j in range(i)]
-    found = {"alpha": -slope} if rank >= 20 else {}
-    return found | {
+    measures = {"alpha": -slope} if rank >= 20 else {}
+    return measures | {
         "rank_me": exp(-sum(one * log(one) for one in p)),
         "participation": sum(spectrum) ** 2 / sum(one**2 for one in spectrum),
         "anisotropy": sum(cosines) / len(cosines),
@@ -95,14 +95,14 @@ def test_measures_equal_a_slow_computation(family, request):
     scores = Geometry().compute(model, read(Geometry(), model)).scores
     assert {score.layer for score in scores} == set(range(len(states)))
     for layer, own in enumerate(states):
-        found = {score.metric.removeprefix("geometry_"): score for score in scores if score.layer == layer}
+        of_layer = {score.metric.removeprefix("geometry_"): score for score in scores if score.layer == layer}
         expected = plain_measures(own)
         if layer:
             expected["cka_below"] = plain_cka(own, states[layer - 1])
-        assert set(found) == set(expected)
+        assert set(of_layer) == set(expected)
         for name, value in expected.items():
-            assert found[name].value == pytest.approx(value, **CLOSE), (layer, name)
-            assert found[name].n == len(own) or (name == "dimension" and found[name].n < len(own))
+            assert of_layer[name].value == pytest.approx(value, **CLOSE), (layer, name)
+            assert of_layer[name].n == len(own) or (name == "dimension" and of_layer[name].n < len(own))
 
 
 def test_sampled_words_do_not_depend_on_the_tokenizer(trained, gpt2, monkeypatch):

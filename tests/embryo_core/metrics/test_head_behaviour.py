@@ -18,7 +18,7 @@ from tests.embryo_core.metrics.conftest import read, write_treebank
 from tests.rounding import rounding
 
 
-def found(model, treebank: Path | None = None) -> dict[tuple, tuple[float, int]]:
+def scores_of(model, treebank: Path | None = None) -> dict[tuple, tuple[float, int]]:
     """Return (value, n) of each score, by (name, layer, group)."""
     metric = HeadBehaviour()
     scores = metric.compute(model, read(metric, model, treebank)).scores
@@ -66,12 +66,12 @@ def _add_weights(a, word_of, words, here, values, between) -> None:
     last = len(a) - 1
     for i in range(1, last):
         marks = [j for j in range(1, last) if all(unicodedata.category(c)[0] == "P" for c in words[word_of[j - 1]])]
-        found = {"same": a[i, i], "previous": a[i, i - 1], "next": a[i, i + 1], "cls": a[i, 0], "sep": a[i, last]}
-        found["punctuation"] = sum(a[i, j] for j in marks)
-        found["entropy"] = -sum(p * np.log(p) for p in a[i] if p > 0)
-        found["distance"] = sum(a[i, j] * abs(i - j) for j in range(1, last))
+        weights = {"same": a[i, i], "previous": a[i, i - 1], "next": a[i, i + 1], "cls": a[i, 0], "sep": a[i, last]}
+        weights["punctuation"] = sum(a[i, j] for j in marks)
+        weights["entropy"] = -sum(p * np.log(p) for p in a[i] if p > 0)
+        weights["distance"] = sum(a[i, j] * abs(i - j) for j in range(1, last))
         between[here] += sum(a[i, j] for j in range(1, last))
-        for name, value in found.items():
+        for name, value in weights.items():
             values[name, *here].append(value)
 
 
@@ -89,7 +89,7 @@ def test_scores_equal_plain_loops_over_transformers(trained, sample):
 
     An error e in a score changes a weight p by at most 2 e p, entropy by 2 e (ln L + 1), and distance by 4 e L.
     """
-    scores = found(trained)
+    scores = scores_of(trained)
     expected, ties = by_hand(trained, corpora.read_treebank(sample / "treebank.conllu"))
     assert scores.keys() == expected.keys()
     length = trained.max_positions
@@ -103,7 +103,7 @@ def test_scores_equal_plain_loops_over_transformers(trained, sample):
 
 def test_every_head_has_every_score(trained):
     """Layers and heads count from 1; the baseline has neither."""
-    scores = found(trained)
+    scores = scores_of(trained)
     heads = {(layer, head) for layer in (1, 2) for head in ("1", "2")}
     for name in (*head_behaviour.MEAN_NAMES, *head_behaviour.LINK_NAMES):
         assert {key[1:] for key in scores if key[0] == name} == heads
@@ -112,7 +112,7 @@ def test_every_head_has_every_score(trained):
 
 def test_weights_entropy_and_distance_are_within_bounds(trained):
     """A weight is at most 1, and for at most 128 positions entropy is at most ln 128 and distance at most 128."""
-    for (name, _, _), (value, _) in found(trained).items():
+    for (name, _, _), (value, _) in scores_of(trained).items():
         assert 0 <= value <= (np.log(128) if name == "entropy" else 128 if name == "distance" else 1)
 
 
@@ -125,7 +125,7 @@ def test_treebank_without_heads_has_no_syntactic_scores(trained, sample: Path, t
     plain = tmp_path / "plain.conllu"
     assert "no syntactic heads" in read(HeadBehaviour(), trained, plain).summary["note"]
     syntax = (*head_behaviour.LINK_NAMES, "fixed_offset")
-    assert found(trained, plain) == {key: v for key, v in found(trained).items() if key[0] not in syntax}
+    assert scores_of(trained, plain) == {key: v for key, v in scores_of(trained).items() if key[0] not in syntax}
 
 
 def test_word_without_pieces_is_neither_head_nor_dependent(trained, tmp_path: Path):
@@ -134,7 +134,7 @@ def test_word_without_pieces_is_neither_head_nor_dependent(trained, tmp_path: Pa
     lines = [f"{i}\t{word}\t_\t_\tNN\t_\t{head}\t_\t_\t_" for i, (word, head) in enumerate(words, 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
     assert read(HeadBehaviour(), trained, tmp_path / "a.conllu").summary["words"] == 2
-    assert found(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
+    assert scores_of(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
 
 
 def test_baseline_is_the_nearest_of_equally_frequent_offsets(trained, tmp_path: Path):
@@ -142,7 +142,7 @@ def test_baseline_is_the_nearest_of_equally_frequent_offsets(trained, tmp_path: 
     heads = [2, 0, 6, 2, 2]  # of words 1, 3, 4 and 5
     lines = [f"{i}\tthe\t_\t_\tDT\t_\t{head}\t_\t_\t_" for i, head in enumerate([*heads, 0], 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
-    scores = found(trained, tmp_path / "a.conllu")
+    scores = scores_of(trained, tmp_path / "a.conllu")
     assert [(key, value) for key, value in scores.items() if key[0] == "fixed_offset"] == [
         (("fixed_offset", None, "+1"), (0.25, 4))
     ]

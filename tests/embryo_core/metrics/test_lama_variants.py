@@ -155,6 +155,6 @@ def test_most_paraphrases_means_more_than_half():
         for i, rank in enumerate(own)
     ]
     answers += [VariantAnswer(fact, "P20", "high", "x", rank, "x") for fact, rank in (("d", 1), ("e", 2))]
-    found = {(score.metric, score.group): (score.value, score.n) for score in share_scores(answers)}
-    assert found["lama_variants_paraphrased", "P19"] == (pytest.approx(1 / 3), 3)
-    assert found["lama_variants_high", "all"] == found["lama_variants_high", "P20"] == (0.5, 2)
+    shares = {(score.metric, score.group): (score.value, score.n) for score in share_scores(answers)}
+    assert shares["lama_variants_paraphrased", "P19"] == (pytest.approx(1 / 3), 3)
+    assert shares["lama_variants_high", "all"] == shares["lama_variants_high", "P20"] == (0.5, 2)

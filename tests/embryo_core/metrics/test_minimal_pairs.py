@@ -44,10 +44,10 @@ def plain_score(model: Model, sentence: str, whole_words: bool) -> float:
 def test_scores_equal_one_masked_piece_at_a_time(trained, pll):
     """Every sentence of the sample is compared; some words have several pieces, so the forms of the score differ."""
     metric = MinimalPairs()
-    found = metric.compute(trained, read(metric, trained, pll=pll)).pairs
+    scored_pairs = metric.compute(trained, read(metric, trained, pll=pll)).pairs
     pairs = read_pairs(SAMPLE_DATA["pairs"])
-    assert [(one.paradigm, one.pair) for one in found] == [(pair.paradigm, pair.number) for pair in pairs]
-    for one, pair in zip(found, pairs, strict=True):
+    assert [(one.paradigm, one.pair) for one in scored_pairs] == [(pair.paradigm, pair.number) for pair in pairs]
+    for one, pair in zip(scored_pairs, pairs, strict=True):
         expected = [plain_score(trained, text, pll == "word-l2r") for text in (pair.good, pair.bad)]
         assert [one.good, one.bad] == pytest.approx(expected, abs=1e-3)
         assert (one.good > one.bad) == (expected[0] > expected[1])
@@ -66,11 +66,11 @@ def test_score_forms_differ_only_for_words_of_several_pieces(trained):
 def test_accuracy_counts_pairs_by_paradigm_phenomenon_and_set(trained):
     """Accuracy is the share of pairs whose good sentence has the higher score."""
     metric = MinimalPairs()
-    found = metric.compute(trained, read(metric, trained))
-    scores = {score.group: score for score in found.scores if score.metric == metric.name}
+    findings = metric.compute(trained, read(metric, trained))
+    scores = {score.group: score for score in findings.scores if score.metric == metric.name}
     assert {"nouns", "nouns/agreement", "nouns/agreement/subject_verb", "pairs/word_order/word_order"} <= scores.keys()
     for group, score in scores.items():
-        own = [pair.good > pair.bad for pair in found.pairs if f"{pair.paradigm}/".startswith(f"{group}/")]
+        own = [pair.good > pair.bad for pair in findings.pairs if f"{pair.paradigm}/".startswith(f"{group}/")]
         assert (score.n, score.value) == (len(own), pytest.approx(np.mean(own)))
     assert scores["nouns"].n == 10 and scores["nouns/agreement"].n == 7
 
@@ -86,10 +86,10 @@ def test_tie_counts_half(trained, tmp_path):
     """The tokenizer does not distinguish the two sentences, so their scores are equal."""
     path = write(tmp_path / "case.jsonl", ("Rome is old.", "rome is old."))
     metric = MinimalPairs()
-    found = metric.compute(trained, read(metric, trained, path))
-    (pair,) = found.pairs
+    findings = metric.compute(trained, read(metric, trained, path))
+    (pair,) = findings.pairs
     assert pair.good == pair.bad
-    values = {(score.metric, score.group.count("/")): (score.value, score.n) for score in found.scores}
+    values = {(score.metric, score.group.count("/")): (score.value, score.n) for score in findings.scores}
     assert values[metric.name, 2] == (0.5, 1) and values["minimal_pairs_ties", 2] == (1.0, 1)
 
 
@@ -123,10 +123,10 @@ def test_decoder_scores_equal_plain_transformers(tmp_path, family):
     opened = family == "llama"
     run = add_series(tmp_path, family, (5,), opened, vocabulary=600)
     model = load(runs.checkpoint(run, 5))
-    found = MinimalPairs().compute(model, read(MinimalPairs(), model)).pairs
+    pairs = MinimalPairs().compute(model, read(MinimalPairs(), model)).pairs
     network = AutoModelForCausalLM.from_pretrained(model.checkpoint.path, dtype=torch.float32).eval()
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(run.tokenizer / "tokenizer.json"))
-    for one, pair in zip(found, read_pairs(SAMPLE_DATA["pairs"]), strict=True):
+    for one, pair in zip(pairs, read_pairs(SAMPLE_DATA["pairs"]), strict=True):
         expected = []
         for text in (pair.good, pair.bad):
             ids = tokenizer(text, add_special_tokens=False).input_ids

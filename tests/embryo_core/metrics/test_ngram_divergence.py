@@ -45,7 +45,7 @@ def test_divergences_equal_plain_sums(trained: Model):
     """Lines are masked one at a time, and sums over the vocabulary are plain Python."""
     data = read(NgramDivergence(), trained)
     unigram, bigram = slow_distributions(trained)
-    found = {"unigram": [], "bigram": []}
+    divergences = {"unigram": [], "bigram": []}
     heldout = pieces_of(trained, "heldout")
     for number, place in zip(data.line, data.position, strict=True):
         seen = data.lines[number].copy()
@@ -54,9 +54,9 @@ def test_divergences_equal_plain_sums(trained: Model):
         total = sum(math.exp(float(logit)) for logit in logits)
         p = [math.exp(float(logit)) / total for logit in logits]
         for group, q in (("unigram", unigram), ("bigram", bigram.get(heldout[number][place - 1], unigram))):
-            found[group].append(sum(one * math.log(one / other) for one, other in zip(p, q) if one))
+            divergences[group].append(sum(one * math.log(one / other) for one, other in zip(p, q) if one))
     scores = {(score.metric, score.group): score for score in NgramDivergence().compute(trained, data).scores}
-    for group, values in found.items():
+    for group, values in divergences.items():
         mean = sum(values) / len(values)
         error = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
         score, own_error = scores["ngram_divergence", group], scores["ngram_divergence_error", group]

@@ -18,7 +18,7 @@ from tests.embryo_core.metrics.conftest import read, write_treebank
 ROUNDING = 1e-5  # relative, of float32 sums in another order
 
 
-def found(model: Model) -> dict[tuple[str, object], Score]:
+def scores_of(model: Model) -> dict[tuple[str, object], Score]:
     """Return scores by metric and group or layer."""
     scores = Positions().compute(model, read(Positions(), model)).scores
     return {(score.metric, score.group if score.layer is None else score.layer): score for score in scores}
@@ -31,7 +31,7 @@ def test_deviations_equal_those_of_stored_embeddings(trained: Model):
         "words": embeddings.word_embeddings.weight[: trained.vocabulary_size].detach().numpy(),
         "positions": embeddings.position_embeddings.weight.detach().numpy(),
     }
-    scores = {group: score for (metric, group), score in found(trained).items() if metric == "positions_deviation"}
+    scores = {group: score for (metric, group), score in scores_of(trained).items() if metric == "positions_deviation"}
     for name, table in tables.items():
         entries = table.astype(float).ravel().tolist()
         mean = sum(entries) / len(entries)
@@ -53,10 +53,10 @@ def test_groups_of_positions_double_in_size():
     table = np.arange(1200.0).reshape(600, 2)
     for count, starts in ((600, [0, 64, 128, 256, 512, 600]), (130, [0, 64, 128, 130]), (40, [0, 40])):
         model = SimpleNamespace(embeddings=lambda count=count: (table, table[:count]))
-        found = {score.group: (score.n, score.value) for score in _deviations(model)}
-        assert list(found)[2:] == [f"positions {first} to {end - 1}" for first, end in pairwise(starts)]
+        groups = {score.group: (score.n, score.value) for score in _deviations(model)}
+        assert list(groups)[2:] == [f"positions {first} to {end - 1}" for first, end in pairwise(starts)]
         for first, end in pairwise(starts):
-            assert found[f"positions {first} to {end - 1}"] == (end - first, pytest.approx(table[first:end].std()))
+            assert groups[f"positions {first} to {end - 1}"] == (end - first, pytest.approx(table[first:end].std()))
 
 
 def test_sentence_of_two_pieces_has_one_pair(trained: Model, tmp_path):
@@ -80,7 +80,7 @@ def test_cosines_equal_the_mean_over_all_pairs(trained: Model):
             pairs = combinations(state[0, 1:-1].double(), 2)
             cosines = [float(torch.nn.functional.cosine_similarity(a, b, dim=0)) for a, b in pairs]
             sums.setdefault(layer, []).append(sum(cosines) / len(cosines))
-    scores = {layer: score for (metric, layer), score in found(trained).items() if metric == "positions_cosine"}
+    scores = {layer: score for (metric, layer), score in scores_of(trained).items() if metric == "positions_cosine"}
     assert set(scores) == set(sums)
     for layer, values in sums.items():
         assert scores[layer].n == len(values)
@@ -92,7 +92,7 @@ def test_both_engines_give_the_same_scores(trained: Model):
     other = Model(
         trained.checkpoint, trained.tokenizer, TransformersEngine(trained.checkpoint, trained.tokenizer.vocabulary_size)
     )
-    ours, theirs = found(trained), found(other)
+    ours, theirs = scores_of(trained), scores_of(other)
     assert list(ours) == list(theirs)
     for key, score in ours.items():
         assert theirs[key].n == score.n and theirs[key].value == pytest.approx(score.value, abs=ROUNDING)

@@ -18,7 +18,7 @@ BAND = {"rank 50-99": 2}  # river and town
 NAMES = ("token_reconstruction", "mask_prediction")
 
 
-def found(name, model):
+def compute_metric(name, model):
     """Compute a metric on the sample."""
     (metric,) = metrics.get_metrics([name])
     return metric.compute(model, read(metric, model))
@@ -29,7 +29,7 @@ def test_counts_equal_the_papers_procedure(trained, paper, sample, name):
     """For every word with every tag, hits and misses equal those of one sentence at a time."""
     expected = getattr(paper, name)(corpora.read_treebank(sample / "treebank.conllu"))
     counts = Counter()
-    for row in found(name, trained).words:
+    for row in compute_metric(name, trained).words:
         counts[row.tag, row.word, True] += row.correct
         counts[row.tag, row.word, False] += row.n - row.correct
     assert +counts == expected
@@ -41,7 +41,7 @@ def test_counts_equal_the_papers_procedure(trained, paper, sample, name):
 def test_words_of_a_group_sum_to_its_score(trained, sample, tmp_path, name):
     """Words are read back from the store, for all groups and bands; "all" holds every tagged word."""
     run = copy_run(trained.checkpoint.run, tmp_path)
-    findings = found(name, trained)
+    findings = compute_metric(name, trained)
     results.write(runs.checkpoint(run, 16), name, findings)
     for score in findings.scores:
         words = results.read_words(run, name, score.group, step=16)
@@ -54,7 +54,7 @@ def test_words_of_a_group_sum_to_its_score(trained, sample, tmp_path, name):
 
 def test_scores_have_the_groups_of_the_paper(trained):
     """These are the nine categories and the single tags of Figures 1, 7 and 8."""
-    groups = {score.group for score in found("token_reconstruction", trained).scores}
+    groups = {score.group for score in compute_metric("token_reconstruction", trained).scores}
     nine = "conjunction, determiner, preposition, adjective, adverb, verb, noun, proper noun, pronoun".split(", ")
     assert {*nine, "NN", "NNS", "JJ", "VBD", "VBG", "VBN", "VBP", "VBZ", "all"} <= groups
 

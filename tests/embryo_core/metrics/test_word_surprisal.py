@@ -40,8 +40,8 @@ def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float 
         if not decoder:
             seen[0, [len(begin) + j for j in own if j >= i]] = model.tokenizer.mask_id
         with torch.inference_mode():
-            found = network(seen)
-        logits = found.logits[0, -1] if decoder else found.prediction_logits[0, place]
+            output = network(seen)
+        logits = output.logits[0, -1] if decoder else output.prediction_logits[0, place]
         total -= torch.log_softmax(logits.double(), -1)[ids[0, place]].item() / np.log(2)
     return total
 
@@ -49,16 +49,16 @@ def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float 
 def check_against_transformers(model: Model) -> None:
     """Check the mean and each occurrence of every word of the sample's list."""
     metric = WordSurprisal()
-    found = {one.word: one for one in metric.compute(model, read(metric, model)).surprisals}
+    surprisals = {one.word: one for one in metric.compute(model, read(metric, model)).surprisals}
     sentences, words = read_sentences(SAMPLE_DATA["text"]), read_word_list(SAMPLE_DATA["words"])
-    assert {"the", "river", "opened"} <= found.keys() and "ice cream" not in found
+    assert {"the", "river", "opened"} <= surprisals.keys() and "ice cream" not in surprisals
     for word, places in find_occurrences(words, sentences).items():
         values = [plain_surprisal(model, sentences[number], start, end) for number, start, end in places]
         values = [value for value in values if value is not None]
-        if word in found:
-            own = np.frombuffer(found[word].occurrences, np.float16)
-            assert found[word].n == len(values) == len(own)
-            assert found[word].surprisal == pytest.approx(np.mean(values), abs=1e-3)
+        if word in surprisals:
+            own = np.frombuffer(surprisals[word].occurrences, np.float16)
+            assert surprisals[word].n == len(values) == len(own)
+            assert surprisals[word].surprisal == pytest.approx(np.mean(values), abs=1e-3)
             assert sorted(own) == pytest.approx(sorted(values), rel=1e-3)
         else:
             assert not values

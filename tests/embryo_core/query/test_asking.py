@@ -31,23 +31,23 @@ COUNT = 24
 
 def test_table_equals_answers_at_single_steps(tiny_run: Run) -> None:
     """The leader, probabilities and ranks of each step are those answered at that step alone."""
-    found = query.ask(tiny_run, ONE, k=3)
-    assert found.steps == STEPS and found.skipped == () and found.table["exact"].all()
-    leaders = found.leaders()
-    for step, rows in found.history().groupby("step"):
+    answers = query.ask(tiny_run, ONE, k=3)
+    assert answers.steps == STEPS and answers.skipped == () and answers.table["exact"].all()
+    leaders = answers.leaders()
+    for step, rows in answers.history().groupby("step"):
         listed = {one.token: one for one in query.ask(tiny_run, ONE, [step], 700).best(step)}
-        assert leaders[step] == next(iter(listed)) == found.best(step)[0].token
+        assert leaders[step] == next(iter(listed)) == answers.best(step)[0].token
         for row in rows.itertuples():
             assert row.probability == pytest.approx(listed[row.token].probability)
             assert row.rank == listed[row.token].rank
-    assert len(found.history()) == 3 * found.history()["token"].nunique()
-    assert set(leaders.values()) <= set(found.history()["token"])
+    assert len(answers.history()) == 3 * answers.history()["token"].nunique()
+    assert set(leaders.values()) <= set(answers.history()["token"])
 
 
 def test_several_masks_are_answered_singly_and_jointly(tiny_run: Run) -> None:
     """The best joint answer has rank 1; its words lead at their masks, and its probability is the product of theirs."""
-    found = query.ask(tiny_run, TWO)
-    table = found.table[found.table["leads"]].set_index(["step", "mask"])
+    answers = query.ask(tiny_run, TWO)
+    table = answers.table[answers.table["leads"]].set_index(["step", "mask"])
     for step in STEPS:
         joint, first, second = (table.loc[(step, mask)] for mask in (TOGETHER, 1, 2))
         assert joint["rank"] == 1 and joint["token"] == query.SEPARATOR.join([first["token"], second["token"]])
@@ -56,14 +56,14 @@ def test_several_masks_are_answered_singly_and_jointly(tiny_run: Run) -> None:
 
 def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
     """At a step where the beam lacks an answer, the model scores it alone."""
-    found, outside = query.ask(tiny_run, TWO, k=4), 0
+    answers, outside = query.ask(tiny_run, TWO, k=4), 0
     models = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS]
-    question = found.question
+    question = answers.question
     replies = search(models, question)
     names = {query.SEPARATOR.join(question.tokenizer.readable(ids)): ids for one in replies for ids in one.answers}
     for step, model, reply in zip(STEPS, models, replies, strict=True):
         kept = [tuple(ids) for ids in reply.answers.tolist()]
-        history = found.history(TOGETHER)
+        history = answers.history(TOGETHER)
         for row in history[history["step"] == step].itertuples():
             ids = names[row.token]
             (total,) = joint_log_probability(model, question, reply, ids[None])
@@ -79,10 +79,10 @@ def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
 @pytest.mark.parametrize(("text", "mask"), [(ONE, 1), (TWO, TOGETHER), (TWO, 2)])
 def test_history_has_all_leaders_and_the_last_steps_best(tiny_run: Run, text: str, mask: int, k: int) -> None:
     """It has no other answers."""
-    found = query.ask(tiny_run, text, k=k)
+    answers = query.ask(tiny_run, text, k=k)
     best = [one.token for one in query.ask(tiny_run, text, [16], k).best(16, mask)]
-    assert set(found.history(mask)["token"]) == {*found.leaders(mask).values(), *best}
-    assert [one.token for one in found.best(16, mask)] == best
+    assert set(answers.history(mask)["token"]) == {*answers.leaders(mask).values(), *best}
+    assert [one.token for one in answers.best(16, mask)] == best
 
 
 def test_final_answer_leads_for_good_after_all_others() -> None:
@@ -106,8 +106,8 @@ def test_broken_checkpoints_are_left_out(own_run: Run, ask: Callable[[Run, str],
     """A truncated checkpoint is named and the others answer; an error is raised if all are broken."""
     weights = [runs.checkpoint(own_run, step).path / "model.safetensors" for step in STEPS]
     weights[1].write_bytes(weights[1].read_bytes()[:1000])
-    found = ask(own_run, ONE)
-    assert found.steps == (0, 16) and len(found.skipped) == 1 and "step8" in found.skipped[0]
+    answers = ask(own_run, ONE)
+    assert answers.steps == (0, 16) and len(answers.skipped) == 1 and "step8" in answers.skipped[0]
     for path in weights:
         path.write_bytes(b"")
     own = runs.read_run(own_run.path.rename(own_run.path.with_name("moved")))
@@ -120,14 +120,18 @@ def test_broken_checkpoints_are_left_out(own_run: Run, ask: Callable[[Run, str],
 
 def test_last_layer_gives_the_models_answers(tiny_run: Run) -> None:
     """Tokens and ranks are equal at every step, and probabilities up to rounding."""
-    found, answers = query.ask_layers(tiny_run, ONE, k=5), query.ask(tiny_run, ONE, k=5)
-    assert found.steps == STEPS and set(found.table["layer"]) == {0, 1, 2} and len(found.table) == 3 * 3 * 5
+    layer_answers, answers = query.ask_layers(tiny_run, ONE, k=5), query.ask(tiny_run, ONE, k=5)
+    assert (
+        layer_answers.steps == STEPS
+        and set(layer_answers.table["layer"]) == {0, 1, 2}
+        and len(layer_answers.table) == 3 * 3 * 5
+    )
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
     for step in STEPS:
         expected = answers.best(step)
         probabilities = [one.probability for one in expected]
         tolerance = probability_rounding(model, model.max_positions, probabilities)
-        last = found.best(step, layer=2)
+        last = layer_answers.best(step, layer=2)
         assert [(one.token, one.rank) for one in last] == [(one.token, one.rank) for one in expected]
         np.testing.assert_allclose([one.probability for one in last], probabilities, rtol=tolerance)
 
@@ -138,8 +142,8 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
     import torch
     from transformers import AlbertForPreTraining
 
-    found = query.ask_layers(tiny_run, TWO, mask, [16], 700)
-    model, question = MODELS.get(runs.checkpoint(tiny_run, 16)), found.question
+    layer_answers = query.ask_layers(tiny_run, TWO, mask, [16], 700)
+    model, question = MODELS.get(runs.checkpoint(tiny_run, 16)), layer_answers.question
     reference = AlbertForPreTraining.from_pretrained(model.checkpoint.path).eval()
     with torch.no_grad():
         states = reference(torch.tensor(question.ids[None]), output_hidden_states=True).hidden_states
@@ -147,7 +151,7 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
     for layer, of_layer in enumerate(logits):
         expected = torch.softmax(of_layer.double(), dim=0).numpy()
         best = np.argsort(-expected, kind="stable")
-        own = found.best(16, mask, layer)
+        own = layer_answers.best(16, mask, layer)
         assert own[0].token == model.tokenizer.readable(best[:1])[0]
         tolerance = probability_rounding(model, len(question.ids), expected)
         np.testing.assert_allclose([one.probability for one in own], expected[best], rtol=tolerance)
@@ -182,11 +186,11 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 def to_the_end(refinement: Refinement) -> list[Answers]:
     """Ask all rounds; return the answers after each."""
     refinement.ask(refinement.next_round())
-    found = [refinement.answers]
+    answers_of_rounds = [refinement.answers]
     while steps := refinement.next_round():
         refinement.ask(steps)
-        found.append(refinement.answers)
-    return found
+        answers_of_rounds.append(refinement.answers)
+    return answers_of_rounds
 
 
 def rows_at(answers: Answers, steps: tuple[int, ...], mask: int = 1) -> pd.DataFrame:
@@ -203,19 +207,19 @@ def test_last_round_gives_the_table_of_the_whole_series(series: Run, short_round
     *before, last = to_the_end(Refinement(series, question))
     whole = query.ask(series, question)
     assert_frame_equal(last.table, whole.table)
-    assert [len(found.steps) for found in before] == list(range(6, COUNT, 3))
-    for found in before:
-        assert found.leaders().items() <= whole.leaders().items()
-        assert_frame_equal(rows_at(found, found.steps), rows_at(whole, found.steps))
+    assert [len(answers.steps) for answers in before] == list(range(6, COUNT, 3))
+    for answers in before:
+        assert answers.leaders().items() <= whole.leaders().items()
+        assert_frame_equal(rows_at(answers, answers.steps), rows_at(whole, answers.steps))
 
 
 def test_joint_rounds_end_with_the_whole_table(series: Run, short_rounds: None) -> None:
     """New leaders are also scored at the steps asked before; probabilities are equal up to rounding."""
     *before, last = to_the_end(Refinement(series, TWO))
     whole = query.ask(series, TWO)
-    assert [len(found.steps) for found in before] == [6, 12]
+    assert [len(answers.steps) for answers in before] == [6, 12]
     key = ["step", "mask", "token"]
-    one, other = (found.table.sort_values(key, ignore_index=True) for found in (last, whole))
+    one, other = (answers.table.sort_values(key, ignore_index=True) for answers in (last, whole))
     assert_frame_equal(one, other, rtol=1e-4)
 
 
@@ -310,6 +314,6 @@ def test_joint_rank_is_exact_above_the_steps_bound(tiny_run: Run, monkeypatch: p
     monkeypatch.setattr(asking, "sweep", lambda *_: ({step: [np.log(0.15)] for step in replies}, {}))
     scores = {}
     asking._add_scores(tiny_run, None, replies, [(1, 1), (3, 3)], scores)
-    places = {step: {one: own[1:] for one, own in found.items()} for step, found in scores.items()}
+    places = {step: {one: own[1:] for one, own in scores_of_step.items()} for step, scores_of_step in scores.items()}
     kept = {(1, 1): (1, True), (2, 2): (2, True)}
     assert places == {0: kept | {(3, 3): (3, False)}, 8: kept | {(3, 3): (2, True)}}

@@ -48,12 +48,12 @@ def test_one_mask_equals_transformers(tiny_run: Run, step: int) -> None:
     ids = tokenizer(ONE)["input_ids"]
     expected = reference(tiny_run, step, ids, ids.index(tokenizer.mask_token_id))
     model = load(tiny_run, step)
-    found = query.ask(tiny_run, ONE, [step], model.vocabulary_size).best(step)
+    answers = query.ask(tiny_run, ONE, [step], model.vocabulary_size).best(step)
     best = np.argsort(-expected, kind="stable")
-    assert [p.rank for p in found] == list(range(1, len(expected) + 1))
+    assert [p.rank for p in answers] == list(range(1, len(expected) + 1))
     tolerance = probability_rounding(model, len(ids), expected)
-    np.testing.assert_allclose([p.probability for p in found], expected[best], rtol=tolerance)
-    assert [p.token for p in found[:5]] == model.tokenizer.readable(best[:5])
+    np.testing.assert_allclose([p.probability for p in answers], expected[best], rtol=tolerance)
+    assert [p.token for p in answers[:5]] == model.tokenizer.readable(best[:5])
 
 
 def test_two_masks_equal_the_chain_rule(tiny_run: Run) -> None:
@@ -122,13 +122,13 @@ def test_beam_stops_once_no_row_can_change_the_best(
             yield c, row, logits * np.float32(sharpness)
 
     monkeypatch.setattr(beam, "_logits", sharp)
-    found, rows = beam.search(models, question), sum(read)
+    replies, rows = beam.search(models, question), sum(read)
     monkeypatch.setattr(beam, "FIRST_ROWS", query.BEAM_WIDTH)
     read.clear()
     whole = beam.search(models, question)
     assert sum(read) == len(models) * (1 + (len(question.masks) - 1) * query.BEAM_WIDTH)
     assert (rows < sum(read)) is fewer
-    for reply, expected in zip(found, whole, strict=True):
+    for reply, expected in zip(replies, whole, strict=True):
         assert reply.answers[0].tolist() == expected.answers[0].tolist()
         tolerance = 3 * rounding(models[0], len(question.ids), sharpness * expected.logits)  # of each of three factors
         np.testing.assert_allclose(reply.log_probabilities, expected.log_probabilities, rtol=0, atol=tolerance)
@@ -186,18 +186,18 @@ def test_bound_is_the_least_probable_prefix_kept(tiny_run: Run) -> None:
 
 
 def test_joint_prediction_names_the_words_of_all_masks(tiny_run: Run) -> None:
-    found = query.ask(tiny_run, TWO, [16], 3).best(16, TOGETHER)
-    assert [p.rank for p in found] == [1, 2, 3]
-    assert all(p.token.count("|") == 1 for p in found)
+    answers = query.ask(tiny_run, TWO, [16], 3).best(16, TOGETHER)
+    assert [p.rank for p in answers] == [1, 2, 3]
+    assert all(p.token.count("|") == 1 for p in answers)
 
 
 def test_top_k_is_sorted_with_ties_in_order() -> None:
     """All values are returned if k exceeds their number."""
     values = np.random.default_rng(0).integers(0, 5, (3, 60)).astype(np.float32)
     for k in (1, 2, 17, 60, 99):
-        for own, found in zip(values.tolist(), beam.top_k(values, k).tolist(), strict=True):
-            assert [own[i] for i in found] == sorted(own, reverse=True)[:k]
-            assert found == sorted(found, key=lambda i: (-own[i], i))
+        for own, top in zip(values.tolist(), beam.top_k(values, k).tolist(), strict=True):
+            assert [own[i] for i in top] == sorted(own, reverse=True)[:k]
+            assert top == sorted(top, key=lambda i: (-own[i], i))
 
 
 def test_padded_vocabulary_rows_are_never_answered(own_run: Run) -> None:
@@ -212,7 +212,7 @@ def test_padded_vocabulary_rows_are_never_answered(own_run: Run) -> None:
     pieces = query.ask(own_run, ONE, [16], 1000).best(16)
     assert len(pieces) == 700
     assert sum(piece.probability for piece in pieces) == pytest.approx(1)
-    found = query.ask(own_run, TWO, [0, 16])
-    assert found.steps == (0, 16) and found.table["probability"].max() < 1
+    answers = query.ask(own_run, TWO, [0, 16])
+    assert answers.steps == (0, 16) and answers.table["probability"].max() < 1
     layers = query.ask_layers(own_run, ONE, steps=[16], k=1000).table
     assert layers.groupby("layer").size().tolist() == [700] * 3

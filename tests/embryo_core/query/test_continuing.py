@@ -77,14 +77,14 @@ def change(run: Run, step: int, config: dict, tensors: dict | None = None) -> No
 
 def test_next_pieces_equal_transformers(run: Run) -> None:
     """Ids, order, ranks and probabilities of the best pieces are compared at every step."""
-    found, ids = query.ask(run, TEXT, k=5), pieces(run, TEXT)
-    assert found.steps == STEPS and found.question.continues and found.masks == 1
-    assert found.question.ids.tolist() == ids
+    answers, ids = query.ask(run, TEXT, k=5), pieces(run, TEXT)
+    assert answers.steps == STEPS and answers.question.continues and answers.masks == 1
+    assert answers.question.ids.tolist() == ids
     for step in STEPS:
         expected = probabilities(run, step, ids)
         best = np.argsort(-expected, kind="stable")[:5]
-        listed = found.best(step)
-        assert [one.token for one in listed] == found.question.tokenizer.readable(best)
+        listed = answers.best(step)
+        assert [one.token for one in listed] == answers.question.tokenizer.readable(best)
         assert [one.rank for one in listed] == [1, 2, 3, 4, 5]
         assert [one.probability for one in listed] == pytest.approx(expected[best], rel=tolerance(run, expected[best]))
 
@@ -123,7 +123,7 @@ def test_piece_inside_a_word_is_tracked_by_name(run: Run) -> None:
 
 def test_greedy_continuation_equals_generate(run: Run) -> None:
     """Its probability is the product of those of its pieces, at every step."""
-    found, ids = query.ask(run, TEXT), pieces(run, TEXT)
+    answers, ids = query.ask(run, TEXT), pieces(run, TEXT)
     for step in STEPS:
         model = reference(run, step)
         given = torch.tensor([ids])
@@ -132,8 +132,8 @@ def test_greedy_continuation_equals_generate(run: Run) -> None:
         ].tolist()
         assert whole[: len(ids)] == ids
         own = whole[len(ids) :]
-        (greedy,) = found.best(step, TOGETHER)
-        assert greedy.token == found.question.decode_continuation(np.array(own)) and greedy.exact is False
+        (greedy,) = answers.best(step, TOGETHER)
+        assert greedy.token == answers.question.decode_continuation(np.array(own)) and greedy.exact is False
         factors = [probabilities(run, step, whole[: len(ids) + i])[own[i]] for i in range(len(own))]
         assert greedy.probability == pytest.approx(
             math.prod(factors), rel=CONTINUATION_LENGTH * tolerance(run, min(factors))
@@ -147,9 +147,9 @@ def test_draft_changes_the_passes_and_not_the_continuation(run: Run) -> None:
     right, passes = plain.answers[0], []
     for draft in (right, np.append(right[:3], [7, 7, 7]), np.full(CONTINUATION_LENGTH, 9)):
         counted = Counting(model)
-        (found,) = continue_greedily([counted], question, [draft])
-        assert np.array_equal(found.answers, plain.answers)
-        assert found.log_probabilities == pytest.approx(plain.log_probabilities, rel=1e-4)
+        (continuation,) = continue_greedily([counted], question, [draft])
+        assert np.array_equal(continuation.answers, plain.answers)
+        assert continuation.log_probabilities == pytest.approx(plain.log_probabilities, rel=1e-4)
         passes.append(counted.passes)
     assert passes[0] == 1 and max(passes) <= CONTINUATION_LENGTH
 
@@ -188,7 +188,7 @@ def test_continuation_stops_at_end_token_or_last_position(run: Run, tmp_path: Pa
 
 def test_lens_applies_final_norm_and_head_to_every_layer(run: Run) -> None:
     """It reads the last position; the last layer's answer is the model's own."""
-    found, ids = query.ask_layers(run, TEXT, k=3), pieces(run, TEXT)
+    layer_answers, ids = query.ask_layers(run, TEXT, k=3), pieces(run, TEXT)
     for step in STEPS:
         model = reference(run, step)
         norm = model.transformer.ln_f if hasattr(model, "transformer") else model.model.norm
@@ -198,8 +198,8 @@ def test_lens_applies_final_norm_and_head_to_every_layer(run: Run) -> None:
             expected = [torch.softmax(model.lm_head(state)[0, -1].double(), dim=0).numpy() for state in normed]
         for layer, of_layer in enumerate(expected):
             best = np.argsort(-of_layer, kind="stable")[:3]
-            listed = found.best(step, 1, layer)
-            assert [one.token for one in listed] == found.question.tokenizer.readable(best)
+            listed = layer_answers.best(step, 1, layer)
+            assert [one.token for one in listed] == layer_answers.question.tokenizer.readable(best)
             own = [one.probability for one in listed]
             assert own == pytest.approx(of_layer[best], rel=tolerance(run, of_layer[best]))
         own = query.ask(run, TEXT, [step]).best(step)[0].probability
@@ -244,11 +244,11 @@ def test_examples_are_asked_up_to_their_mask(run: Run) -> None:
 
 def test_reports_say_that_the_text_is_continued(run: Run) -> None:
     """All four reports do; those of one step and of all steps also have the greedy continuations."""
-    found = query.ask(run, TEXT)
+    answers = query.ask(run, TEXT)
     at_step = report.report_step(run, TEXT, 5, 3)
-    assert "text continued: " + TEXT in at_step and found.best(5, TOGETHER)[0].token in at_step
+    assert "text continued: " + TEXT in at_step and answers.best(5, TOGETHER)[0].token in at_step
     history = report.report_history(run, TEXT)
-    assert all(f"{step}  " in history and found.best(step, TOGETHER)[0].token in history for step in STEPS)
+    assert all(f"{step}  " in history and answers.best(step, TOGETHER)[0].token in history for step in STEPS)
     assert "after the text" in report.report_word(run, TEXT, WORD)
     assert "layers after the text" in report.report_layers(run, TEXT)
 
@@ -264,6 +264,6 @@ def test_checkpoint_with_infinite_logits_is_left_out(run: Run, tmp_path: Path) -
         query.ask(own, TEXT, [10])
     with pytest.raises(BrokenCheckpoint, match="step10: its"):
         query.ask_layers(own, TEXT, steps=[10])
-    found = query.ask(own, TEXT)
-    assert found.steps == (5,) and len(found.skipped) == 2
-    assert found.table.equals(query.ask(run, TEXT, [5]).table)
+    answers = query.ask(own, TEXT)
+    assert answers.steps == (5,) and len(answers.skipped) == 2
+    assert answers.table.equals(query.ask(run, TEXT, [5]).table)

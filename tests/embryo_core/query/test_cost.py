@@ -119,13 +119,13 @@ def test_checkpoints_passes_and_logits_are_counted(what: str, tiny_run: Run, mon
     estimates = {name: estimated for name, (estimated, _) in ASKED.items()}
     estimates["several masks"] = lambda run: cost.ask_seconds(run, TWO, 10)
     seconds = {"CHECKPOINT_SECONDS": 1.0, "PASS_SECONDS": 1.0, "LOGIT_SECONDS": 1 / 700}  # a row has 700 logits
-    found = []
+    costs = []
     for counted in seconds:
         monkeypatch.setattr(cost, "OPERATIONS_PER_SECOND", float("inf"))
         for name, each in seconds.items():
             monkeypatch.setattr(cost, name, each if name == counted else 0)
-        found.append(estimates[what](tiny_run))
-    assert found == pytest.approx(COUNTED[what])
+        costs.append(estimates[what](tiny_run))
+    assert costs == pytest.approx(COUNTED[what])
 
 
 def test_more_work_costs_more(tiny_run: Run, own_run: Run) -> None:

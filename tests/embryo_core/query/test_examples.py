@@ -53,9 +53,9 @@ def asked(histories: Histories) -> list[tuple[str, str]]:
 
 def test_examples_are_sorted_and_end_with_an_unlearned_one(asked, tiny_run: Run) -> None:
     """A learned word leads at the last step, not at the first; the unlearned one never led and is most probable."""
-    found = [(example.text, example.since) for example in examples.find_examples(tiny_run, asked)]
+    chosen_examples = [(example.text, example.since) for example in examples.find_examples(tiny_run, asked)]
     learned = [("early [MASK] .", 8), ("lost and found [MASK] .", 32), ("late [MASK] .", 32)]
-    assert found == [*learned, ("close [MASK] .", None)]
+    assert chosen_examples == [*learned, ("close [MASK] .", None)]
 
 
 def test_four_learned_examples_are_spread_from_first_to_last(histories, tiny_run: Run) -> None:
@@ -63,8 +63,13 @@ def test_four_learned_examples_are_spread_from_first_to_last(histories, tiny_run
     since = {"a": 32, "b": 8, "c": 16, "d": 8, "e": 32, "f": 16, "g": 16}
     ranks = {text: tuple(1 if step >= at else 9 for step in STEPS) for text, at in since.items()}
     shares = {text: tuple(0.5 / rank for rank in of_text) for text, of_text in ranks.items()}
-    found = examples.find_examples(tiny_run, histories(ranks, shares))
-    assert [(example.text[0], example.since) for example in found] == [("b", 8), ("c", 16), ("g", 16), ("e", 32)]
+    chosen_examples = examples.find_examples(tiny_run, histories(ranks, shares))
+    assert [(example.text[0], example.since) for example in chosen_examples] == [
+        ("b", 8),
+        ("c", 16),
+        ("g", 16),
+        ("e", 32),
+    ]
 
 
 def test_unlearned_example_never_led_and_is_most_probable(histories, tiny_run: Run) -> None:

@@ -110,12 +110,12 @@ def test_word_of_two_pieces_follows_the_chain_rule(tiny_run: Run, text: str, mas
     at = [i for i, piece in enumerate(ids) if piece == tokenizer.mask_id][mask - 1]
     widened = [*ids[:at], tokenizer.mask_id, tokenizer.mask_id, *ids[at + 1 :]]
     filled = [*ids[:at], river, tokenizer.mask_id, *ids[at + 1 :]]
-    found = track(tiny_run, text, " rivers ", mask)
-    word = found.question.word
-    assert (word.text, word.mask, word.pieces, found.steps) == ("rivers", mask, ("river", "##s"), STEPS)
-    assert set(found.table["mask"]) == {mask} and set(found.table["token"]) == {"rivers"}
-    assert found.question.widened.count("[MASK]") == text.count("[MASK]") + 1
-    for row in found.table.itertuples():
+    word_scores = track(tiny_run, text, " rivers ", mask)
+    word = word_scores.question.word
+    assert (word.text, word.mask, word.pieces, word_scores.steps) == ("rivers", mask, ("river", "##s"), STEPS)
+    assert set(word_scores.table["mask"]) == {mask} and set(word_scores.table["token"]) == {"rivers"}
+    assert word_scores.question.widened.count("[MASK]") == text.count("[MASK]") + 1
+    for row in word_scores.table.itertuples():
         alone, given = ((widened, at, river), (filled, at + 1, s))
         expected = np.prod([probabilities(tiny_run, row.step, *one[:2])[one[2]] for one in (alone, given)])
         model = MODELS.get(runs.checkpoint(tiny_run, row.step))
@@ -125,9 +125,9 @@ def test_word_of_two_pieces_follows_the_chain_rule(tiny_run: Run, text: str, mas
 
 def test_word_of_one_piece_equals_the_listed_answer(tiny_run: Run) -> None:
     """Probability and rank at each step are those listed for the mask, over the whole vocabulary."""
-    found, listed = track(tiny_run, ONE, "river"), query.ask(tiny_run, ONE, k=700)
-    assert found.steps == STEPS and found.question.widened == ONE and found.skipped == ()
-    for row in found.table.itertuples():
+    word_scores, listed = track(tiny_run, ONE, "river"), query.ask(tiny_run, ONE, k=700)
+    assert word_scores.steps == STEPS and word_scores.question.widened == ONE and word_scores.skipped == ()
+    for row in word_scores.table.itertuples():
         own = next(one for one in listed.best(row.step) if one.token == "river")
         assert (row.rank, row.exact) == (own.rank, True)
         assert row.probability == pytest.approx(own.probability)
@@ -159,9 +159,9 @@ def test_search_for_a_word_finds_its_beam_rank(
     for place in (0, 1, 4, 9, None):
         pieces = np.array([7] * count) if place is None else whole[-1].answers[place]
         read.clear()
-        found = beam.search(models, asked, sought=pieces)
+        replies = beam.search(models, asked, sought=pieces)
         assert sum(read) < rows
-        for part, full in zip(found, whole, strict=True):
+        for part, full in zip(replies, whole, strict=True):
             expected = score_word(replace(full, sought=part.sought), pieces)
             assert score_word(part, pieces) == expected
             ranks.add(expected[1])

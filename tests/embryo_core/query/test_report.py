@@ -30,11 +30,11 @@ def test_joint_answers_come_before_those_of_each_mask(tiny_run: Run) -> None:
 
 def test_history_report_has_the_leader_of_each_step(tiny_run: Run) -> None:
     """Each line also has the leader's probability, and the final answer's probability and rank; leaders change."""
-    found = query.ask(tiny_run, ONE)
-    lead, leaders = found.lead(), found.leaders()
+    answers = query.ask(tiny_run, ONE)
+    lead, leaders = answers.lead(), answers.leaders()
     assert len({*leaders.values()}) > 1
     *lines, last = report_history(tiny_run, ONE).splitlines()
-    rows = {(row.step, row.token): row for row in found.history().itertuples()}
+    rows = {(row.step, row.token): row for row in answers.history().itertuples()}
     for line, (step, leader) in zip(lines[3:6], leaders.items(), strict=True):
         final = rows[step, lead.token]
         shares = [f"{row.probability:.4%}" for row in (rows[step, leader], final)]
@@ -47,20 +47,20 @@ def test_history_report_has_the_leader_of_each_step(tiny_run: Run) -> None:
 @pytest.mark.parametrize("word", ["cat", "rivers"])
 def test_word_report_has_probability_and_rank_at_each_step(tiny_run: Run, word: str) -> None:
     """Probabilities have three digits; the rank of a word of several pieces may be a lower bound."""
-    found = query.ask(tiny_run, query.read_question(ONE, load_tokenizer(tiny_run)).track(word))
+    answers = query.ask(tiny_run, query.read_question(ONE, load_tokenizer(tiny_run)).track(word))
     head, *lines = [line.split() for line in report.report_word(tiny_run, ONE, word).splitlines()[-4:]]
     assert head == ["step", "probability", "rank"]
-    for line, row in zip(lines, found.table.itertuples(), strict=True):
+    for line, row in zip(lines, answers.table.itertuples(), strict=True):
         spelled = query.spell_rank(row.rank, row.exact)
         assert line == [str(row.step), f"{row.probability:.3g}", *spelled.split()]
 
 
 def test_layer_report_has_the_answers_of_each_layer(tiny_run: Run) -> None:
     """Over all steps, each layer has a column with its best answer; at one step, a line with its two best."""
-    found = query.ask_layers(tiny_run, ONE, k=2)
+    layer_answers = query.ask_layers(tiny_run, ONE, k=2)
 
     def cells(step: int, layer: int, count: int) -> list[str]:
-        best = found.best(step, layer=layer)[:count]
+        best = layer_answers.best(step, layer=layer)[:count]
         return [text for one in best for text in (one.token, f"{one.probability:.1%}")]
 
     head, *rows = [line.split() for line in report.report_layers(tiny_run, ONE).splitlines()[-4:]]

@@ -23,17 +23,17 @@ def numbers(models) -> list[int]:
 
 def test_answers_come_in_the_order_of_steps(tiny_run: Run) -> None:
     """All checkpoints are asked, or those of the given steps, each once."""
-    found, skipped = sweep_run(tiny_run, numbers)
-    assert [*found.items()] == [(0, 0), (8, 8), (16, 16)] and skipped == ()
-    found, _ = sweep_run(tiny_run, lambda models: [-step for step in numbers(models)], steps=[16, 0, 16])
-    assert [*found.items()] == [(0, 0), (16, -16)]
+    answers, skipped = sweep_run(tiny_run, numbers)
+    assert [*answers.items()] == [(0, 0), (8, 8), (16, 16)] and skipped == ()
+    answers, _ = sweep_run(tiny_run, lambda models: [-step for step in numbers(models)], steps=[16, 0, 16])
+    assert [*answers.items()] == [(0, 0), (16, -16)]
 
 
 def test_broken_checkpoint_is_left_out(own_run: Run) -> None:
     """The reason names it, and the others answer."""
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"")
-    found, skipped = sweep_run(own_run, numbers)
-    assert [*found] == [0, 16] and len(skipped) == 1 and "step8" in skipped[0]
+    answers, skipped = sweep_run(own_run, numbers)
+    assert [*answers] == [0, 16] and len(skipped) == 1 and "step8" in skipped[0]
 
 
 def test_steps_without_weights_are_counted_if_all_are_asked(own_run: Run) -> None:
@@ -107,12 +107,12 @@ def test_smaller_chunks_give_the_same_answer(
     expected = query.ask(tiny_run, TWO)
     monkeypatch.setattr(beam, "OPERATIONS", 1)
     with pausing(lambda: pauses.append(threading.current_thread())):
-        found = query.ask(tiny_run, TWO)
+        answers = query.ask(tiny_run, TWO)
     assert len(pauses) >= 3 * (1 + query.BEAM_WIDTH)
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
     tolerance = 2 * probability_rounding(model, model.max_positions, expected.table["probability"])  # two factors
     key = ["step", "mask", "token"]
-    tables = [one.history(mask).sort_values(key, ignore_index=True) for one in (found, expected) for mask in (0,)]
+    tables = [one.history(mask).sort_values(key, ignore_index=True) for one in (answers, expected) for mask in (0,)]
     assert_frame_equal(*tables, rtol=tolerance)
 
 

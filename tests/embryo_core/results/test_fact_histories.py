@@ -54,8 +54,8 @@ def test_histories_equal_per_fact_computation(run, ranks, compacted):
     if compacted:
         results.compact(run)
     assert (run.results / fact_histories.FACTS.file).exists() == compacted
-    found = results.read_histories(run)
-    assert shown(found) == slow(ranks) and set(found["history"]) == set(curves.HISTORIES)
+    histories = results.read_histories(run)
+    assert shown(histories) == slow(ranks) and set(histories["history"]) == set(curves.HISTORIES)
 
 
 def test_later_step_updates_histories_immediately(run, ranks):
@@ -129,10 +129,10 @@ def test_differing_facts_are_summarised_from_answers(run, ranks, change):
     last = {key: drawn if key in fewer else [*drawn[:3], 2] for key, drawn in ranks.items()}
     first = {key: drawn if key in fewer else [2, 2, 2, drawn[3]] for key, drawn in ranks.items()}
     expected = slow({"fewer": last, "more": first, "two metrics": ranks}[change])
-    found = shown(results.read_histories(run))
-    assert found[: len(expected)] == expected and len(found) - len(expected) == (change == "two metrics")
+    rows = shown(results.read_histories(run))
+    assert rows[: len(expected)] == expected and len(rows) - len(expected) == (change == "two metrics")
     results.compact(run)
-    assert shown(results.read_histories(run)) == found and not fact_histories.takes_pending(run)
+    assert shown(results.read_histories(run)) == rows and not fact_histories.takes_pending(run)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])

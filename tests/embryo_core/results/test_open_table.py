@@ -183,8 +183,8 @@ def test_contradictory_fact_summary_is_recomputed(stored: Run, column: str, valu
         path_of(stored, "facts"),
         lambda rows: rows.set_column(rows.column_names.index(column), column, pa.array(values, rows[column].type)),
     )
-    found = read_stored(stored, facts)
-    assert found is None or found.equals(expected)
+    recomputed = read_stored(stored, facts)
+    assert recomputed is None or recomputed.equals(expected)
     assert read_summary(stored, facts).equals(expected)
 
 

@@ -252,10 +252,10 @@ def test_file_replaced_after_size_check_is_read_again(run: Run, monkeypatch: pyt
 
     def locate_and_replace(*arguments) -> tuple:
         """Call `locate`, then replace the table by a longer one, as a writer might; return what `locate` found."""
-        found = locate(*arguments)
+        location = locate(*arguments)
         if after.exists() and arguments[0] == path:
             after.rename(path)
-        return found
+        return location
 
     monkeypatch.setattr(trust, "locate", locate_and_replace)
     assert len(results.read_scores(run)) == 2

@@ -33,8 +33,8 @@ def work(root: Path) -> None:
     run = make_run(root)
     if 8 not in results.steps_by_metric(run)["attention"]:
         results.write(at(run, 8), "attention", find("attention", 8), {"data": "one"}, {})
-    found = find("mask_prediction", 0, seed=2)
-    results.write(at(run, 0), "mask_prediction", found, {"data": "other"}, {}, overwrite=True)
+    findings = find("mask_prediction", 0, seed=2)
+    results.write(at(run, 0), "mask_prediction", findings, {"data": "other"}, {}, overwrite=True)
     results.compact(run)
 
 
@@ -92,9 +92,9 @@ def assert_evaluations_are_whole(root: Path) -> None:
     for step in results.steps_by_metric(run)["mask_prediction"]:
         scores = results.read_scores(run, "mask_prediction")
         words = results.read_words(run, "mask_prediction", step=step)
-        found = set(scores[scores["step"] == step]["value"]), dict(zip(words["word"], words["correct"]))
+        values = set(scores[scores["step"] == step]["value"]), dict(zip(words["word"], words["correct"]))
         given = [find("mask_prediction", step, seed) for seed in (0, 1, 2)]
-        assert found in [({s.value for s in g.scores}, {w.word: w.correct for w in g.words}) for g in given]
+        assert values in [({s.value for s in g.scores}, {w.word: w.correct for w in g.words}) for g in given]
     assert 0 in results.steps_by_metric(run)["attention"]
     for step in results.steps_by_metric(run)["attention"]:
         weights, _ = results.read_attention_step(run, step)

@@ -21,8 +21,8 @@ NORMALISED = [False, True]
 def write(run: Run, *steps: int, seed: int = 0) -> None:
     """Write pending maps of all heads at these steps, with rows that do not sum to 1."""
     for step in steps:
-        found = find("attention", step, seed).attention
-        maps = [AttentionMap(one.layer, one.head, one.weights * 0.75**one.head, one.sentences) for one in found]
+        attention = find("attention", step, seed).attention
+        maps = [AttentionMap(one.layer, one.head, one.weights * 0.75**one.head, one.sentences) for one in attention]
         results.write(at(run, step), "attention", Findings(attention=maps))
 
 
@@ -36,10 +36,10 @@ def of_maps(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
 def check(run: Run) -> None:
     """Check every head, with rows as stored and normalised, which give different weights."""
     for layer, head in HEADS:
-        found = [results.read_position_weights(run, layer, head, normalised) for normalised in NORMALISED]
-        for normalised, frame in zip(NORMALISED, found, strict=True):
+        weights = [results.read_position_weights(run, layer, head, normalised) for normalised in NORMALISED]
+        for normalised, frame in zip(NORMALISED, weights, strict=True):
             pd.testing.assert_frame_equal(frame, of_maps(run, layer, head, normalised), check_exact=True)
-        assert not found[0].equals(found[1])
+        assert not weights[0].equals(weights[1])
 
 
 @pytest.mark.parametrize("compacted", [False, True])

@@ -82,10 +82,10 @@ def test_selected_scores_equal_those_among_all(run, earlier):
     assert results.read_metrics(run) == names and len(names) > 2
     prefix = names[0][:4]
     wanted = {(): [], (names[0],): names[:1], tuple(names[1:3]): names[1:3]}
-    found = [(results.read_scores(run, given), held) for given, held in wanted.items()]
-    found += [(results.read_scores(run, prefix=prefix), [name for name in names if name.startswith(prefix)])]
-    found += [(results.read_scores(run, names[1]), names[1:2])]
-    for rows, held in found:
+    selections = [(results.read_scores(run, given), held) for given, held in wanted.items()]
+    selections += [(results.read_scores(run, prefix=prefix), [name for name in names if name.startswith(prefix)])]
+    selections += [(results.read_scores(run, names[1]), names[1:2])]
+    for rows, held in selections:
         pd.testing.assert_frame_equal(rows, scores[scores["metric"].isin(held)].reset_index(drop=True))
 
 
@@ -98,9 +98,9 @@ def test_read_many_scores_equals_read_scores(run):
     columns = ["metric", "step", "layer", "group", "value", "n"]
     some = [{"prefix": prefix} for prefix in ("world_knowledge", "mask", "none")]
     for which in [*some, {}, {"metric": ["mask_prediction", "none"]}, {"metric": "world_knowledge"}, {"metric": []}]:
-        found, wanted = results.read_many_scores(run, **which), results.read_scores(run, **which)[columns]
-        assert set(found["metric"].cat.categories) == set(wanted["metric"])
-        pd.testing.assert_frame_equal(found.astype({"metric": "str", "group": "str"}), wanted)
+        actual, wanted = results.read_many_scores(run, **which), results.read_scores(run, **which)[columns]
+        assert set(actual["metric"].cat.categories) == set(wanted["metric"])
+        pd.testing.assert_frame_equal(actual.astype({"metric": "str", "group": "str"}), wanted)
     assert results.read_many_scores(run, prefix="none").empty
 
 
@@ -112,10 +112,10 @@ def test_relation_does_not_depend_on_row_groups(run, rows):
     results.compact(run)
     write_again(run, "cloze", rows)
     for relation, answers in results.read_cloze(run).groupby("relation"):
-        found = results.read_relation_answers(run, relation)
-        answers = answers[list(found.columns)].reset_index(drop=True)
+        frame = results.read_relation_answers(run, relation)
+        answers = answers[list(frame.columns)].reset_index(drop=True)
         texts = {"fact": "str", "prediction": "str"}
-        pd.testing.assert_frame_equal(found.astype(texts), answers.astype(texts))
+        pd.testing.assert_frame_equal(frame.astype(texts), answers.astype(texts))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -138,9 +138,9 @@ def test_words_of_a_group_are_read(run, group, belongs, compacted):
     words = results.read_words(run, "mask_prediction", group, step=2)
     plain = words.astype(object).where(words.notna(), None)
     read = {(w.step, w.tag, w.word, w.n, w.correct, w.band) for w in plain.itertuples()}
-    found = [word for word in find("mask_prediction", 2).words if belongs(word)]
-    assert read == {(2, w.tag, w.word, w.n, w.correct, w.band) for w in found}
-    assert len(words) == len(found)
+    group_words = [word for word in find("mask_prediction", 2).words if belongs(word)]
+    assert read == {(2, w.tag, w.word, w.n, w.correct, w.band) for w in group_words}
+    assert len(words) == len(group_words)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -230,12 +230,12 @@ def test_finetuning_results_are_read_as_written(run):
     """Scores, curves, answers and spans of one task have their steps."""
     for step in (8, 0):
         results.write(at(run, step), TUNED, find(TUNED, step))
-    found = find(TUNED, 8)
+    findings = find(TUNED, 8)
     pairs = (
-        (results.read_task_scores, found.task_scores),
-        (results.read_tuning, found.tuning),
-        (results.read_answers, found.answers),
-        (results.read_spans, found.spans),
+        (results.read_task_scores, findings.task_scores),
+        (results.read_tuning, findings.tuning),
+        (results.read_answers, findings.answers),
+        (results.read_spans, findings.spans),
     )
     for read, given in pairs:
         rows = read(run, "squad")
@@ -250,8 +250,8 @@ def test_seeds_with_other_data_are_left_out(run, compacted):
         scores = [TaskScore("rte", seed, "model", "accuracy", 0.5, 7)]
         answers, points = [TaskAnswer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
         name = f"finetuning:rte:{seed}"
-        found = Findings(task_scores=scores, answers=answers, tuning=points)
-        results.write(at(run, 8), name, found, {"sha256": data}, {})
+        findings = Findings(task_scores=scores, answers=answers, tuning=points)
+        results.write(at(run, 8), name, findings, {"sha256": data}, {})
     if compacted:
         results.compact(run)
     for read in (results.read_task_scores, results.read_answers, results.read_tuning):

@@ -30,9 +30,9 @@ def write_words(run: Run, steps: tuple[int, ...]) -> None:
     Counts grow with the step, unlike those of a treebank, so that the steps can be told apart.
     """
     for step in steps:
-        found = find("mask_prediction", step, seed=step)
-        found.words = [replace(word, n=word.n + step) for word in found.words]
-        results.write(at(run, step), "mask_prediction", found)
+        findings = find("mask_prediction", step, seed=step)
+        findings.words = [replace(word, n=word.n + step) for word in findings.words]
+        results.write(at(run, step), "mask_prediction", findings)
         results.write(at(run, step), "attention", find("attention", step))
 
 
@@ -102,10 +102,10 @@ def test_reached_steps_equal_those_of_answers(run: Run, compacted: bool):
         results.compact(run)
     for _ in range(2):
         assert (run.results / IN_ANSWERS.file).exists() == (run.results / IN_SPANS.file).exists() == compacted
-        found = results.read_reached(run, "rte", "accuracy")
-        assert found == reached(results.read_answers(run, "rte"), "accuracy") and None not in found
+        table = results.read_reached(run, "rte", "accuracy")
+        assert table == reached(results.read_answers(run, "rte"), "accuracy") and None not in table
         of_spans = reached(results.read_spans(run, "squad"), "exact")
-        assert results.read_reached(run, "squad", "exact", spans=True) == of_spans == found
+        assert results.read_reached(run, "squad", "exact", spans=True) == of_spans == table
         tune(run, STEPS[-1:])
     if compacted:
         results.compact(run)
@@ -130,9 +130,9 @@ def test_reached_steps_differ_by_metric(run: Run, monkeypatch: pytest.MonkeyPatc
     results.compact(run)
     for name in ("read_answers", "read_spans"):
         monkeypatch.setattr(f"embryo_core.results.summaries.{name}", None)
-    found = [results.read_reached(run, "squad", name, spans=True) for name in ("exact", "f1")]
-    found += [results.read_reached(run, "stsb", name) for name in ("spearman", "pearson")]
-    assert found == expected and found[0] != found[1] and found[2] != found[3]
+    tables = [results.read_reached(run, "squad", name, spans=True) for name in ("exact", "f1")]
+    tables += [results.read_reached(run, "stsb", name) for name in ("spearman", "pearson")]
+    assert tables == expected and tables[0] != tables[1] and tables[2] != tables[3]
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])

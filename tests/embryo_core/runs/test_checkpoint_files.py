@@ -50,7 +50,7 @@ def test_invalid_sizes_in_config_are_refused(own_run: Run, sizes: dict):
     checkpoint = runs.checkpoint(own_run, 8)
     config = checkpoint.path / "config.json"
     runs.write_json(config, json.loads(config.read_text()) | sizes)
-    for read in (lambda found: runs.read_config(found, runs.Architecture), runs.verify):
+    for read in (lambda target: runs.read_config(target, runs.Architecture), runs.verify):
         with pytest.raises(BrokenCheckpoint, match=r"config\.json is not valid"):
             read(checkpoint)
 

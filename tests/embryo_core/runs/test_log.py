@@ -124,9 +124,9 @@ def test_long_log_is_downsampled_evenly(own_run: Run):
     rows = [{"split": "train", "step": step} for step in range(1, 25_001)]
     heldout = [{"split": "heldout", "step": step} for step in (0, 10_000, 25_000)]
     log.write_text("".join(json.dumps(row) + "\n" for row in rows + heldout))
-    found = runs.read_log(own_run)
-    assert [row for row in found if row["split"] == "heldout"] == heldout
-    assert [row["step"] for row in found if row["split"] == "train"] == list(range(1, 25_001, 3))
+    log_rows = runs.read_log(own_run)
+    assert [row for row in log_rows if row["split"] == "heldout"] == heldout
+    assert [row["step"] for row in log_rows if row["split"] == "train"] == list(range(1, 25_001, 3))
 
 
 # === Held-out accuracy by position ===

@@ -41,7 +41,7 @@ def test_damaged_list_explains_its_repair(pointing: Run, added: Path, content: s
     ((path, reason),) = runs.broken_checkpoints(pointing)
     assert path.name == "step8" and str(added) in reason
     assert "python -m embryo_core add SOURCE --name NAME" in reason and "train this step" not in reason
-    assert [found.step for found in runs.checkpoints(pointing)] == [0, 16]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(pointing)] == [0, 16]
     with pytest.raises(BrokenUserList, match="remove it, and add its runs again"):
         runs.allow(pointing.path, [])
 

@@ -105,8 +105,8 @@ def test_kept_steps_must_have_weights(thinned: Run):
 def test_queries_skip_steps_without_weights(thinned: Run):
     """Traces, tracked words, layers and attention report the skipped steps in one sentence."""
     word = query.read_question(TEXT, load_tokenizer(thinned)).track("the")
-    found = [query.ask(thinned, TEXT), query.ask(thinned, word), query.ask_layers(thinned, TEXT)]
-    for history in (*found, query.attend_over_steps(thinned, "The cat sat .", 1, 1)):
+    answers = [query.ask(thinned, TEXT), query.ask(thinned, word), query.ask_layers(thinned, TEXT)]
+    for history in (*answers, query.attend_over_steps(thinned, "The cat sat .", 1, 1)):
         assert list(history.steps) == [0, 16]
         assert history.skipped == ("2 of 3 checkpoints kept their weights.",)
 

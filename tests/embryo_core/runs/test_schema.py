@@ -25,7 +25,7 @@ for visitor in visitors:
     visitor.start()
 for visitor in visitors:
     visitor.join()
-print(len(read), len({str(found) for found in read}))
+print(len(read), len({str(run) for run in read}))
 """
 
 

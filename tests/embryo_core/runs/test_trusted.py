@@ -28,11 +28,11 @@ def test_trust_writes_list_outside_of_run(listed: Run, tmp_path, capsys):
     """Files are listed by their path below the root with their hash; weights are covered by the manifests."""
     assert main(["trust", "tiny"]) == 0
     path = tmp_path / "settings" / "embryo" / "trusted.json"
-    found = json.loads(path.read_text())["tiny"]
+    listing = json.loads(path.read_text())["tiny"]
     assert str(path) in capsys.readouterr().out
-    assert found["runs/tiny/run.json"] == runs.sha256(listed.path / "run.json")
-    assert found["results/tiny/scores.parquet"] == runs.sha256(listed.results / "scores.parquet")
-    assert not [name for name in found if name.endswith("safetensors")]
+    assert listing["runs/tiny/run.json"] == runs.sha256(listed.path / "run.json")
+    assert listing["results/tiny/scores.parquet"] == runs.sha256(listed.results / "scores.parquet")
+    assert not [name for name in listing if name.endswith("safetensors")]
 
 
 def test_unlisted_run_is_not_opened(listed: Run):

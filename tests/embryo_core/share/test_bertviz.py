@@ -28,8 +28,8 @@ def test_only_chosen_layers_are_embedded_in_thousandths(weights):
     """Layers 1 and 3 keep their numbers, and each weight is within half a thousandth of the original."""
     embedded = data(head_view(weights, TOKENS, [1, 3], layer=3).html)
     assert embedded["shape"] == [2, 2, 4] and embedded["include_layers"] == [1, 3] and embedded["layer"] == 3
-    found = np.reshape(embedded["weights"], (2, 2, 4, 4)) / 1000
-    np.testing.assert_allclose(found, weights[[0, 2]], atol=0.0005)
+    embedded_weights = np.reshape(embedded["weights"], (2, 2, 4, 4)) / 1000
+    np.testing.assert_allclose(embedded_weights, weights[[0, 2]], atol=0.0005)
 
 
 @pytest.mark.parametrize("view", [lambda *a: head_view(*a, layer=1), model_view], ids=("head view", "model view"))

@@ -21,8 +21,8 @@ def test_history_equals_the_stored_maps(tiny_results):
 def test_note_falls_back_to_the_number_of_sentences(tiny_results):
     """Results without sources.json have no note on the metric."""
     maps = results.read_attention(tiny_results, 1, 1)
-    found = averaged(tiny_results, 1, 1, maps, {})
-    assert found.note == f"Attention weights, averaged over {maps.sentences:,} sentences"
+    history = averaged(tiny_results, 1, 1, maps, {})
+    assert history.note == f"Attention weights, averaged over {maps.sentences:,} sentences"
 
 
 def test_maximum_of_zero_weights_is_1():

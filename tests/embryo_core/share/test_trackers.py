@@ -34,11 +34,11 @@ def test_tensorboard_reads_every_curve(tiny_results: Run, tmp_path: Path):
 @pytest.mark.parametrize(("form", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])
 def test_tables_have_the_rows_of_the_scores(tiny_results: Run, tmp_path: Path, form: str, read):
     """Each row has its run and n."""
-    found, scores = read(export(tiny_results, form, tmp_path / form)), results.read_scores(tiny_results)
-    assert found[["run", "metric", "step", "group", "n"]].values.tolist() == (
+    rows, scores = read(export(tiny_results, form, tmp_path / form)), results.read_scores(tiny_results)
+    assert rows[["run", "metric", "step", "group", "n"]].values.tolist() == (
         scores[["run", "metric", "step", "group", "n"]].values.tolist()
     )
-    assert found["value"].to_numpy() == pytest.approx(scores["value"].to_numpy())
+    assert rows["value"].to_numpy() == pytest.approx(scores["value"].to_numpy())
 
 
 def test_tags_replace_blanks_and_dollar_signs():

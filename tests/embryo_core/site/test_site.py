@@ -26,16 +26,16 @@ from tests.conftest import copy_run
 def read(path: Path) -> Any:
     """Return the value of a data file as a page reads it."""
     packed = re.fullmatch(r'embryo\.add\(".*", "(.*)"\);\n', path.read_text()).group(1)
-    found = json.loads(gzip.decompress(base64.b64decode(packed)))
+    content = json.loads(gzip.decompress(base64.b64decode(packed)))
 
     def filled(part: Any) -> Any:
         if isinstance(part, dict) and "$" in part:
-            return filled(found["parts"][part["$"]])
+            return filled(content["parts"][part["$"]])
         if isinstance(part, dict):
             return {name: filled(each) for name, each in part.items()}
         return [filled(each) for each in part] if isinstance(part, list) else part
 
-    return filled(found["value"])
+    return filled(content["value"])
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,8 @@ def own_site(short_site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def data(folder: Path) -> Path:
     """Return the data folder of the only view."""
-    (found,) = (folder / "data").glob("*/")
-    return found
+    (data_folder,) = (folder / "data").glob("*/")
+    return data_folder
 
 
 def test_every_page_has_its_file_and_data(tiny_site: Path):

@@ -137,11 +137,11 @@ def test_numbered_weight_files_share_one_config(root, trainer_folder, byte_level
         torch.save(model_of(step).state_dict(), folder / f"pytorch_model_{step}.bin")
     flat, reference = add([str(folder)], "flat").run, add([str(trainer_folder)], "reference").run
     for step in STEPS:
-        found, expected = (query.ask(run, "The [MASK] .", [step]).best(step) for run in (flat, reference))
-        assert [one.token for one in found] == [one.token for one in expected]
+        actual, expected = (query.ask(run, "The [MASK] .", [step]).best(step) for run in (flat, reference))
+        assert [one.token for one in actual] == [one.token for one in expected]
         model, probabilities = load(runs.checkpoint(flat, step)), [one.probability for one in expected]
         tolerance = probability_rounding(model, model.max_positions, np.array(probabilities))
-        assert [one.probability for one in found] == pytest.approx(probabilities, rel=tolerance)
+        assert [one.probability for one in actual] == pytest.approx(probabilities, rel=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,8 @@ def test_checkpoints_named_by_words_are_placed_by_words(root, trainer_folder, tm
         shutil.copytree(trainer_folder / f"checkpoint-{step}", tmp_path / "words" / f"chck_{count}M")
     run = add([str(tmp_path / "words")], "words").run
     assert run.step_unit == "words" and runs.read_log(run) == []
-    found = [(c.step, c.tokens, c.sequences) for c in runs.checkpoints(run)]
-    assert found == [(10**6, 5120, None), (10**7, 10240, None)]
+    counts = [(c.step, c.tokens, c.sequences) for c in runs.checkpoints(run)]
+    assert counts == [(10**6, 5120, None), (10**7, 10240, None)]
 
 
 def test_step_without_source_stays_without_weights(root, trainer_folder, tmp_path):

@@ -55,9 +55,9 @@ def slow_counts(checkpoint: Path, tokenizer_folder: Path) -> dict[str, tuple[int
         read = best(ids)
         for start, end in spans:
             masked = best([*ids[:start], *[tokenizer.mask_token_id] * (end - start), *ids[end:]])
-            for task, found in (("token_reconstruction", read), ("mask_prediction", masked)):
+            for task, pairs in (("token_reconstruction", read), ("mask_prediction", masked)):
                 n, right = counts[task]
-                counts[task] = n + 1, right + (found[start:end] == ids[start:end])
+                counts[task] = n + 1, right + (pairs[start:end] == ids[start:end])
     return counts
 
 

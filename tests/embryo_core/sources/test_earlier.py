@@ -52,10 +52,10 @@ def change_other_field(source: Path) -> None:
 def change_tokenizer(source: Path) -> None:
     """Swap the ids of two tokens in the tokenizer of the last step."""
     path = source / "checkpoint-20" / "tokenizer.json"
-    found = json.loads(path.read_text())
-    vocabulary = found["model"]["vocab"]
+    content = json.loads(path.read_text())
+    vocabulary = content["model"]["vocab"]
     vocabulary["a"], vocabulary["b"] = vocabulary["b"], vocabulary["a"]
-    path.write_text(json.dumps(found))
+    path.write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_changed_tokenizer_with_results_is_refused(root, source):
     run = add([str(source)], "mine").run
     evaluate("mine")
     path = source / "checkpoint-20" / "tokenizer.json"
-    found = json.loads(path.read_text())
-    path.write_text(json.dumps(dict(sorted(found.items(), reverse=True)), indent=1))
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(sorted(content.items(), reverse=True)), indent=1))
     again = add([str(source)], "mine").run
     assert results.steps_by_metric(again) == results.steps_by_metric(run) != {}
     change_tokenizer(source)

@@ -101,5 +101,5 @@ def test_original_deberta_head_is_read(root, byte_level, tmp_path):
     loaded, ids = load(runs.checkpoint(add([f"3:{folder}"], "deberta").run, 3)), np.array([[0, 9, 8, 7, 2]])
     with torch.no_grad():
         expected = model(torch.tensor(ids)).logits[0, 1:4, : loaded.vocabulary_size].numpy()
-    found = loaded.mlm_logits(ids, np.ones_like(ids), [0, 0, 0], [1, 2, 3])
-    np.testing.assert_allclose(found, expected, atol=rounding(loaded, 5, expected))
+    logits = loaded.mlm_logits(ids, np.ones_like(ids), [0, 0, 0], [1, 2, 3])
+    np.testing.assert_allclose(logits, expected, atol=rounding(loaded, 5, expected))

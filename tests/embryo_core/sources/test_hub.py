@@ -65,13 +65,13 @@ def share(cache: Path) -> None:
 @pytest.fixture(params=["own files", "shared store"])
 def series(cache: Path, trainer_folder: Path, request: pytest.FixtureRequest) -> dict[int, str]:
     """Store the Trainer's checkpoints as revisions of one repository; return step -> commit."""
-    found = {
+    commits = {
         step: store(cache, NAME, f"step{step}-tokens{step}B", trainer_folder / f"checkpoint-{step}") for step in STEPS
     }
     if request.param == "shared store":
         share(cache)
         assert len([*(cache / "blobs").glob("??/*.refs")]) == len(STEPS)
-    return found
+    return commits
 
 
 def test_revisions_become_steps_pinned_to_commits(root, series, trainer_folder, capsys):
@@ -79,11 +79,11 @@ def test_revisions_become_steps_pinned_to_commits(root, series, trainer_folder, 
     assert main(["add", f"hf:{NAME}", "--name", "public"]) == 0
     assert f"hf:{NAME}" in capsys.readouterr().out
     run, local = runs.open_run("public"), add([str(trainer_folder)], "local").run
-    found = runs.checkpoints(run)
-    assert {c.step: c.pointer.commit for c in found} == series
-    assert [c.tokens for c in found] == [None, 10**10, 2 * 10**10]
+    checkpoints = runs.checkpoints(run)
+    assert {c.step: c.pointer.commit for c in checkpoints} == series
+    assert [c.tokens for c in checkpoints] == [None, 10**10, 2 * 10**10]
     assert not audit(run).faults
-    for checkpoint in found:
+    for checkpoint in checkpoints:
         noted = json.loads((checkpoint.path / "manifest.json").read_text())["weights"]["sha256"]
         assert noted == runs.sha256(trainer_folder / f"checkpoint-{checkpoint.step}" / "model.safetensors")
     for step in STEPS:

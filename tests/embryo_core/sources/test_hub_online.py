@@ -48,8 +48,8 @@ def kept(name: str) -> list[Path]:
 def test_adding_fetches_no_weights(root, hub, series):
     """Configs are fetched at once; weights are fetched when a step is needed, and only once."""
     run = add([f"hf:{NAME}"], "public").run
-    found = runs.checkpoints(run)
-    assert {one.step: one.pointer.commit for one in found} == series
+    checkpoints = runs.checkpoints(run)
+    assert {one.step: one.pointer.commit for one in checkpoints} == series
     assert fetched(hub, WEIGHTS) == 0 and fetched(hub, "config.json") > 0
     one = runs.checkpoint(run, 10)
     assert hub_cache.fetch_checkpoint(one) and not hub_cache.fetch_checkpoint(one)
@@ -216,11 +216,11 @@ def test_folders_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
     commit = hub.push(NAME, "main", folder)
     run = add([f"hf:{source}"], "public", patterns=patterns).run
     expected = {"updates": [0, 10, 20], "tokens": [780_000_000, 10_780_000_000, 20_780_000_000]}
-    found = runs.checkpoints(run)
-    assert run.step_unit == unit and [one.step for one in found] == expected.get(unit, [0, 10**7, 2 * 10**7])
-    for step, one in zip(STEPS, found, strict=True):
+    checkpoints = runs.checkpoints(run)
+    assert run.step_unit == unit and [one.step for one in checkpoints] == expected.get(unit, [0, 10**7, 2 * 10**7])
+    for step, one in zip(STEPS, checkpoints, strict=True):
         assert (one.pointer.commit, one.pointer.file) == (commit, f"{form.format(step)}/{WEIGHTS}")
-    assert query.ask(run, "The [MASK] .", [found[1].step]).best(found[1].step) == answer(trainer_folder, 10)
+    assert query.ask(run, "The [MASK] .", [checkpoints[1].step]).best(checkpoints[1].step) == answer(trainer_folder, 10)
 
 
 def answer(trainer_folder: Path, step: int) -> object:
@@ -252,8 +252,8 @@ def test_commits_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
         commits[step] = hub.push(NAME, "main", folder, title)
     hub.push(NAME, "main", folder, "End of training")  # pushed with the same weights
     added = add([f"hf:{NAME}"], "public")
-    found = {one.step: one.pointer.commit for one in runs.checkpoints(added.run)}
-    assert found.keys() == {*STEPS} and found[10] == commits[10] and not added.notes
+    commit_of_step = {one.step: one.pointer.commit for one in runs.checkpoints(added.run)}
+    assert commit_of_step.keys() == {*STEPS} and commit_of_step[10] == commits[10] and not added.notes
     assert fetched(hub, WEIGHTS) == 0
 
 

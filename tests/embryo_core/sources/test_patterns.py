@@ -56,8 +56,8 @@ def test_unmatched_names_with_numbers_are_listed():
 
 def test_first_matching_user_pattern_is_used():
     """Each phase of training may have a separate pattern."""
-    found = match_names(["step5", "decay5"], ["step{step}", "decay{step+100}"])
-    firsts = {name: counts.first for name, counts in found.items()}
+    matches = match_names(["step5", "decay5"], ["step{step}", "decay{step+100}"])
+    firsts = {name: counts.first for name, counts in matches.items()}
     assert firsts == {"step5": (5, "updates"), "decay5": (105, "updates")}
 
 

@@ -81,8 +81,8 @@ def test_shards_are_read_in_place(root, parts, trainer_folder, pickled):
     assert not [*run.path.rglob("*.safetensors"), *run.path.rglob("*.bin")]
     stored, expected = (read_tensors(runs.checkpoint(one, 20)) for one in (run, whole))
     assert stored.keys() == expected.keys() and all(torch.equal(stored[name], expected[name]) for name in stored)
-    found, alike = ([one.token for one in query.ask(each, TEXT, [20]).best(20)] for each in (run, whole))
-    assert found == alike
+    tokens, alike = ([one.token for one in query.ask(each, TEXT, [20]).best(20)] for each in (run, whole))
+    assert tokens == alike
     assert audit(run).faults == audit(whole).faults
     assert pickled or parameters(run) == parameters(whole)
     last = max((parts / "checkpoint-20").glob("*-0*"))

@@ -86,11 +86,11 @@ def test_normalisation_tables_of_sentencepiece_pass(tmp_path):
 
 def test_panic_while_encoding_is_reported(own_run: Run):
     """The error names the file and has the first line of the panic in the library's Rust code."""
-    found = tokenizer.Tokenizer(own_run.tokenizer / "tokenizer.json", own_run.special_tokens)
-    found._tokenizer = Mock()
-    found._tokenizer.encode.side_effect = BaseException("a\nb")
+    broken_tokenizer = tokenizer.Tokenizer(own_run.tokenizer / "tokenizer.json", own_run.special_tokens)
+    broken_tokenizer._tokenizer = Mock()
+    broken_tokenizer._tokenizer.encode.side_effect = BaseException("a\nb")
     with pytest.raises(BrokenRun, match=r"tokenizer\.json cannot be read as a tokenizer: a"):
-        found.encode_text("The river")
+        broken_tokenizer.encode_text("The river")
 
 
 def test_missing_parts_pass(own_run: Run):

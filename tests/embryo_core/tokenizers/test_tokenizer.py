@@ -41,8 +41,8 @@ def test_runs_with_equal_tokenizers_share_one_object(own_run: Run, tiny_run: Run
 
 def test_tokenizer_is_freed_with_its_last_reference(tiny_run: Run):
     """The memory does not wait for garbage collection, which a server postpones."""
-    found = weakref.ref(Tokenizer(tiny_run.tokenizer / "tokenizer.json", tiny_run.special_tokens))
-    assert found() is None
+    reference = weakref.ref(Tokenizer(tiny_run.tokenizer / "tokenizer.json", tiny_run.special_tokens))
+    assert reference() is None
 
 
 def test_ids_equal_those_of_auto_tokenizer(tiny_run):

@@ -23,11 +23,11 @@ def parameters(config: Config) -> dict[str, int]:
         exported = {"": (family.modules(model), family.huggingface_config(config))}
         exported |= family.inner_checkpoints(config, model)
         weights = {folder: stored_tensors(modules) for folder, (modules, _) in exported.items()}
-        found = {folder: {name: each.shape for name, each in of.items()} for folder, of in weights.items()}
+        shapes = {folder: {name: each.shape for name, each in of.items()} for folder, of in weights.items()}
     for folder, (_, settings) in exported.items():
         kind = getattr(transformers, settings["architectures"][0])
         with torch.device("meta"):
             theirs = kind(kind.config_class(**settings))
         theirs.tie_weights()
-        assert found[folder] == {name: tuple(parameter.shape) for name, parameter in theirs.named_parameters()}
-    return {folder: sum(map(prod, of.values())) for folder, of in found.items()}
+        assert shapes[folder] == {name: tuple(parameter.shape) for name, parameter in theirs.named_parameters()}
+    return {folder: sum(map(prod, of.values())) for folder, of in shapes.items()}

@@ -64,23 +64,23 @@ EXAMPLES = {  # google-research/albert, create_pretraining_data.py
 @pytest.mark.parametrize("source", [PAPER, OPTIMISATION, EXAMPLES], ids=["paper", "optimisation", "examples"])
 def test_albert_base_equals_its_sources(source: dict):
     """The learning rate agrees to the digits that the paper prints."""
-    found = asdict(preset("albert-base"))
-    assert {name: found[name] for name in source} == {
+    settings = asdict(preset("albert-base"))
+    assert {name: settings[name] for name in source} == {
         name: pytest.approx(value, rel=1e-5) if isinstance(value, float) else value for name, value in source.items()
     }
 
 
 def test_albert_base_has_original_architecture():
     """config.json has the original's values, but transformers' name for the tanh form of GELU."""
-    found = FAMILIES["albert"].huggingface_config(preset("albert-base"))
-    assert {name: found[name] for name in ARCHITECTURE} == ARCHITECTURE
-    assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
+    config_json = FAMILIES["albert"].huggingface_config(preset("albert-base"))
+    assert {name: config_json[name] for name in ARCHITECTURE} == ARCHITECTURE
+    assert config_json["hidden_act"] == "gelu_new" and config_json["layer_norm_eps"] == 1e-12
 
 
 def test_albert_base_has_12_million_parameters():
     """This is the number in Table 1 of Lan et al."""
-    (found,) = parameters(preset("albert-base")).values()
-    assert round(found / 1e6) == 12
+    (count,) = parameters(preset("albert-base")).values()
+    assert round(count / 1e6) == 12
 
 
 @pytest.mark.parametrize(
@@ -103,23 +103,25 @@ def unique_parameters(config: AlbertConfig) -> int:
 def test_partly_shared_layers_are_exported_as_groups():
     """transformers shares whole layers only: if layers are partly shared, each is a group, and the note says so."""
     albert, tiny = FAMILIES["albert"], replace(preset("tiny"), num_hidden_layers=4)
-    found = {}
+    groups_and_notes = {}
     for share in ("all", "none", "attention", "ffn"):
         config = replace(tiny, share=share, num_hidden_groups=2)
-        found[share] = albert.huggingface_config(config)["num_hidden_groups"], albert.note(config)
-    assert found["all"] == (2, "") and found["none"] == (4, "")
-    assert found["attention"][0] == found["ffn"][0] == 4
+        groups_and_notes[share] = albert.huggingface_config(config)["num_hidden_groups"], albert.note(config)
+    assert groups_and_notes["all"] == (2, "") and groups_and_notes["none"] == (4, "")
+    assert groups_and_notes["attention"][0] == groups_and_notes["ffn"][0] == 4
     note = "share their attention alone (share=attention); a checkpoint is an ALBERT of 4 groups"
-    assert note in found["attention"][1]
-    assert "share their feed-forward network alone (share=ffn)" in found["ffn"][1]
+    assert note in groups_and_notes["attention"][1]
+    assert "share their feed-forward network alone (share=ffn)" in groups_and_notes["ffn"][1]
 
 
 def test_each_sentence_loss_has_its_objective():
     """Without a sentence loss there is no second head, and the class in transformers is AlbertForMaskedLM."""
     albert = FAMILIES["albert"]
     configs = {loss: replace(preset("tiny"), sentence_loss=loss) for loss in ("sop", "nsp", "none")}
-    found = {loss: (list(albert.objectives(config))[1:], albert.pairing(config)) for loss, config in configs.items()}
-    assert found == {
+    objectives = {
+        loss: (list(albert.objectives(config))[1:], albert.pairing(config)) for loss, config in configs.items()
+    }
+    assert objectives == {
         "sop": (["sentence_order"], swapped),
         "nsp": (["next_sentence"], from_another_document),
         "none": ([], in_order),
@@ -159,10 +161,10 @@ def test_embedding_tables_are_drawn_independently():
     config = replace(preset("tiny"), initializer_range=0.3, position_initializer_range=0.9)
     model = FAMILIES["albert"].model(config)
     model.build()
-    found = tensors(FAMILIES["albert"].modules(model))
-    rows = [tuple(array[0][:4]) for name, array in found.items() if "_embeddings.weight" in name]
+    arrays = tensors(FAMILIES["albert"].modules(model))
+    rows = [tuple(array[0][:4]) for name, array in arrays.items() if "_embeddings.weight" in name]
     assert len(set(rows)) == 3
-    for name, array in found.items():
+    for name, array in arrays.items():
         if array.ndim == 2 and array.size > 500:
             wanted = 0.9 if "position" in name else 0.3
             # A normal truncated at two deviations has 0.88 of its deviation; the tolerance is five standard errors.

@@ -64,24 +64,24 @@ EXAMPLES = {  # google-research/bert, create_pretraining_data.py
 @pytest.mark.parametrize("source", [PAPER, OPTIMISATION, EXAMPLES], ids=["paper", "optimisation", "examples"])
 def test_presets_equal_their_sources(name: str, source: dict):
     """Both sizes share the recipe."""
-    found = asdict(preset(name))
-    assert {setting: found[setting] for setting in source} == source
+    settings = asdict(preset(name))
+    assert {setting: settings[setting] for setting in source} == source
 
 
 @pytest.mark.parametrize(("name", "sizes"), [("bert-base", {}), ("bert-small", SMALL)])
 def test_presets_have_original_architecture(name: str, sizes: dict):
     """config.json has the original's values, but transformers' name for the tanh form of GELU."""
-    found = FAMILIES["bert"].huggingface_config(preset(name))
+    config_json = FAMILIES["bert"].huggingface_config(preset(name))
     expected = ARCHITECTURE | sizes
-    assert {setting: found[setting] for setting in expected} == expected
-    assert found["hidden_act"] == "gelu_new" and found["layer_norm_eps"] == 1e-12
+    assert {setting: config_json[setting] for setting in expected} == expected
+    assert config_json["hidden_act"] == "gelu_new" and config_json["layer_norm_eps"] == 1e-12
 
 
 @pytest.mark.parametrize(("name", "millions"), [("bert-base", 110), ("bert-small", 29)])
 def test_models_have_original_sizes(name: str, millions: int):
     """The millions of parameters are those of Devlin et al. and the README."""
-    (found,) = parameters(preset(name)).values()
-    assert round(found / 1e6) == millions
+    (count,) = parameters(preset(name)).values()
+    assert round(count / 1e6) == millions
 
 
 def test_sentence_loss_determines_second_head():

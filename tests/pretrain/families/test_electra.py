@@ -73,26 +73,26 @@ GENERATORS = {
 
 @pytest.mark.parametrize(("name", "own"), [("electra-small", SMALL), ("electra-base", BASE)])
 def test_presets_equal_their_sources(name: str, own: dict):
-    found = asdict(preset(name))
+    settings = asdict(preset(name))
     expected = BOTH | MASKS | own
-    assert {setting: found[setting] for setting in expected} == expected
+    assert {setting: settings[setting] for setting in expected} == expected
 
 
 @pytest.mark.parametrize("name", SIZES)
 def test_presets_have_original_architecture(name: str):
     """The sizes are those of the discriminator and the generator."""
     config = preset(name)
-    found = FAMILIES["electra"].huggingface_config(config)
+    config_json = FAMILIES["electra"].huggingface_config(config)
     expected = COMMON | SIZES[name] | {"embedding_size": config.embedding_size}
-    assert {setting: found[setting] for setting in expected} == expected
+    assert {setting: config_json[setting] for setting in expected} == expected
     assert config.generator == GENERATORS[name]
 
 
 @pytest.mark.parametrize(("name", "discriminator", "generator"), [("electra-small", 14, 5), ("electra-base", 110, 34)])
 def test_models_have_original_sizes(name: str, discriminator: int, generator: int):
     """Clark et al. give the millions of the discriminators, rounded; the shared embeddings count in both networks."""
-    found = {part: n / 1e6 for part, n in parameters(preset(name)).items()}
-    assert found == {"": pytest.approx(discriminator, abs=0.6), "generator": pytest.approx(generator, abs=0.6)}
+    millions = {part: n / 1e6 for part, n in parameters(preset(name)).items()}
+    assert millions == {"": pytest.approx(discriminator, abs=0.6), "generator": pytest.approx(generator, abs=0.6)}
 
 
 def test_impossible_sizes_and_weights_are_refused():

@@ -97,10 +97,10 @@ def test_residual_outputs_are_scaled_by_their_number(config: Config):
     """The factor is 1 / sqrt(N) for N residual layers (Radford et al., Section 2.3); positions are drawn with 0.01."""
     model = build(replace(config, hidden_size=128, intermediate_size=256, num_hidden_layers=8))
     layer = model.encoder.transformer[3]
-    found = [float(ops.std(dense.kernel)) for dense in (layer.attention.query, layer.attention.output_dense,
+    stddevs = [float(ops.std(dense.kernel)) for dense in (layer.attention.query, layer.attention.output_dense,
                                                        layer.intermediate, layer.output_dense)]  # fmt: skip
     truncated = 0.88  # of a normal distribution cut at two standard deviations
-    assert found == pytest.approx([0.02 * truncated, 0.005 * truncated] * 2, rel=0.05)
+    assert stddevs == pytest.approx([0.02 * truncated, 0.005 * truncated] * 2, rel=0.05)
     assert float(ops.std(model.encoder.embeddings.position.embeddings)) == pytest.approx(0.01 * truncated, rel=0.1)
 
 
@@ -258,7 +258,7 @@ def test_checkpoints_predict_next_words(run: Run, sample: Path):
     model = engine_model.load(checkpoint)
     ids = model.tokenizer.encode_text("The river runs to the sea.")[None]
     own = transformers.GPT2LMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, -3]
-    found = model.next_logits(ids, np.ones_like(ids), np.array([0]), np.array([ids.shape[1] - 3]))[0]
-    np.testing.assert_allclose(found, own.detach()[: len(found)], atol=TOLERANCE)
+    logits = model.next_logits(ids, np.ones_like(ids), np.array([0]), np.array([ids.shape[1] - 3]))[0]
+    np.testing.assert_allclose(logits, own.detach()[: len(logits)], atol=TOLERANCE)
     with pytest.raises(Exception, match="'mask_prediction' needs masked_words"):
         evaluate(run, {"treebank": sample / "treebank.conllu"}, ["mask_prediction"])

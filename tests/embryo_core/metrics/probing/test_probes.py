@@ -148,8 +148,8 @@ def test_whitening_turns_covariance_into_the_identity(n: int, share: float):
     covariance = (sample.T @ sample / len(sample)).double()
     ridge = share * covariance.diagonal().mean() * torch.eye(12)
     roundings = np.finfo(np.float32).eps * len(covariance) * torch.linalg.cond(covariance + ridge).item()
-    found = matrix @ (covariance + ridge) @ matrix.T
-    torch.testing.assert_close(found, torch.eye(12, dtype=torch.double), rtol=0, atol=roundings)
+    whitened_covariance = matrix @ (covariance + ridge) @ matrix.T
+    torch.testing.assert_close(whitened_covariance, torch.eye(12, dtype=torch.double), rtol=0, atol=roundings)
 
 
 def test_ridge_grows_when_targets_are_few():
@@ -166,10 +166,10 @@ def test_whitening_gradient_equals_autograd():
     matrix, learned, outer = torch.randn(6, 6), torch.randn(2, 3, 6), torch.randn(2, 3, 6)
     learned.requires_grad_()
     (learned @ matrix * outer).sum().backward()
-    found = Whitening(matrix)
+    layer = Whitening(matrix)
     with torch.no_grad():
-        torch.testing.assert_close(found.weights(learned), learned @ matrix)
-        torch.testing.assert_close(found.gradient(outer), learned.grad)
+        torch.testing.assert_close(layer.weights(learned), learned @ matrix)
+        torch.testing.assert_close(layer.gradient(outer), learned.grad)
 
 
 # === Probes ===

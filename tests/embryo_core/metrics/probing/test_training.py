@@ -246,9 +246,9 @@ def test_curve_point_has_mean_loss_since_the_previous_one(monkeypatch: pytest.Mo
     losses, loss = [], Probes.loss
 
     def noted(probes: Probes, batch: Targets) -> tuple:
-        found = loss(probes, batch)
-        losses.append(found[0].tolist())
-        return found
+        losses_of_batch = loss(probes, batch)
+        losses.append(losses_of_batch[0].tolist())
+        return losses_of_batch
 
     monkeypatch.setattr(Probes, "loss", noted)
     features, task = random_task(400, 3, 4)
@@ -287,10 +287,10 @@ def test_paper_training_stops_if_development_f1_stays_at_0(probing):
 @pytest.mark.parametrize(("rising", "evaluations"), [("task", 10), ("control", 10), ("neither", 3)])
 def test_layer_trains_until_both_probes_have_stopped(monkeypatch: pytest.MonkeyPatch, rising: str, evaluations: int):
     """One probe improves while the other stops; if neither improves, both stop two evaluations after the first."""
-    found = iter(range(1, 100))
+    rising_f1 = iter(range(1, 100))
 
     def scripted(probes: Probes, targets: Targets, *weights: torch.Tensor) -> list[float]:
-        own = next(found) / 100
+        own = next(rising_f1) / 100
         return [own if rising == name else 0.5 for name in ("task", "control")]
 
     monkeypatch.setattr(Probes, "f1", scripted)
