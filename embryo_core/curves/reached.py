@@ -37,9 +37,9 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
     `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
     the column `metric` (exact or f1), it has step, seed, question and that column. Every (step, seed) answered the same
-    examples. The interval comes from resampling the development examples, the same for all steps. Draws whose last
-    score is not above 0 reach no step; only a few may do so (MIN_SURE_SHARE). Raises ResultsError for too many answers,
-    if some step lacks an example, or if an answer is not one of the labels.
+    examples. The interval comes from resampling the development examples, the same for all steps, and contains the
+    step. Draws whose last score is not above 0 reach no step; only a few may do so (MIN_SURE_SHARE). Raises
+    ResultsError for too many answers, if some step lacks an example, or if an answer is not one of the labels.
     """
     if answers.empty:
         return [None] * len(shares)
@@ -69,11 +69,14 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
 
 
 def _with_interval(step: int, sampled_steps: list[int]) -> Reached | None:
-    """Return a step with the interval of the drawn steps; None if it is -1 or too few draws reached one."""
+    """Return a step with the interval of the drawn steps, which contains it.
+
+    None if the step is -1 or too few draws reached one.
+    """
     if step < 0 or len(sampled_steps) < MIN_SURE_SHARE * DRAW_COUNT:
         return None
     low, high = np.quantile(sampled_steps, [0.025, 0.975], method="inverted_cdf")
-    return Reached(int(step), int(low), int(high))
+    return Reached(int(step), min(int(low), int(step)), max(int(high), int(step)))
 
 
 def _first_steps(

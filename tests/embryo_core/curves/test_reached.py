@@ -99,6 +99,18 @@ def test_interval_of_few_examples_is_wide():
     assert result.earliest <= result.step <= result.latest and result.earliest < result.latest
 
 
+def test_interval_contains_the_step():
+    """The curve stays just below the threshold until the last step, so nearly all draws reach it earlier."""
+    random, n, rows = np.random.default_rng(0), 100, []
+    for step in range(40):
+        right = np.isin(np.arange(n), random.permutation(n)[: 94 if step < 39 else 100])
+        rows.append(
+            pd.DataFrame({"step": step, "seed": 1, "example": np.arange(n), "gold": 1.0, "answer": right * 1.0})
+        )
+    (found,) = reached(pd.concat(rows, ignore_index=True), "accuracy", [0.95])
+    assert (found.step, found.latest) == (39, 39) and found.earliest < 10
+
+
 def test_last_score_of_0_is_never_reached():
     assert reached(frame({0: 0.5, 10: 0.0}), "accuracy", [0.95]) == [None]
 
