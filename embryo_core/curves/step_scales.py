@@ -32,8 +32,9 @@ def log_spaced(steps: Sequence[int] | NDArray[np.integer], count: int) -> list[i
     step_array = np.asarray(steps)
     if len(step_array) <= count:
         return step_array.tolist()
-    offsets = step_array - step_array[0]
-    targets = np.array([0, *np.geomspace(offsets[-1], offsets[1], count - 1)[::-1]])
-    indices = np.searchsorted(offsets, targets).clip(1, len(step_array) - 1)
-    nearest = indices - (targets - offsets[indices - 1] < offsets[indices] - targets)
+    first, second, last = step_array[[0, 1, -1]]
+    # step 0 has no logarithm; the others are spaced from the second step
+    targets = np.geomspace(first, last, count) if first else np.array([0, *np.geomspace(last, second, count - 1)[::-1]])
+    indices = np.searchsorted(step_array, targets).clip(1, len(step_array) - 1)
+    nearest = indices - (targets - step_array[indices - 1] < step_array[indices] - targets)
     return step_array[np.unique(np.maximum(nearest, np.arange(count)))].tolist()

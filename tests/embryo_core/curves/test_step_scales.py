@@ -43,3 +43,10 @@ def test_log_spaced_steps_include_first_and_last(steps, count: int) -> None:
     if len(steps) >= 1000:
         gaps = np.diff([steps.index(step) for step in selected_steps])
         assert gaps.min() > 0 and (np.diff(gaps) >= -1).all()  # rounding to the nearest step may lose one
+
+
+def test_log_spaced_steps_of_a_late_series_are_evenly_spaced() -> None:
+    """Without step 0, the steps are spaced by their ratios, wherever the series begins."""
+    steps = [1000 * 2**k for k in range(7)]
+    assert step_scales.log_spaced(steps, 3) == [1000, 8000, 64_000]
+    assert step_scales.log_spaced(steps, 4) == [1000, 4000, 16_000, 64_000]
