@@ -53,14 +53,14 @@ def rise(steps: Sequence[int] | NDArray[np.integer], values: ArrayLike, n: Array
 def ranks(rises: Sequence[Rise]) -> list[int]:
     """Return the rank of each curve, 1 for the fastest, by the rule of docs/metrics.md; ties share a rank."""
     curve_ranks = [0] * len(rises)
-    leader: int | None = None
     slopes = [-np.inf if curve.slope is None else -curve.slope.value for curve in rises]
     order = sorted(range(len(rises)), key=lambda curve: (rises[curve].step, slopes[curve]))
-    for rank, curve in enumerate(order, 1):
-        if leader is not None and _is_tied(rises[leader], rises[curve]):
-            curve_ranks[curve] = curve_ranks[leader]
-        else:
-            leader, curve_ranks[curve] = curve, rank
+    while order:
+        leader, *others = order
+        tied = [leader, *(curve for curve in others if _is_tied(rises[leader], rises[curve]))]
+        for curve in tied:
+            curve_ranks[curve] = len(rises) - len(order) + 1
+        order = [curve for curve in others if curve not in tied]
     return curve_ranks
 
 

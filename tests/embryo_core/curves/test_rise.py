@@ -59,6 +59,11 @@ def test_slopes_within_an_interval_share_a_rank() -> None:
     assert ranks([risen(100, 1.0), risen(100, 1.15), risen(100, 0.9), risen(200, 1.0)]) == [1, 1, 3, 4]
 
 
+def test_wide_interval_shares_the_rank_of_the_steepest() -> None:
+    """It does so although a curve between them is clearly slower than the steepest."""
+    assert ranks([risen(100, 10.0, 1), risen(100, 6.0, 0.5), risen(100, 5.0, 4.5)]) == [1, 3, 1]
+
+
 def test_curve_without_a_slope_is_first_at_its_checkpoint() -> None:
     """Several of them share the rank."""
     assert ranks([risen(0, 5.0), risen(0, None), risen(0, None)]) == [3, 1, 1]
