@@ -38,8 +38,8 @@ def regress(
     """
     columns, names = [np.ones(len(values))], [""]
     for name, predictor in numbers.items():
-        if (deviation := predictor.std()) > 0:
-            columns.append((predictor - predictor.mean()) / deviation)
+        if np.ptp(predictor) > 0:  # the deviation of equal numbers may be above 0 by rounding
+            columns.append((predictor - predictor.mean()) / predictor.std())
             names.append(name)
     levels = sorted({*classes}, key=lambda level: (-list(classes).count(level), str(level)))
     for level in levels[1:]:

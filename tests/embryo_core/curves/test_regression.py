@@ -32,6 +32,15 @@ def test_coefficients_and_intervals_match_a_plain_computation():
     assert (regression.r2, regression.n) == (pytest.approx(model.score(design, values)), n)
 
 
+def test_constant_number_is_left_out_although_its_mean_is_rounded():
+    """The mean of thirty equal logarithms differs from them in the last digit."""
+    x = np.arange(30.0)
+    constant = np.full(30, np.log(9))
+    assert constant.std() > 0
+    found = regress(x**2, {"x": x, "constant": constant})
+    assert [one.name for one in found.coefficients] == ["x"]
+
+
 def test_unsolvable_regression_returns_none():
     """There are too few cases, the predictors are collinear, or no predictor varies."""
     x = np.arange(3.0)
