@@ -141,7 +141,7 @@ def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FI
     """Fit a falling sigmoid over log10 of S steps above 0 to each row of values [N, S] by least squares.
 
     Top and bottom are linear, so only middle and rate are searched: on a grid, then between the grid's middles. If no
-    falling curve fits, the result is flat: its top is its bottom.
+    falling curve fits, the result is flat: its top and bottom are the mean.
     """
     x, y = np.log10(np.asarray(steps, float)), np.asarray(values, float)
     span = x[-1] - x[0]
@@ -167,8 +167,9 @@ def fit_sigmoids(steps: ArrayLike, values: ArrayLike, grid: tuple[int, int] = FI
     centred = shape - shape.mean(axis=1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         height = np.nan_to_num((centred * y).sum(axis=1) / (centred**2).sum(axis=1), posinf=0, neginf=0)
+    height = np.maximum(height, 0)
     bottom = y.mean(axis=1) - height * shape.mean(axis=1)
-    return Sigmoids(np.where(height > 0, bottom + height, bottom), bottom, rate, middle)
+    return Sigmoids(bottom + height, bottom, rate, middle)
 
 
 def _falling_sigmoid(x: Floats, middle: Floats, rate: Floats) -> Floats:
