@@ -81,9 +81,9 @@ def _locate_turns(totals: NDArray[np.float64], exceeds: Callable[[int, int], boo
         if is_rising is not True and totals[i] < totals[low]:
             low = i
         if is_rising is not True and exceeds(i, low):
-            points, is_rising, high = [*points, low], True, i
+            points, is_rising, high = [*points, low], True, low + int(np.argmax(totals[low : i + 1]))
         elif is_rising is not False and exceeds(high, i):
-            points, is_rising, low = [*points, high], False, i
+            points, is_rising, low = [*points, high], False, high + int(np.argmin(totals[high : i + 1]))
     if is_rising is None:
         return Turns(())
     points.append(high if is_rising else low)

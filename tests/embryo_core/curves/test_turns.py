@@ -30,6 +30,14 @@ def test_shape_is_named_by_its_rises_and_falls(shares, shape, points):
     assert falls_after_rise(turns) == ("rises, falls" in shape or "turns" in shape)
 
 
+def test_turning_points_are_the_extremes():
+    """The curve is lowest at step 2, but its fall is significant only at step 3, where fewer items changed."""
+    curve = np.zeros((100, 4))
+    curve[:80, 1:] = 1
+    curve[:20, 2], curve[80:90, 2], curve[20:28, 3] = 0, 1, 0  # 70 right at step 2, 72 at step 3
+    assert find_turns(curve).points == (0, 1, 2) and find_turns(1 - curve).points == (0, 1, 2)
+
+
 def test_changes_are_tested_on_the_same_items():
     """Ten of a hundred items that all improve are a rise; the same shares on changing items are not."""
     rng = np.random.default_rng(0)
