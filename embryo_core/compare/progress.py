@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from embryo_core import runs
 from embryo_core.compare.cost import cost_changes, training_flops
 from embryo_core.curves import Floats
-from embryo_core.types import Run
+from embryo_core.engine.capabilities import DECODERS
+from embryo_core.types import Checkpoint, Origin, Run
 
 Unit = Literal["step", "sequences", "tokens", "words", "flops", "share"]
 UNITS: tuple[Unit, ...] = ("step", "sequences", "tokens", "words", "flops", "share")
@@ -46,7 +47,8 @@ def _interpolate(x: ArrayLike, points: Sequence[float], values: Sequence[float])
 def progress(run: Run, unit: Unit) -> StepCounts | None:
     """Return a run's progress at its checkpoints in a unit other than "step"; None if it is not recorded.
 
-    Words are computed from tokens by the words per token of the training text (`runs.counted_words`). Raises BrokenRun.
+    Words are computed from tokens without special tokens, by the words per token of the training text
+    (`runs.counted_words`). Raises BrokenRun.
     """
     checkpoints = runs.checkpoints(run)
     steps = sorted({checkpoint.step for checkpoint in checkpoints})
@@ -61,15 +63,23 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
     if unit == "sequences":
         start_count = run.origin.sequences if run.origin else 0
         return _step_counts(_from_start(run, start_count, {state.step: state.sequences for state in checkpoints}))
-    words_per_token = 1.0
+    words_per_token, special_tokens = 1.0, 0
     if unit == "words":
-        words, tokens = runs.counted_words(run), runs.counted_tokens(run)
-        if not words or not tokens:
+        words, text_tokens = runs.counted_words(run), runs.counted_tokens(run)
+        if not words or not text_tokens:
             return None
-        words_per_token = words / tokens
-    start_count = run.origin.tokens if run.origin else 0
-    counts = _from_start(run, start_count, {state.step: state.tokens for state in checkpoints})
+        words_per_token = words / text_tokens
+        special_tokens = 1 if run.family in DECODERS else 3  # of a sequence: [CLS], and two [SEP] in an encoder
+    start_count = (_tokens(run.origin, special_tokens) or 0) if run.origin else 0
+    counts = _from_start(run, start_count, {state.step: _tokens(state, special_tokens) for state in checkpoints})
     return _step_counts({step: count if count is None else words_per_token * count for step, count in counts.items()})
+
+
+def _tokens(state: Checkpoint | Origin, special_tokens: int) -> int | None:
+    """Return the tokens seen without this number of special tokens in each sequence; None if a count is unknown."""
+    if state.tokens is None or (special_tokens and state.tokens and not state.sequences):
+        return None
+    return max(0, state.tokens - special_tokens * (state.sequences or 0))
 
 
 def _from_start(run: Run, start_count: int, counts: Mapping[int, int | None]) -> dict[int, float | None]:

@@ -12,12 +12,12 @@ from embryo_core.compare import UNITS, progress, training_flops
 from embryo_core.types import Origin, Run, StepUnit
 
 
-def recount(run: Run, counts: Mapping[int, int | None]) -> None:
-    """Write the counts of sequences and of tokens to the manifests of a run's checkpoints."""
+def recount(run: Run, counts: Mapping[int, int | None], tokens_per_sequence: int = 1) -> None:
+    """Write these counts of tokens, and of sequences, to the manifests of a run's checkpoints."""
     for step, count in counts.items():
         folder = run.path / f"checkpoints/step{step}"
         (folder / "manifest.json").unlink()
-        runs.write_manifest(folder, step, count, count)
+        runs.write_manifest(folder, step, None if count is None else count // tokens_per_sequence, count)
 
 
 def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
@@ -29,12 +29,22 @@ def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
         assert counts.at([4, 24]).tolist() == [known[8] / 2, known[16] * 1.5]
 
 
-def test_words_are_tokens_times_words_per_token(tiny_run: Run):
-    """The ratio is that of the training text."""
+@pytest.mark.parametrize(("family", "special_tokens"), [("albert", 3), ("gpt2", 1)])
+def test_words_are_text_tokens_times_words_per_token(tiny_run: Run, family: str, special_tokens: int):
+    """The ratio is that of the training text, which has no special tokens: those of the sequences are no words."""
     words = sum(int(line.split("\t")[1]) for line in (tiny_run.path / "frequencies.tsv").read_text().splitlines())
     rate = words / tiny_run.corpus["train"]["tokens"]
-    tokens = [one.tokens for one in runs.checkpoints(tiny_run)]
-    assert progress(tiny_run, "words").at([0, 8, 16]) == pytest.approx(rate * np.array(tokens))
+    seen = [one.tokens - special_tokens * one.sequences for one in runs.checkpoints(tiny_run)]
+    assert progress(replace(tiny_run, family=family), "words").at([0, 8, 16]) == pytest.approx(rate * np.array(seen))
+
+
+def test_words_are_unknown_where_sequences_are(own_run: Run):
+    """Then nothing says how many of the tokens are special."""
+    folder = own_run.path / "checkpoints/step8"
+    tokens = runs.checkpoint(own_run, 8).tokens
+    (folder / "manifest.json").unlink()
+    runs.write_manifest(folder, 8, None, tokens)
+    assert progress(own_run, "words").steps == (0, 16) and progress(own_run, "tokens").steps == (0, 8, 16)
 
 
 def test_words_are_counted_with_rare_ones(tiny_run: Run):
@@ -108,6 +118,10 @@ def test_counts_of_a_continued_run_grow_from_its_origin(own_run: Run):
     assert progress(run, "sequences").at([4, 6, 8]).tolist() == [600, 800, 1_000]
     unknown = replace(own_run, origin=replace(origin, tokens=0))
     assert progress(unknown, "tokens").steps == (8, 16)
+    recount(own_run, {8: 1_000, 16: 3_000}, tokens_per_sequence=10)
+    words_per_token = runs.counted_words(run) / 100
+    with_words = replace(run, origin=replace(origin, sequences=60, text_tokens=100))
+    assert progress(with_words, "words").at([4, 8]) == pytest.approx([420 * words_per_token, 700 * words_per_token])
 
 
 def test_least_count_is_the_first_above_0(tiny_run: Run):
