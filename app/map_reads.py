@@ -33,7 +33,7 @@ def shown_steps(run: Run, chosen: Callable[[Iterable[int]], int]) -> tuple[int, 
 
 @runs.read_once
 def grid_steps(run: Run) -> list[int]:
-    """Return the steps whose maps are read together and set the colour scale: all, or log-spaced ones of many."""
+    """Return the steps whose maps are read together and set the colour scale: all, or log-spaced if there are many."""
     return log_spaced(sorted(map_steps(run)), MAX_MAPS)
 
 

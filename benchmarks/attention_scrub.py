@@ -100,7 +100,7 @@ def serve(root: Path) -> tuple[subprocess.Popen, str]:
 
 
 def main() -> None:
-    """Measure, and print frames per second, late frames and messages to the server."""
+    """Print frames per second, late frames and the number of messages to the server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chromium", help="the browser to use (default: playwright's own)")
     arguments = parser.parse_args()

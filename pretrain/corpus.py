@@ -34,7 +34,7 @@ from pretrain.text_sources import (
 )
 from pretrain.vocabularies import VOCABULARIES
 
-FORMAT_VERSION = 2  # version of the files; incremented when the same sources would give other ones
+FORMAT_VERSION = 2  # version of the file format; incremented when the same sources would give other files
 SAMPLE_CHARACTERS = 40_000_000  # length of the text to train the tokenizer on
 SENTENCES_PER_BATCH = 20_000  # sentences encoded together
 MAX_FREQUENCIES = 50_000  # words in the table of frequencies
@@ -66,7 +66,7 @@ class Corpus:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer in that folder."""
+        """Return the tokenizer in that folder."""
         return tokenizers.load(self.tokenizer_folder)
 
 
@@ -91,7 +91,9 @@ def prepare(
     wait. Raises CorpusError.
     """
     if not len(VOCABULARIES[tokenizer].special_tokens) < vocabulary_size <= 1 << 16:
-        raise CorpusError(f"A vocabulary of {vocabulary_size:,} pieces cannot be made; ask for one of 100 to 65,536.")
+        raise CorpusError(
+            f"A vocabulary of {vocabulary_size:,} pieces cannot be made; choose a size from 100 to 65,536."
+        )
     sources, heldout = list(sources), list(heldout)
     if len(sources) == 1 and (description_file := Path(sources[0]) / "corpus.json").is_file():
         if heldout or vocabulary:

@@ -186,7 +186,7 @@ def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
 
 
 def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
-    """Return the first tensor's name with the number of further ones, and whether there are several tensors."""
+    """Return the first tensor's name with the number of further tensors, and whether there are several."""
     rest = f" and {quantity(len(tensors) - 1, 'more tensor')}" if len(tensors) > 1 else ""
     return printable(tensors[0]) + rest, bool(rest)
 

@@ -103,7 +103,7 @@ def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def _relative(values: np.ndarray, tensors: Sequence[int]) -> float:
-    """Return the median of `values` over these tensors, divided by the median over the other, finite ones."""
+    """Return the median of `values` over these tensors, divided by the median of the other finite values."""
     other_values = np.delete(values, tensors)
     other_values = other_values[np.isfinite(other_values)]
     return float(np.median(values[list(tensors)]) / max(np.median(other_values) if other_values.size else 1.0, TINY))

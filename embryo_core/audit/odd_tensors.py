@@ -161,7 +161,7 @@ def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
 
 
 def _parallel(series: Series, minimum: float = MIN_PARALLEL) -> np.ndarray:
-    """Return the cosine from which each tensor counts as parallel, [T]; above 1, so never, for very small ones."""
+    """Return the cosine from which each tensor counts as parallel, [T]; above 1 (never) for very small tensors."""
     return np.maximum(minimum, CHANCE_DEVIATIONS / np.sqrt(series.sizes))
 
 

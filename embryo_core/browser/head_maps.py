@@ -105,7 +105,7 @@ def _codes(small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quantise(share: np.ndarray) -> np.ndarray:
-    """Code shares in [0, 1] as uint8 on a log scale: code c > 0 means 10 ** (DECADES * ((c - 1) / 254 - 1)).
+    """Encode shares in [0, 1] as uint8 on a log scale: code c > 0 means 10 ** (DECADES * ((c - 1) / 254 - 1)).
 
     Neighbouring codes differ by 2.8 %, so the error of shares of 0.001 and more is at most 1.4 %. Code 0 means less.
     """

@@ -34,7 +34,7 @@ def positive(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Parse a port number."""
+    """Parse a port number, from 1 to 65535."""
     number = whole(text)
     if not 1 <= number <= 65535:
         raise argparse.ArgumentTypeError(f"received {text}; give a port from 1 to 65535")

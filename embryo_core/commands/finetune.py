@@ -54,7 +54,7 @@ def add_folders(command: argparse._ActionsContainer) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Fine-tune; print what was done and what failed."""
+    """Fine-tune a run, and print what was done and what failed; return the exit status."""
     names = ("steps", "seeds", "protocol", "device", "jobs", "ray", "overwrite")
     settings = {name: getattr(options, name) for name in names}
     return finetune_and_report(runs.open_run(options.run), _folders(options), **settings)
@@ -97,7 +97,7 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
     """Return the data folder of each requested task. Raises CorpusError."""
     named, tasks = dict(options.task), [*GLUE, SQUAD]
     if len(named) < len(options.task):
-        raise CorpusError("A task of your own is given twice; give each a different name.")
+        raise CorpusError("Two tasks of your own have the same name; give each a different name.")
     for name in named:
         if name in tasks or not is_task_name(name):
             raise CorpusError(
@@ -112,7 +112,7 @@ def _folders(options: argparse.Namespace) -> dict[str, Path]:
     folders = {name: glue / name for name in GLUE} | {SQUAD: squad} | named
     for name in options.tasks:
         if name not in folders:
-            raise CorpusError(unknown("task", name, folders, "One of your own is given with --task NAME=FOLDER."))
+            raise CorpusError(unknown("task", name, folders, "Give a task of your own with --task NAME=FOLDER."))
     return {name: folders[name] for name in folders if name in options.tasks or name in named}
 
 

@@ -27,7 +27,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Thin a run, or list all runs."""
+    """Remove weights of a run (--thin), or list all runs; return the exit status."""
     return _thin(options) if options.thin or options.keep or options.yes else _list()
 
 

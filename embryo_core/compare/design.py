@@ -18,7 +18,7 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MASKED_PIECES = "masked pieces"
-CHOICES = (  # rows that the experimenter chose, rather than measured ones
+CHOICES = (  # rows of choices by the experimenter, not of measurements
     "family",
     "layers",
     "attention heads",
@@ -72,7 +72,8 @@ def design(run: Run) -> dict[str, Value]:
         "domain": _describe_domain(run),
         "tokens of the text": convert(run.corpus, CorpusCard).trained_on or None,
         "updates": settings.steps or None,
-        "learning rate": settings.learning_rate or max(rates, default=None),  # runs of a Trainer have no such setting
+        "learning rate": settings.learning_rate
+        or max(rates, default=None),  # runs of a Trainer do not record this setting
         "seed": settings.seed,
         "parameters": sum(counts.values()) or None,
         **{f"parameters: {part}": count for part, count in counts.items()},

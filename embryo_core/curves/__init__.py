@@ -1,4 +1,4 @@
-"""Statistics of stored scores: intervals, onsets, peaks and histories; the modules have less common ones."""
+"""Statistics of stored scores: intervals, onsets, peaks and histories; its modules compute more specific ones."""
 
 from embryo_core.curves.scores import (
     HISTORIES,

@@ -34,7 +34,8 @@ def regress(
 ) -> Regression | None:
     """Regress values [n] on standardized `numbers`, [n] each, and on `classes` [n] relative to the largest class.
 
-    Constant numbers are left out. Intervals are Student's. None for too few cases, no predictor, or collinear ones.
+    Constant numbers are left out. Intervals are Student's. Return None if there are too few cases or no predictors, or
+    if the predictors are collinear.
     """
     columns, names = [np.ones(len(values))], [""]
     for name, predictor in numbers.items():

@@ -84,7 +84,7 @@ def split(query_key_value: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def apply_norm(states: Tensor, norm: Norm) -> Tensor:
-    """Normalise over H."""
+    """Apply layer normalisation to states [..., H]."""
     return layer_norm(states, norm.gain.shape, norm.gain, norm.bias, norm.epsilon)
 
 

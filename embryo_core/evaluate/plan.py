@@ -151,7 +151,7 @@ def _open_sources(
 
 
 def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
-    """Return the error for a metric of which one or both sources were not given."""
+    """Return the error for a metric whose data were not given, in part or at all."""
     lacking = [name for name in metric.sources if name not in data]
     fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
     named = " and ".join(f"--{name} PATH" for name in lacking)

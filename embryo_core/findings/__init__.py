@@ -41,7 +41,7 @@ def _find_applicable(finding: Finding | None, evidence: Evidence, capabilities: 
 
 
 def _judge(finding: Finding, evidence: Evidence) -> Judgement:
-    """Run the test of a finding and return its verdict, or why there is none and the command that helps."""
+    """Run a finding's test; return its verdict, or the reason why it has none and the command to run."""
     if set(finding.metrics) <= evidence.metrics:
         evidence.take_curves()
         try:

@@ -80,7 +80,7 @@ def _questions(subject: str, columns: Columns) -> list[SquadQuestion]:
     questions = [_question(f"{subject}, row {row}", *values) for row, values in enumerate(rows)]
     check_count(subject, len(questions), "question")
     if len({question.id for question in questions}) < len(questions):
-        raise CorpusError(f"{subject} have an id twice; ids have to be unique.")
+        raise CorpusError(f"{subject} have the same id twice; ids must be unique.")
     return questions
 
 

@@ -147,7 +147,7 @@ def divergences(logits: np.ndarray, bigrams: Bigrams, previous: int) -> tuple[fl
     """Return the KL divergence (nats) of softmax(logits [V]) from the unigram and from the bigram distribution.
 
     Each is the sum over pieces of p (log p - log q), where q is the unigram distribution, or the bigram distribution
-    after the piece `before`.
+    after the piece `previous`.
     """
     centred = logits.astype(np.float64) - logits.max()
     logarithms = centred - np.log(np.exp(centred).sum())

@@ -48,7 +48,10 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     histories = [history for history in (_history(run, *question) for question in questions) if history]
     if questions and not histories:
         count = quantity(len(questions), "question")
-        raise QueryError(f"Run '{run.name}' has the word of none of {count} as one piece; give others: --questions.")
+        raise QueryError(
+            f"The vocabulary of run '{run.name}' has a single piece for the word of none of {count}; give other questions "
+            "with --questions FILE."
+        )
     by_learning = sorted((step, i) for i, history in enumerate(histories) if (step := _learned_at(history)) is not None)
     ranks = {round((len(by_learning) - 1) * j / (LEARNED_EXAMPLES - 1)) for j in range(LEARNED_EXAMPLES)}
     learned_histories = [histories[by_learning[rank][1]] for rank in sorted(ranks)] if by_learning else []

@@ -32,7 +32,7 @@ def results_state(run: Run) -> tuple[Hashable, ...]:
 
 
 def memoized(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """Decorate a reader of a run's frames to cache the last ones until the run's results change."""
+    """Decorate a reader of a run's frames: cache the most recent frames until the run's results change."""
 
     @wraps(read)
     def reading(run: Run, *args: Any, **options: Any) -> pd.DataFrame:

@@ -134,7 +134,7 @@ def _name_sources(run: Run) -> str:
 
 @read_once
 def _scan(folders: tuple[Path, ...]) -> list[tuple[Path, Run | BrokenRun]]:
-    """Return each folder with a run.json, sorted by name, with its run or the error, without unfinished ones."""
+    """Return the finished folders with a run.json, sorted by name, each with its run or the error in it."""
     listed: list[tuple[Path, Run | BrokenRun]] = []
     for root in folders:
         try:

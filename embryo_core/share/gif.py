@@ -36,7 +36,7 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
 
 
 def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
-    """Return frames as a looping GIF; the first ones are short until the maps' `levels` [S, height, width] change."""
+    """Return frames as a looping GIF; those before the maps' `levels` [S, height, width] first change are short."""
     change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
     still = max(int(np.argmax(change > VISIBLE_CHANGE)) - 1, 0)  # the last still frame has the full duration
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]

@@ -126,7 +126,7 @@ def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], l
 
 
 def _sha256(manifest: Manifest) -> str:
-    """Return the SHA-256 of the weights, even of removed ones or ones elsewhere; "" if the manifest has none."""
+    """Return the SHA-256 of the weights, also if they were removed or are elsewhere; "" if the manifest has none."""
     held = manifest.sha256 | manifest.removed
     return manifest.weights.digest if manifest.weights else next((held[name] for name in WEIGHTS if name in held), "")
 

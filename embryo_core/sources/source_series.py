@@ -42,7 +42,7 @@ class SourceCheckpoint:
 
     @cached_property
     def model_class(self) -> ModelClass:
-        """The class of the model in config.json. Raises BrokenCheckpoint."""
+        """Return the class of the model in config.json. Raises BrokenCheckpoint."""
         return read_json(self.config, self.within, ModelClass, BrokenCheckpoint)
 
 
