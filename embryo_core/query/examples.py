@@ -49,8 +49,7 @@ def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[Exampl
     if questions and not histories:
         count = quantity(len(questions), "question")
         raise QueryError(
-            f"The vocabulary of run '{run.name}' has a single piece for the word of none of {count}; give other questions "
-            "with --questions FILE."
+            f"In run '{run.name}', the word of none of {count} is a single piece; give others with --questions FILE."
         )
     by_learning = sorted((step, i) for i, history in enumerate(histories) if (step := _learned_at(history)) is not None)
     ranks = {round((len(by_learning) - 1) * j / (LEARNED_EXAMPLES - 1)) for j in range(LEARNED_EXAMPLES)}
