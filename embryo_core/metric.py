@@ -4,13 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from embryo_core.measurements import Findings
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
     from embryo_core.tokenizers.tokenizer import Tokenizer
+
+Page = Literal["overview", "tokens", "attention", "probing", "knowledge", "grammar", "words", "geometry"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Metric(ABC):
     """Base of all metrics. A new metric needs a file in metrics/ and an entry in METRICS."""
 
     name: str
-    page: str  # page that shows the metric: tokens, knowledge, attention, ...
+    page: Page  # page that shows the metric
     source: str  # name of the data that it reads: --data SOURCE=PATH, or --SOURCE PATH
     form: str  # expected form of PATH, for --help
     second: str | None = None  # a second source, such as the text in which words are searched

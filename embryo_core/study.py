@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from embryo_core import compare as comparison
-from embryo_core import corpora, results, runs
+from embryo_core import compare, corpora, results, runs
 from embryo_core.compare import Rule
 from embryo_core.curves import baselines
 from embryo_core.errors import CorpusError, UnknownMetric, unknown
@@ -44,7 +43,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         """Return the run's design as an HTML table, which notebooks display."""
-        rows = {row: value for row, value in comparison.design(self.run).items() if value is not None}
+        rows = {row: value for row, value in compare.design(self.run).items() if value is not None}
         card = pd.DataFrame({self.run.name: rows.values()}, rows.keys(), dtype=object)
         return card.to_html(formatters=[lambda value: f"{value:,}" if isinstance(value, int) else str(value)])
 
@@ -208,26 +207,26 @@ class ComparedRuns:
     @cached_property
     def design(self) -> pd.DataFrame:
         """Return the designs of the runs: row, a column for each run, differs."""
-        return comparison.designs(self.runs)
+        return compare.designs(self.runs)
 
     @cached_property
     def acquisition(self) -> pd.DataFrame:
         """Return the onset of each part of speech in each run: run, place, group, onset, earliest, latest, last, n."""
-        return comparison.acquisitions(self.runs, self.metric, comparison.PARTS_OF_SPEECH, self.rule)
+        return compare.acquisitions(self.runs, self.metric, compare.PARTS_OF_SPEECH, self.rule)
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
         """Return the rank agreement of every two runs, and of each with the paper: first, second, rho, low, high, n."""
-        return comparison.agreements(self.acquisition)
+        return compare.agreements(self.acquisition)
 
     @cached_property
     def differences(self) -> pd.DataFrame:
         """Return `compare.differences` between the first run's design and each other one, whose runs are in `runs`."""
-        first, *others = comparison.group_by_design(self.runs)
+        first, *others = compare.group_by_design(self.runs)
         tables = [
-            comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
+            compare.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
         ]
-        return pd.concat(tables, ignore_index=True) if tables else comparison.differences(first, first)[:0]
+        return pd.concat(tables, ignore_index=True) if tables else compare.differences(first, first)[:0]
 
     @property
     def plot(self) -> Plots:
@@ -238,7 +237,7 @@ class ComparedRuns:
         return self.design.to_html(index=False, na_rep="–")
 
 
-def compare(
+def compare_runs(
     chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
 ) -> ComparedRuns:
     """Compare runs, given by name, path or Study; `metric` and `rule` determine the order of acquisition.
@@ -248,7 +247,7 @@ def compare(
     return ComparedRuns(tuple(dict.fromkeys(Study(one).run for one in chosen)), metric, rule)
 
 
-def evaluate(
+def evaluate_run(
     run: Study | Run | str | Path,
     metrics: Sequence[str] | None = None,
     data: Mapping[str, str | Path] | None = None,
@@ -265,7 +264,7 @@ def evaluate(
     options of metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
     that are missing or unreadable.
     """
-    from embryo_core.evaluate.evaluation import evaluate as compute  # loads torch
+    from embryo_core.evaluate import evaluate  # loads torch
 
     declared = [option.name.replace("-", "_") for metric in METRICS for option in metric.options]
     for name in options:
@@ -274,7 +273,7 @@ def evaluate(
     sources = {source for metric in METRICS for source in metric.sources}
     paths = corpora.fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
     named = {name.replace("_", "-"): value for name, value in options.items()}
-    return compute(
+    return evaluate(
         Study(run).run, paths, metrics, steps, limit=limit, options=named, overwrite=overwrite, progress=progress
     )
 

@@ -20,7 +20,7 @@ RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
 NEXT_PREDICTION = "next_word_prediction"  # replaces PREDICTION for decoders
 PREDICTIONS = (PREDICTION, NEXT_PREDICTION)
 SHORT_NAMES = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction", NEXT_PREDICTION: "next-word prediction"}
-PAPER_PLACES = {
+PAPER_SECTIONS = {
     RECONSTRUCTION: "Section 3, Figure 1a",
     PREDICTION: "Section 3, Figure 1b",
     NEXT_PREDICTION: "Section 3, Figure 1b",
@@ -133,7 +133,7 @@ def _compare_curves(
 def _findings_of(task: str) -> list[Finding]:
     """Return the paper's findings on one task; those on next-word prediction have the names of mask prediction."""
     common_fields: dict[str, Any] = {
-        "section": PAPER_PLACES[task],
+        "section": PAPER_SECTIONS[task],
         "page": "Tokens",
         "metrics": (task,),
         "command": COMMAND,
