@@ -1,7 +1,6 @@
 """Heat maps of layers by steps, and the parts that heat maps share: clickable points, and outlines of cells."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from plotly.colors import sample_colorscale
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis, follow_step
 from embryo_core.figures.figure import Caption, Figure, make_figure
+from embryo_core.figures.lines import Curves
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
@@ -116,54 +116,44 @@ def outline_step(figure: go.Figure, columns: Mapping[int, int], rows: tuple[int,
     follow_step(figure, [*columns], [[column] for column in columns.values()])
 
 
-@dataclass(frozen=True)
-class CellFormat:
-    """How a heat map of layers by steps formats its values: in cells, in hover texts, and at its colour bar."""
-
-    cell: Callable[[float], str]
-    form: str  # Plotly's format of values in hover texts
-    unit: str  # what n counts
-    colour_bar: Mapping[str, Any]
-    scale: str = ""  # note on the scale, after "The same values"
-
-
 def layer_map(
     runs: Sequence[Run],
     axis: AxisChoice,
     rows: pd.DataFrame,
     layer: int,
-    cell_format: CellFormat,
+    curves: Curves,
     name: str,
     title: str,
     metric: str,
 ) -> Figure:
     """Return the figure of a heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
-    checkpoint_count = rows["step"].nunique()
+    values = "The same values in hundredths" if curves.decimals.endswith("%") else "The same values"
     caption = Caption(
-        f"The same values{cell_format.scale}: a column for each evaluated checkpoint ({checkpoint_count}), a row for "
-        "each layer.",
+        f"{values}: a column for each evaluated checkpoint ({rows['step'].nunique()}), a row for each layer.",
         f"Colours run from the lowest cell to the highest. Outlined: {layer_name(layer)} at the chosen step.",
         hint="Click a cell for its layer and step.",
     )
-    plot = plot_layer_map(rows, axis.for_run(runs[0], runs), layer, cell_format)
+    plot = plot_layer_map(rows, axis.for_run(runs[0], runs), layer, curves)
     return make_figure([runs[0]], name, title, plot, rows, caption, metric)
 
 
-def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, cell_format: CellFormat) -> go.Figure:
-    """Return the plot of `data` (layer, step, value, n), layer by step.
+def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, curves: Curves) -> go.Figure:
+    """Return the plot of `data` (layer, step, value, n), layer by step; `curves` has their format, unit and name.
 
-    Lines outline the column of the chosen step and its cell of the `layer`. The customdata of a cell are its layer,
-    step, value and n. Colours run from the lowest cell to the highest.
+    Cells have one decimal fewer than hover texts, and percentages in hundredths. Lines outline the column of the chosen
+    step and its cell of the `layer`. The customdata of a cell are its layer, step, value and n. Colours run from the
+    lowest cell to the highest.
     """
     hover = (
-        f"{axis.hover_step('customdata[1]')}: %{{customdata[2]:{cell_format.form}}}<br>"
-        f"n = %{{customdata[3]:,}} {cell_format.unit}"
+        f"{axis.hover_step('customdata[1]')}: %{{customdata[2]:{curves.decimals}}}<br>"
+        f"n = %{{customdata[3]:,}} {curves.unit}"
     )
     values = data.pivot(index="layer", columns="step", values="value")
     steps, layers, z = list(values.columns), list(values.index), values.to_numpy(float)
-    numbers = [["" if np.isnan(value) else cell_format.cell(value) for value in row] for row in z]
+    factor, digits = 100 if curves.decimals.endswith("%") else 1, int(curves.decimals[1]) - 1
+    texts = [["" if np.isnan(value) else f"{factor * value:.{digits}f}" for value in row] for row in z]
     figure = go.Figure()
-    add_cells(figure, z, numbers, colorbar=cell_format.colour_bar)
+    add_cells(figure, z, texts, colorbar=style.colour_bar(curves.y_title, tickformat=curves.tickformat))
     add_points(
         figure,
         data["step"].map(steps.index),

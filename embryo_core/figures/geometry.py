@@ -8,7 +8,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.curves.turns import Stretch, stretches
 from embryo_core.errors import FigureError
-from embryo_core.figures import cells, similarity, style
+from embryo_core.figures import cells, similarity
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
@@ -163,6 +163,5 @@ def heat_map(runs: Sequence[Run], axis: AxisChoice, measure: str, layer: int, to
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {spec.label.lower()} of its states.")
     name, title = f"{run.name}-geometry-{measure}-map", f"{_name_measure(run, measure, to)}, layer by step"
-    cell = f".{int(spec.form[1]) - 1}f"  # one decimal fewer
-    cell_format = cells.CellFormat(lambda value: f"{value:{cell}}", spec.form, "words", style.colour_bar(spec.label))
-    return cells.layer_map(runs, axis, rows, layer, cell_format, name, title, METRIC)
+    curves = by_layer(y_title=spec.label, decimals=spec.form, unit="words")
+    return cells.layer_map(runs, axis, rows, layer, curves, name, title, METRIC)

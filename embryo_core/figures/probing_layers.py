@@ -12,7 +12,7 @@ from embryo_core import curves, results
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, style
 from embryo_core.figures.axis import AxisChoice, StepAxis
-from embryo_core.figures.curves import by_layer, curves_figure
+from embryo_core.figures.curves import Curves, by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, read_probe_scores, read_provenance, task_label
@@ -85,15 +85,6 @@ def layers(
 ) -> Figure:
     """Return the figure of a task's score, a curve for each layer; the layer `bold` is thick."""
     spec = QUANTITIES[quantity]
-    curve_spec = by_layer(
-        bold,
-        y_title=spec.y_title,
-        tickformat=".3~p",
-        unit="targets",
-        baseline="majority" if quantity == "f1" else None,
-        baseline_name="majority baseline",
-        from_zero=False,
-    )
 
     def read(run: Run) -> pd.DataFrame:
         return layer_table(run, task, quantity)
@@ -110,7 +101,20 @@ def layers(
         )
 
     name, title = f"{task}-{quantity}-layers", f"{spec.label} on {task_label(task)}, layer by layer"
-    return curves_figure(runs, axis, read, curve_spec, name, title, caption, METRIC, bands)
+    return curves_figure(runs, axis, read, score_curves(quantity, bold), name, title, caption, METRIC, bands)
+
+
+def score_curves(quantity: str, bold: int | None = None) -> Curves:
+    """Return the `Curves` of a score layer by layer; the layer `bold` is thick."""
+    return by_layer(
+        bold,
+        y_title=QUANTITIES[quantity].y_title,
+        tickformat=".3~p",
+        unit="targets",
+        baseline="majority" if quantity == "f1" else None,
+        baseline_name="majority baseline",
+        from_zero=False,
+    )
 
 
 def layer_table(run: Run, task: str, quantity: str) -> pd.DataFrame:
@@ -125,13 +129,7 @@ def heat_map(runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, la
     if table.empty:
         raise FigureError(f"Run '{run.name}' has no {spec.label} on {task_label(task)}.")
     name, title = f"{run.name}-{task}-{quantity}-map", f"{spec.label} on {task_label(task)}, layer by step"
-    return cells.layer_map(runs, axis, table, layer, cell_format(quantity), name, title, METRIC)
-
-
-def cell_format(quantity: str) -> cells.CellFormat:
-    """Return the format of a score in the cells of a heat map: in hundredths."""
-    colour_bar = style.colour_bar(QUANTITIES[quantity].y_title, tickformat=".3~p")
-    return cells.CellFormat(lambda value: f"{100 * value:.0f}", ".1%", "targets", colour_bar, " in hundredths")
+    return cells.layer_map(runs, axis, table, layer, score_curves(quantity), name, title, METRIC)
 
 
 # === Peak and decay ===

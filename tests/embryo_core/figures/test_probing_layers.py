@@ -113,7 +113,7 @@ def test_layer_colours_show_on_light_and_dark_pages(page: str, layers: int) -> N
 def test_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
     """Cells show hundredths, the embeddings are lowest, and a click on a cell brings its layer and step."""
     data = probing_layers.layer_curves(frame, "pos", "f1")
-    figure = cells.plot_layer_map(data, LOG, 1, probing_layers.cell_format("f1"))
+    figure = cells.plot_layer_map(data, LOG, 1, probing_layers.score_curves("f1"))
     heat, points = figure.data
     last = len(STEPS) - 1
     assert np.array_equal(heat.z, [F1["pos", layer] for layer in (0, 1, 2)])
@@ -130,7 +130,7 @@ def test_heat_map_has_a_row_per_layer_and_a_column_per_step(frame) -> None:
 def test_unmeasured_cell_is_empty(frame) -> None:
     """It has neither a colour nor a number."""
     data = probing_layers.layer_curves(frame.drop(0), "pos", "f1")
-    heat = cells.plot_layer_map(data, LOG, 1, probing_layers.cell_format("f1")).data[0]
+    heat = cells.plot_layer_map(data, LOG, 1, probing_layers.score_curves("f1")).data[0]
     assert np.isnan(heat.z[0][0]) and heat.text[0][0] == ""
 
 
@@ -244,4 +244,4 @@ def test_one_checkpoint_is_enough_for_every_figure(frame, scale) -> None:
     peaks = probing_layers.peak_table(first)
     drawn = [t for t in probing_layers.plot_peaks(peaks, [0], axis).data if t.xaxis == "x" and t.x[0] is not None]
     assert [x for trace in drawn for x in trace.x] == axis.values([0]) * len(peaks)
-    assert cells.plot_layer_map(data, axis, 0, probing_layers.cell_format("f1")).data[0].z.shape == (3, 1)
+    assert cells.plot_layer_map(data, axis, 0, probing_layers.score_curves("f1")).data[0].z.shape == (3, 1)
