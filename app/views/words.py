@@ -9,12 +9,12 @@ from streamlit.column_config import NumberColumn, TextColumn
 from app import figures, permalink, pickers, results, widgets
 from app.tables import search, show_rows, steps_format
 from app.view import View
-from embryo_core.figures import word_ages, word_frequency, word_tables, words
+from embryo_core.figures import word_ages, word_frequency, word_predictors, word_tables, words
 from embryo_core.figures.word_tables import METRIC
 
 STEP_COLUMNS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
 PAIRED_FIGURES = (  # figures in two columns, by their titles
-    {"Compared with children": word_ages.children, "What predicts a word's age": word_ages.predictors},
+    {"Compared with children": word_predictors.children, "What predicts a word's age": word_predictors.predictors},
     {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
 )
 

@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import designs
-from embryo_core.figures.figure import Caption, Figure, make_figure, name_measures, sentences
+from embryo_core.figures.figure import Caption, Figure, describe_seeds, make_figure, name_measures, sentences
 from embryo_core.figures.rows import set_rows, shift
 from embryo_core.findings.words import measured_as
 from embryo_core.types import Run, StepUnit
@@ -32,11 +32,9 @@ RULES: dict[Rule, str] = {
 }
 TIES_NOTE = "were acquired between the same two checkpoints"
 PAPER_TIES_NOTE = "rise at the same checkpoint with slopes that cannot be distinguished"
-SEEDS_NOTE = (
-    "Several seeds of one design: the mark is their mean onset, the line the mean of their intervals, at least one "
-    "standard error long on each side."
+MEAN_OF_SEEDS = (
+    "the mark is their mean onset, the line the mean of their intervals, at least one standard error long on each side"
 )
-ONE_SEED_NOTE = "A design with a single seed does not show how much the order varies between seeds."
 
 
 def acquisition(
@@ -75,7 +73,10 @@ def acquisition(
         _caption(
             table,
             rule,
-            describe_seeds({line: len(runs_by_line[line]) for line in axes}, run_onsets, names_by_line),
+            sentences(
+                describe_seeds([len(runs_by_line[line]) for line in axes], MEAN_OF_SEEDS),
+                *(_describe_spread(line, run_onsets, names_by_line[line]) for line in axes),
+            ),
             unit,
         ),
         metric,
@@ -107,27 +108,13 @@ def agreement(
     return pd.concat([agreements, seed_agreements], ignore_index=True) if len(seed_agreements) else agreements
 
 
-def describe_seeds(
-    seeds: Mapping[str, int], run_onsets: pd.DataFrame, names_by_line: Mapping[str, Sequence[str]]
-) -> str:
-    """Return the part of the caption on seeds; "" for a single run.
-
-    `seeds` has the number of seeds of each design and `names_by_line` the names of its runs; `run_onsets` has the
-    `compare.acquisitions` of each run.
-    """
-    if [*seeds.values()] == [1]:
+def _describe_spread(line: str, run_onsets: pd.DataFrame, seeds: Sequence[str]) -> str:
+    """Return a sentence on how far the orders of a design's `seeds` agree; "" without two orders to compare."""
+    rho = compare.seed_agreements(run_onsets, [seeds])["rho"].dropna()
+    if rho.empty:
         return ""
-    parts = [SEEDS_NOTE] if max(seeds.values()) > 1 else []
-    for line, count in seeds.items():
-        rho = compare.seed_agreements(run_onsets, [names_by_line[line]])["rho"].dropna()
-        if count > 1 and len(rho):
-            spread = f"; {rho.min():.2f} to {rho.max():.2f}" if len(rho) > 1 else ""
-            parts.append(
-                f"The orders of the {count} seeds of {line} agree at a rank correlation of {rho.mean():.2f}{spread}."
-            )
-    if min(seeds.values()) == 1:
-        parts.append(ONE_SEED_NOTE)
-    return sentences(*parts)
+    spread = f"; {rho.min():.2f} to {rho.max():.2f}" if len(rho) > 1 else ""
+    return f"The orders of the {len(seeds)} seeds of {line} agree at a rank correlation of {rho.mean():.2f}{spread}."
 
 
 def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:

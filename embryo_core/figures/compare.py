@@ -12,7 +12,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import designs
-from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, describe_seeds, make_figure, sentences
 from embryo_core.figures.rows import plot_rows
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, name_step, percent
@@ -173,7 +173,7 @@ def describe_differences(
     measures, masking = set(table["measure"]), "; ".join(f"{run} {text}" for run, text in replacements.items())
     differs = len(set(replacements.values())) > 1 and MASKED in measures
     counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
-    several = max(seeds.values()) > 1
+    mean = f"means ({counts}), with the multi-bootstrap of seeds and cases (Sellam et al., 2022)"
     has_fixed_cases = any(measure == KNOWLEDGE or measure.startswith(PAIRS) for measure in measures)
     remarks = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
@@ -181,9 +181,8 @@ def describe_differences(
             table["step_second"]
         ),
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
-        f"Several seeds ({counts}): means, with the multi-bootstrap of seeds and cases (Sellam et al., 2022).": several,
         f"Measured with fewer seeds (numbers in brackets): {', '.join(fewer_seeds)}.": bool(fewer_seeds),
-        "For a design with a single seed, the interval does not cover other seeds.": min(seeds.values()) == 1,
+        describe_seeds([*seeds.values()], mean): True,
         "World knowledge and minimal pairs: items that all runs answered, resampled jointly.": has_fixed_cases,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
         f"Masked accuracy is that of each run's own masking: {masking}. Unchanged pieces are visible.": differs,

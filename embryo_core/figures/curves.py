@@ -16,7 +16,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curve_plot import plot_curves
-from embryo_core.figures.figure import Caption, Figure, join_names, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, describe_seeds, join_names, make_figure, sentences
 from embryo_core.figures.lines import Curves, Line, any_baseline, in_panels, same_changes
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
@@ -144,22 +144,13 @@ def _with_runs(caption: Caption, lines: Sequence[Line], panels: bool) -> Caption
     look = "colour" if panels else "lightness"
     changes = [(line.name, ", ".join(map(line.axis.describe, line.axis.changes))) for line in lines]
     changes_note = "; ".join(f"{name} {change}" for name, change in changes if change)
+    seeds = "; ".join(f"{line.name}: {count_range(line.rows['seeds'])}" for line in lines if line.seeds > 1)
+    mean = f"their mean, with a band of one standard error on both sides (seeds at a step: {seeds})"
     details = sentences(
         caption.details,
         f"Numbers up to here are those of {first}. Each run has its symbol and {look}: {runs_note}.",
-        _describe_seeds(lines),
+        describe_seeds([line.seeds for line in lines], mean),
         "Dashed: the baseline, one line if all runs share it." if any_baseline(lines) else "",
         "" if same_changes(lines) else f"Vertical lines: {changes_note}.",
     )
     return replace(caption, details=details, hint=sentences(caption.hint, "Point at a curve to read all runs."))
-
-
-def _describe_seeds(lines: Sequence[Line]) -> str:
-    """Return the part of the caption on seeds: what lines of several seeds show, and lines of one seed do not."""
-    seed_lines = [line for line in lines if line.seeds > 1]
-    counts = "; ".join(f"{line.name}: {count_range(line.rows['seeds'])}" for line in seed_lines)
-    mean_note = (
-        f"Several seeds: their mean, with a band of one standard error on both sides (seeds at a step: {counts})."
-    )
-    single_note = "A line of a single seed does not show the variation between seeds."
-    return sentences(mean_note if seed_lines else "", single_note if len(seed_lines) < len(lines) else "")

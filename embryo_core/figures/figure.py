@@ -258,6 +258,24 @@ def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
     return f"Of the two networks of {' and '.join(electra_runs)}: {network}."
 
 
+def describe_lines(*parts: str) -> str:
+    """Return the sentence of a caption on lines as measured; the non-empty `parts` say what else is drawn."""
+    return f"Line: {'; '.join(['as measured', *filter(None, parts)])}."
+
+
+def describe_seeds(counts: Sequence[int], mean: str = "") -> str:
+    """Return the part of a caption on the seeds of designs with `counts` seeds; "" for a single run.
+
+    `mean` says how the seeds of a design are drawn together, if they are.
+    """
+    return sentences(
+        f"Several seeds of a design: {mean}." if mean and max(counts) > 1 else "",
+        "A design with a single seed does not show the variation between seeds."
+        if 1 in counts and len(counts) > 1
+        else "",
+    )
+
+
 def sentences(*parts: str) -> str:
     """Join the non-empty parts into one text."""
     return " ".join(part for part in parts if part)

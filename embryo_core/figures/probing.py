@@ -11,7 +11,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis, follow_step
 from embryo_core.figures.curves import Curves, curves_figure
-from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, describe_lines, make_figure, sentences
 from embryo_core.figures.probing_scores import (
     BEST,
     MASKED,
@@ -98,16 +98,19 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
         if n.empty
         else f"Masked accuracy: share of {int(n.iloc[-1]):,} masked pieces of held-out text that the model predicts."
     )
-    line_note = (
-        "Line: as measured; dashed, or a stroke at the right: the F1 of always predicting the most frequent label"
-    )
-    line_note += "; band: 95 % interval (Wilson)" if bands else ""
-    line_note += "; all divided by the curve's own last value" if rescaled else ""
     sources = results.read_sources(run).items()
     notes = [entry["note"] for name, entry in sources if name.split(":")[0] == METRIC and "note" in entry]
     return Caption(
         f"A linear probe learns each task from the frozen hidden states of one layer: {describe_layer(layer, frame)}.",
-        sentences("F1 is micro-averaged over the test set.", masked_note, f"{line_note}."),
+        sentences(
+            "F1 is micro-averaged over the test set.",
+            masked_note,
+            describe_lines(
+                "dashed, or a stroke at the right: the F1 of always predicting the most frequent label",
+                "band: 95 % interval (Wilson)" if bands else "",
+                "all divided by the curve's own last value" if rescaled else "",
+            ),
+        ),
         f"Data: {'; '.join(notes) or 'the probing sets given to the evaluation'}; "
         f"n = {count_range(frame['n'])} targets.",
         "Click a point to open its task at that step.",
@@ -159,13 +162,12 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
     highest = int(frame["layer"].max()) if len(frame) else 0
 
     def caption(table: pd.DataFrame) -> Caption:
-        dashed_note = "Above the dashed line, most of this weight is in the upper layers."
         return Caption(
             f"Expected layer: the mean of the layers 0 (embeddings) to {highest}, each weighted by how far its F1 is "
             "above the majority baseline.",
             sentences(
-                dashed_note if len(runs) == 1 else "",
-                "Line: as measured" + ("; band: 95 % interval, with independent layers." if bands else "."),
+                "Above the dashed line, most of this weight is in the upper layers." if len(runs) == 1 else "",
+                describe_lines("band: 95 % interval, with independent layers" if bands else ""),
                 "A step without a layer above the baseline is left out.",
             ),
             f"n = {count_range(table['n'])} targets.",

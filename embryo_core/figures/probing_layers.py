@@ -13,7 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import cells, style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, by_layer, curves_figure
-from embryo_core.figures.figure import Caption, Figure, make_figure
+from embryo_core.figures.figure import Caption, Figure, describe_lines, make_figure, sentences
 from embryo_core.figures.probing import plain, task_styles
 from embryo_core.figures.probing_scores import METRIC, describe_sizes, read_probe_scores, read_provenance, task_label
 from embryo_core.figures.rows import error_bar
@@ -91,11 +91,15 @@ def layers(
 
     def caption(table: pd.DataFrame) -> Caption:
         emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
-        baseline_note = "; dashed: the F1 of always predicting the most frequent label" if "majority" in table else ""
         return Caption(
             f"{sentence_case(task_label(task))}: {spec.definition}.",
-            f"A line for each layer, embeddings included{emphasis_note}. Line: as measured{baseline_note}"
-            f"{'; band: 95 % interval' if bands else ''}.",
+            sentences(
+                f"A line for each layer, embeddings included{emphasis_note}.",
+                describe_lines(
+                    "dashed: the F1 of always predicting the most frequent label" if "majority" in table else "",
+                    "band: 95 % interval" if bands else "",
+                ),
+            ),
             f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(runs[0], task)}.",
             "Click a point for its layer and step.",
         )

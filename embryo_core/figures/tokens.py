@@ -12,7 +12,7 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tags
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
-from embryo_core.figures.figure import Caption, Figure, data_note, join_names, name_measures, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note, describe_lines, join_names, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -202,8 +202,6 @@ def _accuracy_caption(
     name, task = title_of(metric), TASK_DEFINITIONS.get(metric)
     counts = table.groupby("group")["n"].last().sort_values()
     smallest, largest = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))
-    line_note = "Line: as measured" + ("; band: its 95 % interval (Wilson)" if bands else "")
-    division_note = "; divided by the accuracy at the last step, as in the paper" if rescaled else ""
     baseline_note = (
         "Dashed, or a stroke at the right: the accuracy of always answering the category's most frequent word, counted "
         "on the same words. This baseline knows the category; the model does not."
@@ -213,7 +211,10 @@ def _accuracy_caption(
     return Caption(
         f"{name}: {task}." if task else f"{name}.",
         sentences(
-            f"{line_note}{division_note}.",
+            describe_lines(
+                "band: its 95 % interval (Wilson)" if bands else "",
+                "divided by the accuracy at the last step, as in the paper" if rescaled else "",
+            ),
             baseline_note if "baseline" in table and table["baseline"].notna().any() else "",
             f"Left out: {', '.join(missing_groups)}, {reason}." if missing_groups else "",
             _describe_single_words(run, metric, counts.index) if rescaled else "",

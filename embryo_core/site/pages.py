@@ -38,6 +38,7 @@ from embryo_core.figures import (
     tokens,
     word_ages,
     word_frequency,
+    word_predictors,
     word_tables,
     words,
 )
@@ -166,8 +167,8 @@ def _words(runs: Runs) -> SitePage:
             Panel("word", words.curve, {word: {"word": word} for word in choices}, "Word"),
             Panel("acquired", words.acquired),
             Panel("ages", word_ages.ages),
-            Panel("children", word_ages.children),
-            Panel("predictors", word_ages.predictors),
+            Panel("children", word_predictors.children),
+            Panel("predictors", word_predictors.predictors),
             Panel("context", word_frequency.distance),
             every_word(run),
         ],

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from embryo_core import results, runs
 from embryo_core.curves.ages import FEW_OCCURRENCES, NOT_BELOW_CHANCE, find_ages
 from embryo_core.errors import FigureError
-from embryo_core.figures import word_ages, word_frequency, word_tables, words
+from embryo_core.figures import word_ages, word_frequency, word_predictors, word_tables, words
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.measurements import Findings, WordSurprise
 from embryo_core.types import Run
@@ -185,11 +185,11 @@ def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
 def test_correlations_with_children_are_spearmans(run):
     """Categories have a correlation only with at least four words."""
     table = word_tables.age_table(run).dropna(subset=["age", "children"])
-    children = word_ages.children_table(run).set_index("group")
+    children = word_predictors.children_table(run).set_index("group")
     assert children["rho"]["all"] == pytest.approx(spearmanr(table["age"], table["children"]).statistic)
     assert children["n"].to_dict() == {"all": 7, "function words": 3, "nouns": 3, "predicates": 1}
     assert np.isnan(children["rho"]["nouns"])
-    assert "reverse" in word_ages.children([run], AXIS).caption.summary
+    assert "reverse" in word_predictors.children([run], AXIS).caption.summary
 
 
 def test_predictors_are_coefficients_of_log_ages(run):
@@ -199,18 +199,18 @@ def test_predictors_are_coefficients_of_log_ages(run):
     design = [np.ones(len(table)), *((own - own.mean()) / own.std(ddof=0) for own in numbers)]
     design += [(table["category"] == name).astype(float) for name in ("nouns", "predicates")]
     expected = np.linalg.lstsq(np.array(design, float).T, np.log10(table["age"].astype(float)), rcond=None)[0]
-    coefficients = word_ages.predictor_table(run).set_index("predictor")["value"]
+    coefficients = word_predictors.predictor_table(run).set_index("predictor")["value"]
     order = ["log frequency", "pieces", "concreteness", "nouns, not function words", "predicates, not function words"]
     assert coefficients[order].tolist() == pytest.approx(expected[1:].tolist(), abs=1e-6)
-    assert set(word_ages.predictors([run], AXIS).table["n"]) == {8}
+    assert set(word_predictors.predictors([run], AXIS).table["n"]) == {8}
 
 
 def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
     """This holds for children and for predictors; beside them, a run without another seed is named in the caption."""
-    predicted, beside = word_ages.predictors([run, seed], AXIS), word_ages.children([run, seed], AXIS)
+    predicted, beside = word_predictors.predictors([run, seed], AXIS), word_predictors.children([run, seed], AXIS)
     for figure, table, key, value in (
-        (predicted, word_ages.predictor_table, "predictor", "value"),
-        (beside, word_ages.children_table, "group", "rho"),
+        (predicted, word_predictors.predictor_table, "predictor", "value"),
+        (beside, word_predictors.children_table, "group", "rho"),
     ):
         each = [table(one).set_index(key) for one in (run, seed)]
         both = pd.concat([own[value] for own in each], axis=1).dropna()
@@ -221,7 +221,7 @@ def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
         assert (rows["high"] - rows[value])[both.index].tolist() == pytest.approx(error.tolist())
         assert rows["n"][both.index].tolist() == sum(own["n"][both.index] for own in each).tolist()
         assert "mean of 2 seeds" in str(figure.caption) and "single seed" not in str(figure.caption)
-    alone = word_ages.predictors([run, seed, other], AXIS)
+    alone = word_predictors.predictors([run, seed, other], AXIS)
     assert alone.table["run"].nunique() == 2 and "single seed" in str(alone.caption)
 
 
