@@ -59,23 +59,20 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
 
 
 @cached_resource(results_state, 4, "Reading the attention maps")
-def grid(run: Run, normalised: bool = False, page_steps: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Return the numbers of layers and heads, and the small maps at `grid_steps`, packed for the browser.
-
-    `page_steps` as in `head_maps.head_history`.
-    """
-    maps = _grid_at_first(run, normalised)
+def grid(run: Run, normalised: bool = False, bar_steps: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
+    """Return the numbers of layers and heads, and the small maps at `grid_steps`, packed for the browser."""
+    maps = replace(_grid_at_first(run, normalised), bar_steps=bar_steps)
     layers, _, heads, _ = maps.codes.shape[1:]
-    return layers, heads, head_maps.grid_payload(run.name, maps, page_steps, unit=run.step_unit)
+    return layers, heads, head_maps.grid_payload(run.name, maps, run.step_unit)
 
 
 @cached_resource(results_state, 16)
-def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, page_steps: tuple[float, ...] = ()) -> bytes:
+def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, bar_steps: tuple[float, ...] = ()) -> bytes:
     """Return the small maps of the one step that the grid lacks, packed for the browser; without maps if it has all."""
     of_grid = grid_steps(run)
-    for step, of_bar in zip(steps, page_steps or steps, strict=True):
+    for step, bar_step in zip(steps, bar_steps or steps, strict=True):
         if step not in of_grid:
-            return head_maps.added_payload(run.name, step, at_step(run, step, normalised), of_bar)
+            return head_maps.added_payload(run.name, step, at_step(run, step, normalised), bar_step)
     return head_maps.added_payload(run.name)
 
 

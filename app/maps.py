@@ -1,7 +1,5 @@
 """Attention maps on a page, with a caption and a menu of files."""
 
-from collections.abc import Sequence
-
 from app import figures
 from app.components import head_maps
 from app.components.figure_files import map_files
@@ -15,18 +13,10 @@ from embryo_core.share import HeadHistory, gif_bytes, html_page
 HISTORY = "head_history"  # key of the large map's component
 
 
-def show_head(
-    view: View,
-    history: HeadHistory,
-    scale: Scale,
-    name: str,
-    caption: Caption,
-    key: str = HISTORY,
-    page_steps: Sequence[float] = (),
-) -> None:
-    """Draw a head's maps at the time bar's step; `name` and `page_steps` as in `head_maps.head_history`."""
+def show_head(view: View, history: HeadHistory, scale: Scale, name: str, caption: Caption, key: str = HISTORY) -> None:
+    """Draw a head's maps at the time bar's step; `name` as in `head_maps.head_history`."""
     step = view.evaluated_step(history.steps)
-    head_maps.head_history(history, scale, name, key, page_steps)
+    head_maps.head_history(history, scale, name, key)
 
     def table() -> str:
         return maps_csv(map_table(history, step), history.run, history.note)

@@ -65,10 +65,10 @@ class View:
         """Return the view of a compared run: its checkpoints, and its step at the same point of the axis."""
         checkpoints = tuple(runs.checkpoints(run))
         steps = [checkpoint.step for checkpoint in checkpoints]
-        shown = [step for step, place in zip(steps, self.page_steps(run, steps), strict=True) if place <= self.step]
+        shown = [step for step, place in zip(steps, self.bar_steps(run, steps), strict=True) if place <= self.step]
         return replace(self, run=run, checkpoints=checkpoints, step=max(shown, default=min(steps, default=0)))
 
-    def page_steps(self, run: Run, steps: Sequence[int]) -> list[float]:
+    def bar_steps(self, run: Run, steps: Sequence[int]) -> list[float]:
         """Return, for each step [S] of a compared run, the step of the page's run at the same point of the axis."""
         progress, other_progress = self.axis.progress, self._axis_of(run).progress
         if progress is None or other_progress is None:

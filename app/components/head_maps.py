@@ -7,7 +7,7 @@ series, the grid is sent once, with the maps of some steps; the maps of the chos
 announced by the event `embryo:maps` (embryo_core/browser/head_maps.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -24,12 +24,9 @@ _grid = st.components.v2.component("embryo.head_grid", html=HEAD_GRID.html, css=
 _added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=HEAD_GRID_STEP)
 
 
-def head_history(history: HeadHistory, scale: Scale, name: str, key: str, page_steps: Sequence[float] = ()) -> None:
-    """Show one head's maps at the time bar's step; the names of its files begin with `name` (see `map_files`).
-
-    For a compared run, `page_steps` [S] are the steps of the time bar at which each of the run's steps is shown.
-    """
-    _history(key=key, data=history_payload(history, scale, name, page_steps))
+def head_history(history: HeadHistory, scale: Scale, name: str, key: str) -> None:
+    """Show one head's maps at the time bar's step; the names of its files begin with `name` (see `map_files`)."""
+    _history(key=key, data=history_payload(history, scale, name))
 
 
 def head_grid(

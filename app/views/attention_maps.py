@@ -1,6 +1,6 @@
 """The section "Averaged maps": one head large, all heads small, and the head's weight on fixed positions over steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -104,42 +104,35 @@ def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
         elif history.layer > layers or history.head > heads:
             widgets.note(f"Run '{other_run.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
-            page_steps = tuple(view.page_steps(other_run, steps))
             other_history = map_reads.head_history(
                 other_run, history.layer, history.head, steps, style.normalised, style.shared
             )
-            _show_run(other_view, other_history, style, page_steps)
+            bar_steps = tuple(view.bar_steps(other_run, steps))
+            _show_run(other_view, replace(other_history, bar_steps=bar_steps), style)
 
 
-def _show_run(view: View, history: HeadHistory, style: MapStyle, page_steps: tuple[float, ...] = ()) -> None:
-    """Draw one of two compared runs: its head, and below it all heads; `page_steps` as in `head_maps.head_history`."""
-    suffix = "_beside" if page_steps else ""
+def _show_run(view: View, history: HeadHistory, style: MapStyle) -> None:
+    """Draw one of two compared runs: its head, and below it all heads."""
+    suffix = "_beside" if history.bar_steps else ""
     steps = tuple(history.steps.tolist())
-    page_step_of = dict(zip(steps, page_steps, strict=True)) if page_steps else {}
-    grid_page_steps = tuple(page_step_of[step] for step in map_reads.grid_steps(view.run)) if page_steps else ()
-    layers, heads, grid = map_reads.grid(view.run, style.normalised, grid_page_steps)
-    step_maps = map_reads.added_to_grid(view.run, steps, style.normalised, page_steps)
-    _show_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + suffix, page_steps)
+    bar_step_of = dict(zip(steps, history.bar_steps))
+    grid_bar_steps = tuple(bar_step_of[step] for step in map_reads.grid_steps(view.run) if bar_step_of)
+    layers, heads, grid = map_reads.grid(view.run, style.normalised, grid_bar_steps)
+    step_maps = map_reads.added_to_grid(view.run, steps, style.normalised, history.bar_steps)
+    _show_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + suffix)
     head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=GRID_KEY + suffix)
     _show_files_of_all_heads(view, steps, history.size, style)
 
 
-def _show_head(
-    view: View,
-    history: HeadHistory,
-    style: MapStyle,
-    run_label: str = "",
-    key: str = maps.HISTORY,
-    page_steps: tuple[float, ...] = (),
-) -> None:
-    """Draw one head large; `run_label` begins its heading, and `page_steps` as in `head_maps.head_history`."""
+def _show_head(view: View, history: HeadHistory, style: MapStyle, run_label: str = "", key: str = maps.HISTORY) -> None:
+    """Draw one head large; `run_label` begins its heading."""
     layer, head = history.layer, history.head
     st.header(f"{run_label}layer {layer}, head {head}" if run_label else f"Layer {layer}, head {head}", anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     step_count = len(map_reads.map_steps(view.run))
     caption = attention.describe_head(view.run, history, sentences, style.normalised, step_count)
-    maps.show_head(view, history, style.scale, name, caption, key, page_steps)
+    maps.show_head(view, history, style.scale, name, caption, key)
 
 
 def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, style: MapStyle) -> None:

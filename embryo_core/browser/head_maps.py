@@ -4,7 +4,7 @@ Maps are sent as bytes: the length of a JSON header, the header, then the maps (
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +19,10 @@ MAX_MAPS = 32  # at most this number of steps' maps are read together
 GRID_SIZE = 32  # positions: larger maps are averaged over square blocks, so that small multiples stay small
 
 
-def history_payload(
-    history: HeadHistory, scale: Scale, name: str, page_steps: Sequence[float] = (), compact: bool = False
-) -> bytes:
-    """Pack one head's history for the browser: weights as float32, or with `compact` as one byte each (`quantise`).
-
-    `page_steps` [S] are the steps of the time bar at which the maps are shown, by default the history's own steps.
-    """
+def history_payload(history: HeadHistory, scale: Scale, name: str, compact: bool = False) -> bytes:
+    """Pack one head's history for the browser: weights as float32, or with `compact` as one byte each (`quantise`)."""
     shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
-    shown |= {"shared": history.shared_end is not None, "at": [*page_steps] or [*map(int, history.steps)]}
+    shown |= {"shared": history.shared_end is not None, "at": [*history.bar_steps] or [*map(int, history.steps)]}
     header = map_style.drawing(history, scale) | shown
     if compact:
         codes = quantise(history.weights / history.maximum)
@@ -50,6 +45,7 @@ class Grid:
     maxima: np.ndarray  # [layers, heads] largest weights of the full maps
     ends: np.ndarray  # [layers, heads] weights at which each head's colour scale ends
     shared_end: float  # weight at which a common colour scale ends
+    bar_steps: tuple[float, ...] = ()  # as in HeadHistory
 
 
 def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
@@ -59,12 +55,12 @@ def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
-def grid_payload(run: str, grid: Grid, page_steps: Sequence[float] = (), *, unit: StepUnit) -> bytes:
-    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]; `page_steps` as in `history_payload`."""
+def grid_payload(run: str, grid: Grid, unit: StepUnit) -> bytes:
+    """Pack a grid for the browser, as pictures [S, layers * M, heads * M]."""
     layers, size, heads, _ = grid.codes.shape[1:]
     header = {"run": run, "name": grid_name(run), "steps": [*grid.steps], "edge": map_style.EDGE}
     header |= {"countedIn": unit}
-    header |= {"layers": layers, "heads": heads, "size": size, "at": [*page_steps] or [*grid.steps]}
+    header |= {"layers": layers, "heads": heads, "size": size, "at": [*grid.bar_steps] or [*grid.steps]}
     header |= _largest(grid.peaks, grid.maxima)
     header |= {"ends": grid.ends.tolist(), "shared_end": grid.shared_end}
     header |= {"decades": DECADES, "colours": map_style.colours().tolist()}
@@ -72,10 +68,10 @@ def grid_payload(run: str, grid: Grid, page_steps: Sequence[float] = (), *, unit
 
 
 def added_payload(
-    run: str, step: int | None = None, weights: np.ndarray | None = None, page_step: float | None = None
+    run: str, step: int | None = None, weights: np.ndarray | None = None, bar_step: float | None = None
 ) -> bytes:
     """Pack the maps [layers, heads, L, L] of a step that a grid lacks; without weights, only a header."""
-    header = {"name": grid_name(run), "step": step, "at": step if page_step is None else page_step}
+    header = {"name": grid_name(run), "step": step, "at": step if bar_step is None else bar_step}
     if weights is None:
         return pack(header)
     codes, peaks = _codes(_in_picture(weights)[None])

@@ -25,6 +25,7 @@ class HeadHistory:
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; empty for averaged maps
     shared_end: float | None = None  # weight at which a colour scale shared by all heads ends; None for the head's own
+    bar_steps: tuple[float, ...] = ()  # steps [S] of another run's time bar that shows the maps; empty for the own one
     step_unit: StepUnit = field(kw_only=True)
 
     @property
