@@ -14,7 +14,8 @@ from embryo_core.figures import (
     acquisition,
     early_signals,
     grammar,
-    knowledge_tables,
+    knowledge_facts,
+    knowledge_relations,
     overview,
     patterns,
     probing_scores,
@@ -116,8 +117,8 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 
 # === Facts ===
 
-first_fact = cached(results_state, 16)(knowledge_tables.first_fact)
-relation_table = cached(results_state, 16, "Reading the facts")(knowledge_tables.relation_table)
+first_fact = cached(results_state, 16)(knowledge_facts.first_fact)
+relation_table = cached(results_state, 16, "Reading the facts")(knowledge_relations.relation_table)
 
 
 # === Geometry ===

@@ -18,12 +18,62 @@ PARTS_OF_SPEECH = {  # name -> Penn tags
     "proper noun": ("NNP", "NNPS"),
     "pronoun": ("PRP", "PRP$"),
 }
-SINGLE_TAGS = tuple(  # all Penn tags except those of punctuation
-    "CC CD DT EX FW IN JJ JJR JJS LS MD NN NNP NNPS NNS PDT POS PRP PRP$ RB RBR RBS RP SYM TO UH VB VBD VBG VBN VBP "
-    "VBZ WDT WP WP$ WRB".split()
-)
-# All universal tags except punctuation and symbols.
-UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN SCONJ VERB X".split())
+PENN_TAG_NAMES = {  # all Penn tags except those of punctuation
+    "CC": "conjunction",
+    "CD": "number",
+    "DT": "determiner",
+    "EX": "existential there",
+    "FW": "foreign word",
+    "IN": "preposition",
+    "JJ": "adjective",
+    "JJR": "comparative",
+    "JJS": "superlative",
+    "LS": "list marker",
+    "MD": "modal",
+    "NN": "singular noun",
+    "NNP": "singular proper noun",
+    "NNPS": "plural proper noun",
+    "NNS": "plural noun",
+    "PDT": "predeterminer",
+    "POS": "possessive ending",
+    "PRP": "personal pronoun",
+    "PRP$": "possessive pronoun",
+    "RB": "adverb",
+    "RBR": "comparative adverb",
+    "RBS": "superlative adverb",
+    "RP": "particle",
+    "SYM": "symbol",
+    "TO": "to",
+    "UH": "interjection",
+    "VB": "base form",
+    "VBD": "past tense",
+    "VBG": "-ing form",
+    "VBN": "past participle",
+    "VBP": "present, not third person",
+    "VBZ": "third person singular",
+    "WDT": "wh-determiner",
+    "WP": "wh-pronoun",
+    "WP$": "possessive wh-pronoun",
+    "WRB": "wh-adverb",
+}
+UNIVERSAL_TAG_NAMES = {  # all universal tags except punctuation and symbols
+    "ADJ": "adjective",
+    "ADP": "adposition",
+    "ADV": "adverb",
+    "AUX": "auxiliary",
+    "CCONJ": "coordinating conjunction",
+    "DET": "determiner",
+    "INTJ": "interjection",
+    "NOUN": "noun",
+    "NUM": "number",
+    "PART": "particle",
+    "PRON": "pronoun",
+    "PROPN": "proper noun",
+    "SCONJ": "subordinating conjunction",
+    "VERB": "verb",
+    "X": "other",
+}
+SINGLE_TAGS, UNIVERSAL_TAGS = tuple(PENN_TAG_NAMES), tuple(UNIVERSAL_TAG_NAMES)
 PENN_GROUPS = PARTS_OF_SPEECH | {tag: (tag,) for tag in SINGLE_TAGS}  # name of a part of speech or a tag -> Penn tags
 UNIVERSAL_GROUPS: dict[str, tuple[str, ...]] = {tag: (tag,) for tag in UNIVERSAL_TAGS}
 TAGS = PENN_GROUPS | UNIVERSAL_GROUPS
@@ -74,6 +124,12 @@ RELATION_NAMES = {  # names in Wikidata of the relations in the paper's Table 8
     "P740": "place of foundation",
     "P1376": "capital of",
 }
+
+
+def with_tag_name(tag: str) -> str:
+    """Return a tag with its name, for readers who do not know it: "VBD, past tense"; other texts unchanged."""
+    name = PENN_TAG_NAMES.get(tag) or UNIVERSAL_TAG_NAMES.get(tag)
+    return f"{tag}, {name}" if name else tag
 
 
 def band_of(rank: int | None) -> str | None:

@@ -18,6 +18,7 @@ from embryo_core.figures import (
     grammar,
     head_behaviour,
     knowledge,
+    knowledge_facts,
     lens,
     ngrams,
     overview,
@@ -131,7 +132,7 @@ class Plots:
 
     def fact(self, relation: str, fact: str) -> Figure:
         """Plot the rank and probability of a fact's object."""
-        return self._make(knowledge.fact, relation=relation, fact=fact)
+        return self._make(knowledge_facts.fact, relation=relation, fact=fact)
 
     def grammar(self, pairs: str | None = None, level: str = "paradigms") -> Figure:
         """Plot the accuracy on a set of minimal pairs, by "paradigms" or "phenomena"."""

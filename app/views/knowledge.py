@@ -10,7 +10,7 @@ from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.curves import HISTORIES
 from embryo_core.curves.baselines import object_in_subject
-from embryo_core.figures import knowledge, knowledge_tables, knowledge_variants
+from embryo_core.figures import knowledge, knowledge_facts, knowledge_relations, knowledge_variants
 from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
@@ -113,7 +113,7 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
             **{history: NumberColumn(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
         },
     )
-    widgets.show_caption(knowledge_tables.describe_relations(facts))
+    widgets.show_caption(knowledge_relations.describe_relations(facts))
 
 
 # === Facts ===
@@ -143,10 +143,10 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         relation_facts = of_relation if includes_named else of_relation[~object_in_subject(of_relation)]
         at_step = results.answers(view.run, relation, step=step)
         at_step = at_step[at_step["fact"].isin(relation_facts["fact"])]
-        answers = knowledge_tables.facts_at(at_step, relation_facts)
+        answers = knowledge_facts.facts_at(at_step, relation_facts)
         found_facts = search(filter_history(answers, history), ("subject", "object", "prediction"), words)
         _show_fact_table(found_facts, relation, f"facts_{relation}_{history}_{words}")
-        widgets.show_caption(knowledge_tables.describe_facts(answers, found_facts, step, view.run.step_unit))
+        widgets.show_caption(knowledge_facts.describe_facts(answers, found_facts, step, view.run.step_unit))
     with right:
         if len(found_facts) or answers.empty:
             _show_fact(
@@ -207,7 +207,7 @@ def _show_fact(view: View, facts: pd.DataFrame, of_relation: pd.DataFrame, defau
         right.button(
             "Ask it", help="Opens the Query page with this fact", on_click=_ask_fact, args=(view.run, shown_fact)
         )
-    figure = figures.draw(view, knowledge.fact, relation=relation, fact=fact)
+    figure = figures.draw(view, knowledge_facts.fact, relation=relation, fact=fact)
     figures.show(figure)
     st.dataframe(
         figure.table[["step", "prediction", "prediction_probability", "rank", "probability", "right"]],

@@ -12,9 +12,10 @@ from app.view import View
 from app.views.compare import pick_rule
 from embryo_core import query
 from embryo_core.errors import FigureError
-from embryo_core.figures import acquisition, new_pieces, tags, tokens
+from embryo_core.figures import acquisition, new_pieces, tokens
 from embryo_core.figures.markdown import literal
 from embryo_core.findings.words import measured_as
+from embryo_core.groups import with_tag_name
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
@@ -102,7 +103,7 @@ def _metric(names: Collection[str]) -> str:
 def _pick_categories(family: str, categories: list[str]) -> list[str]:
     name, default = family.replace(" ", "_"), tokens.default_categories(family, categories)
     is_few = len(categories) <= MAX_PILLS
-    return pickers.pick_many(name, "Categories", categories, default, tags.with_tag_name, pills=is_few, bulk=True)
+    return pickers.pick_many(name, "Categories", categories, default, with_tag_name, pills=is_few, bulk=True)
 
 
 def _open_point(group: str, step: int) -> None:
@@ -121,12 +122,10 @@ def _show_words(view: View, metric: str, figure_rows: pd.DataFrame) -> None:
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = pickers.pick_one(
-            "words", "Category", groups, tokens.most_changed(figure_rows, 1)[0], tags.with_tag_name
-        )
+        group = pickers.pick_one("words", "Category", groups, tokens.most_changed(figure_rows, 1)[0], with_tag_name)
     with right:
         search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
-    where = "the chosen categories" if search else f"“{literal(tags.with_tag_name(group))}”"
+    where = "the chosen categories" if search else f"“{literal(with_tag_name(group))}”"
     heading.header(f"Words behind {where} at {view.name_step(step)}", anchor=False)
     words = _read_words(view, metric, groups if search else [group], step)
     if words.empty:
@@ -153,7 +152,7 @@ def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: boo
     """
     columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
     selection = st.dataframe(
-        words.assign(tag=words["tag"].map(tags.with_tag_name))[columns],
+        words.assign(tag=words["tag"].map(with_tag_name))[columns],
         alt="Words of the chosen category",
         hide_index=True,
         key=f"words_{key}",

@@ -1,22 +1,18 @@
-"""Factual knowledge over pretraining: precision at 1 on LAMA's T-REx, and one fact (Section 6, Figures 6 and 14)."""
+"""Factual knowledge over pretraining: precision at 1 on LAMA's T-REx (Section 6, Figures 6 and 14)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from embryo_core import curves, results
 from embryo_core.curves import baselines
-from embryo_core.errors import FigureError
-from embryo_core.figures import smoothing, style
+from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
-from embryo_core.figures.figure import Caption, Figure, data_note, make_figure, sentences
-from embryo_core.figures.smoothing import with_smoothed
+from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.groups import ALL, RELATION_NAMES, RELATION_TYPES, TYPE_OF_RELATION
 from embryo_core.types import Run
 from embryo_core.words import count_range, name_step, percent, quantity
@@ -256,55 +252,3 @@ def _compare(row: pd.Series) -> str:
     if row["low"] > row["baseline"]:
         return "above"
     return "below" if row["high"] < row["baseline"] else "not significantly different from"
-
-
-# === One fact ===
-
-
-def fact(runs: Sequence[Run], axis: AxisChoice, relation: str, fact: str) -> Figure:
-    """Return the figure of the first run's answers to one fact over the steps (Table 9)."""
-    run = runs[0]
-    answers = results.read_relation_answers(run, relation)
-    answers = answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
-    if answers.empty:
-        raise FigureError(f"Run '{run.name}' was not asked the fact '{fact}' of relation {relation}.")
-    facts = results.read_histories(run).set_index("fact").loc[fact]
-    history = with_smoothed(fact_history(answers), "probability", axis.smoothing)
-    return make_figure(
-        [run],
-        f"{run.name}-fact",
-        f"{facts['subject']} → {facts['object']} ({facts['history']})",
-        plot_fact(history, axis.for_run(run, runs)),
-        history.assign(fact=fact, subject=facts["subject"], object=facts["object"]),
-        Caption("What the model answered at each step, as in the paper's Table 9."),
-        METRIC,
-    )
-
-
-def fact_history(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return step, prediction, prediction_probability, rank, probability (both of the object), right (Table 9)."""
-    rows = answers.sort_values("step", ignore_index=True)
-    names = ["step", "prediction", "prediction_probability", "rank", "probability"]
-    return rows[names].assign(right=rows["rank"] == 1)
-
-
-def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
-    """Return the plot of a `fact_history`: the probability of the true object and of the answer."""
-    figure = go.Figure()
-    x = axis.values(history["step"])
-    answers = history[["step", "prediction", "rank"]].values
-    hover_settings = {
-        "customdata": np.array([[step, style.escape_text(word), rank] for step, word, rank in answers], dtype=object),
-        "hovertemplate": f"{axis.hover_step('customdata[0]')}: %{{y:.2%}}<br>top answer: %{{customdata[1]}}<br>"
-        "rank of the true object: %{customdata[2]:,}",
-    }
-    top_answers = history.drop(columns=[*smoothing.COLUMNS], errors="ignore")
-    for rows, column, name, colour, symbol, line in (
-        (top_answers, "prediction_probability", "the top answer", style.GREY, "circle-open", {"width": 1}),
-        (history, "probability", "the true object", style.BLUE, "circle", {}),
-    ):
-        marker = {"size": 7, "symbol": symbol}
-        smoothing.add_curve(figure, x, rows, column, name, colour, line=line, marker=marker, **hover_settings)
-    axis.draw(figure, list(history["step"]))
-    figure.update_yaxes(tickformat="~%", rangemode="tozero")
-    return style.finish(figure, "probability", height=280)

@@ -25,7 +25,8 @@ from embryo_core.figures import (
     growth,
     head_behaviour,
     knowledge,
-    knowledge_tables,
+    knowledge_facts,
+    knowledge_relations,
     knowledge_variants,
     ngrams,
     overview,
@@ -299,12 +300,12 @@ def _knowledge(runs: Runs) -> SitePage:
     ]
     if _scored(run, knowledge_variants.METRIC):
         panels.append(Panel("variants", knowledge_variants.variants))
-    relation, fact = knowledge_tables.first_fact(run)
+    relation, fact = knowledge_facts.first_fact(run)
     if relation:
-        panels.append(Panel("fact", knowledge.fact, {"": {"relation": relation, "fact": fact}}))
-    all_relations = knowledge_tables.relation_table(run)
+        panels.append(Panel("fact", knowledge_facts.fact, {"": {"relation": relation, "fact": fact}}))
+    all_relations = knowledge_relations.relation_table(run)
     panels.append(
-        FixedTable("Every relation", all_relations, knowledge_tables.describe_relations(results.read_histories(run)))
+        FixedTable("Every relation", all_relations, knowledge_relations.describe_relations(results.read_histories(run)))
     )
     panels.append(every_fact(run))
     return SitePage(knowledge.headline(table, AxisChoice().for_run(run)), panels, knowledge.METRIC)

@@ -6,9 +6,10 @@ from typing import Any
 import pandas as pd
 
 from embryo_core import results
-from embryo_core.figures import grammar_pairs, knowledge, knowledge_tables, tags, tokens, word_tables, words
+from embryo_core.figures import grammar_pairs, knowledge, knowledge_facts, tokens, word_tables, words
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.grammar import group_label
+from embryo_core.groups import with_tag_name
 from embryo_core.types import Run
 from embryo_core.words import name_step, quantity
 
@@ -52,7 +53,7 @@ def words_at_last(run: Run, metric: str) -> FixedTable:
     words = (
         tokens.merge_case(words, tokens.is_cased(run)).groupby(["word", "tag"], as_index=False)[["n", "correct"]].sum()
     )
-    words = words.assign(tag=words["tag"].map(tags.with_tag_name), accuracy=words["correct"] / words["n"])
+    words = words.assign(tag=words["tag"].map(with_tag_name), accuracy=words["correct"] / words["n"])
     words = words.sort_values(["n", "word"], ascending=[False, True])
     caption = tokens.describe_words(words, words)
     return FixedTable(f"{title} at {name_step(step, run.step_unit)}", words, Caption(caption.summary), alone=True)
@@ -64,7 +65,7 @@ def every_fact(run: Run) -> FixedTable:
     facts, facts_of_relations = results.read_histories(run), []
     for relation in facts["relation"].unique():
         answers = results.read_relation_answers(run, relation)
-        at_step = knowledge_tables.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
+        at_step = knowledge_facts.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
         facts_of_relations.append(at_step.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
     table = pd.concat(facts_of_relations, ignore_index=True) if facts_of_relations else pd.DataFrame()
     if table.empty:

@@ -5,13 +5,14 @@ from dataclasses import replace
 import pandas as pd
 
 from embryo_core.compare import StepCounts
-from embryo_core.figures import style, tags
+from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.figures.curve_plot import plot_curves
 from embryo_core.figures.lines import MAX_LINES, Curves, Line
+from embryo_core.groups import with_tag_name
 from embryo_core.types import Change, StepUnit
 
-CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=tags.with_tag_name)
+CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=with_tag_name)
 
 
 def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:

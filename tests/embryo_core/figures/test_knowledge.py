@@ -6,7 +6,7 @@ import pytest
 from embryo_core import curves, results
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import FigureError
-from embryo_core.figures import knowledge, knowledge_tables
+from embryo_core.figures import knowledge, knowledge_facts, knowledge_relations
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.measurements import ClozeAnswer, Findings, Score
@@ -100,7 +100,7 @@ def test_markup_from_the_data_is_escaped(asked: Run):
     figure = knowledge.precision([asked], AxisChoice("log"), ("<i>P0</i>",))
     assert "&lt;i&gt;P0&lt;/i&gt;" in [trace.name for trace in figure.plot.data]
     assert any("&lt;b&gt;Bern&lt;/b&gt;" in (trace.hovertemplate or "") for trace in figure.plot.data)
-    one = knowledge.fact([asked], AxisChoice("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
+    one = knowledge_facts.fact([asked], AxisChoice("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
     assert one.plot.data[0].customdata[0][1] == "&lt;b&gt;Bern&lt;/b&gt;"
 
 
@@ -150,7 +150,7 @@ def test_relation_table_counts_facts_and_coverage(scores):
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"relation": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = knowledge.with_baselines(scores, BASELINES)
-    table = knowledge_tables.summarize_relations(frame, coverage, facts, without)
+    table = knowledge_relations.summarize_relations(frame, coverage, facts, without)
     table = with_step(table, frame, 16, "relation", "last").set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
@@ -164,7 +164,7 @@ def test_relation_table_counts_facts_and_coverage(scores):
 def test_facts_at_a_step_have_its_answers():
     """Rank and answer are those of the chosen step, while the history covers all steps."""
     cloze = cloze_of(a="--++", b="-++-")
-    table = knowledge_tables.facts_at(cloze[cloze["step"] == 8], facts_of(cloze)).set_index("fact")
+    table = knowledge_facts.facts_at(cloze[cloze["step"] == 8], facts_of(cloze)).set_index("fact")
     assert table["rank"].to_dict() == {"a": 7, "b": 1}
     assert table["prediction"].to_dict() == {"a": "<b>the</b>", "b": "Rome"}
     assert table["history"].to_dict() == {"a": "learned", "b": "forgotten"}
@@ -172,11 +172,11 @@ def test_facts_at_a_step_have_its_answers():
 
 def test_fact_history_is_table_9():
     """Rows are in the order of steps; the plot has the probabilities of the top answer and of the true object."""
-    history = knowledge.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))
+    history = knowledge_facts.fact_history(cloze_of(b="-++-").sample(frac=1, random_state=0))
     assert list(history["step"]) == list(STEPS)
     assert list(history["rank"]) == [7, 1, 1, 7]
     assert list(history["right"]) == [False, True, True, False]
-    figure = knowledge.plot_fact(history, AXIS)
+    figure = knowledge_facts.plot_fact(history, AXIS)
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
 
 

@@ -1,4 +1,4 @@
-"""Tables of the Knowledge page: all relations, and the facts of one relation at a step (Section 6)."""
+"""The table of all relations of the Knowledge page (Section 6)."""
 
 import pandas as pd
 
@@ -7,8 +7,7 @@ from embryo_core.curves.baselines import object_in_subject
 from embryo_core.figures.figure import Caption, sentences
 from embryo_core.figures.knowledge import METRIC, precision_table
 from embryo_core.groups import ALL, RELATION_NAMES
-from embryo_core.types import Run, StepUnit
-from embryo_core.words import name_step
+from embryo_core.types import Run
 
 RULES = (
     "A fact is “learned” if its answer is correct from some step on, up to the last; “forgotten” if it was correct "
@@ -18,24 +17,6 @@ RULES = (
     "falls and comes back. If it stays fallen, it is “declined” above half of that point and “forgotten” below. "
     "It is “never learned” if its curve is never significantly above 2 %."
 )
-
-
-def first_fact(run: Run) -> tuple[str | None, str | None]:
-    """Return the relation and fact that the page opens on: the forgotten fact that was right at the most steps.
-
-    If no fact was forgotten, it is a learned one, or else an oscillating one. Facts whose subject's name contains the
-    object are left out. (None, None) if no fact remains. Raises ResultsError.
-    """
-    facts = results.read_histories(run)
-    facts = facts.assign(right=results.read_right_answers(run).correct.sum(axis=1))[~object_in_subject(facts)]
-    for history in ("forgotten", "learned", "oscillating"):
-        if len(matching := facts[facts["history"] == history]):
-            best = matching.loc[matching["right"].idxmax()]
-            return str(best["relation"]), str(best["fact"])
-    return None, None
-
-
-# === Relations ===
 
 
 def relation_table(run: Run) -> pd.DataFrame:
@@ -83,28 +64,4 @@ def describe_relations(facts: pd.DataFrame) -> Caption:
         f"Of {len(facts):,} facts asked: {counts}.",
         sentences(RULES, "Only facts whose object is a single piece of the vocabulary can be asked."),
         hint="Click a row for the relation's facts.",
-    )
-
-
-# === Facts ===
-
-
-def facts_at(answers: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Return the `facts` of one relation with their `answers` at one step.
-
-    Columns: fact, subject, object, prediction, prediction_probability, rank and probability (both of the object),
-    history, first (see `results.read_histories`).
-    """
-    answers = answers[["fact", "prediction", "prediction_probability", "rank", "probability"]]
-    table = facts[["fact", "subject", "object", "history", "first"]].merge(answers, on="fact")
-    return table[["fact", "subject", "object", *answers.columns[1:], "history", "first"]]
-
-
-def describe_facts(table: pd.DataFrame, listed_facts: pd.DataFrame, step: int, unit: StepUnit) -> Caption:
-    """Return the caption: the number of right facts of a relation (`table`) at a step, and of `listed_facts`."""
-    right_count = int((table["rank"] == 1).sum())
-    return Caption(
-        f"At {name_step(step, unit)}, {right_count:,} of {len(table):,} facts of this relation are answered correctly; "
-        f"{len(listed_facts):,} are listed.",
-        hint="Click a row to follow one fact over all steps.",
     )
