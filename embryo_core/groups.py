@@ -139,16 +139,16 @@ def band_of(rank: int | None) -> str | None:
 
 def are_penn(tags: Sequence[str]) -> bool:
     """Return whether nearly all tags are Penn tags; other tag sets share some names, such as NN in German."""
-    return _share(tags, PENN_GROUPS) >= 0.9
+    return _covered(tags, PENN_GROUPS) >= 0.9
 
 
 def groups_of_tags(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the Penn or the universal groups (name -> tags), whichever cover more of `tags`; {} if less than half."""
-    shares = {_share(tags, groups): groups for groups in (UNIVERSAL_GROUPS, PENN_GROUPS)}
-    return shares[max(shares)] if max(shares) >= 0.5 else {}
+    fractions = {_covered(tags, groups): groups for groups in (UNIVERSAL_GROUPS, PENN_GROUPS)}
+    return fractions[max(fractions)] if max(fractions) >= 0.5 else {}
 
 
-def _share(tags: Sequence[str], groups: Mapping[str, tuple[str, ...]]) -> float:
-    """Return the share of tags that are in a group; tags of punctuation, which have no letters, are not counted."""
+def _covered(tags: Sequence[str], groups: Mapping[str, tuple[str, ...]]) -> float:
+    """Return the fraction of tags that are in a group; tags of punctuation, which have no letters, are not counted."""
     of_words = [tag for tag in tags if tag.rstrip("$").isalpha()]
     return sum(tag in groups for tag in of_words) / max(1, len(of_words))

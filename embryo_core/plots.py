@@ -82,7 +82,7 @@ class Plots:
         return self._make(words.curve, word=word)
 
     def ages(self) -> Figure:
-        """Plot the share of words of the evaluated list that are acquired by each step."""
+        """Plot the proportion of words of the evaluated list that are acquired by each step."""
         return self._make(words.acquired)
 
     # === Layers and heads ===

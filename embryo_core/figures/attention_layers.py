@@ -22,7 +22,7 @@ from embryo_core.words import name_step, quantity, step_unit_name
 
 MAX_COLUMNS = 7  # largest number of steps
 MAX_CELLS = 32  # largest number of cells along a small map's side; longer maps are averaged over blocks
-GAP_SHARE = 0.06  # gap between two maps, as a share of a map's side with its gap
+GAP_FRACTION = 0.06  # gap between two maps, as a fraction of a map's side with its gap
 MAP_SIDE = 130  # pixels: side of a map with its gap
 
 
@@ -90,7 +90,8 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], selected_step: int, unit
     """
     layer_count, column_count, size = maps.shape[:3]
     zmax, figure = colour_end(maps), go.Figure()
-    offsets = (np.arange(size) + 0.5) / size * (1 - GAP_SHARE) - (1 - GAP_SHARE) / 2  # relative to the middle of a map
+    side = 1 - GAP_FRACTION
+    offsets = (np.arange(size) + 0.5) / size * side - side / 2  # relative to the middle of a map
     positions = np.append(offsets, 0.5)  # the last one is the gap after the map
     rows = np.full((layer_count, size + 1, column_count, size + 1), np.nan, np.float32)
     rows[:, :size, :, :size] = maps[::-1, :, ::-1].transpose(0, 2, 1, 3)

@@ -233,7 +233,7 @@ class StepAxis:
     def set_ends(self, figure: go.Figure, low: float, high: float, margin: float | None = None) -> go.Figure:
         """Set the range, title and ticks of the axis, for points from `low` to `high` in its unit.
 
-        `margin` is the room on both sides, as a share of the range; by default Plotly chooses that of a log axis.
+        `margin` is the room on both sides, as a fraction of the range; by default Plotly chooses that of a log axis.
         """
         settings: dict[str, Any] = {"title": {"text": self.title}, "type": self.scale}
         is_share, log = self.unit == "share", self.scale == "log"

@@ -50,9 +50,9 @@ def with_readable_colours(
     Texts without markup are BLACK. Plotly itself would choose white or a grey, with a contrast as low as 2.6 : 1.
     """
     low, high = ends or (np.nanmin(z, initial=np.inf), np.nanmax(z, initial=-np.inf))
-    shares = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
+    fractions = np.clip((z - low) / (high - low), 0, 1) if high > low else np.full(np.shape(z), 0.5)
     scale = colorscale if isinstance(colorscale, str) else tuple(map(tuple, colorscale))
-    is_dark = _is_dark(scale)[np.nan_to_num(shares * (SHADE_COUNT - 1)).round().astype(int)]
+    is_dark = _is_dark(scale)[np.nan_to_num(fractions * (SHADE_COUNT - 1)).round().astype(int)]
     return [
         [f'<span style="color: {WHITE}">{text}</span>' if is_white and text else text for text, is_white in zip(*row)]
         for row in zip(texts, is_dark, strict=True)

@@ -212,7 +212,8 @@ def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.F
 
 def _describe_difference(row: Any, step_name: str) -> str:
     values = (
-        f"{percent(share)} (n = {int(n):,})" for share, n in ((row.first, row.n_first), (row.second, row.n_second))
+        f"{percent(accuracy)} (n = {int(n):,})"
+        for accuracy, n in ((row.first, row.n_first), (row.second, row.n_second))
     )
     interval = f"{row.difference:+.1f} points ({row.low:+.1f} to {row.high:+.1f})"
     return f"<b>{row.measure}</b>, {step_name}: {interval}<br>{', then '.join(values)}"

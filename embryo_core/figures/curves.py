@@ -111,7 +111,7 @@ def with_step(table: pd.DataFrame, curves: pd.DataFrame, step: int, by: str, bef
 
 
 def with_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the 95 % intervals (Wilson), low and high, to a table of shares (value, of n cases)."""
+    """Add the 95 % intervals (Wilson), low and high, to a table of proportions (value, of n cases)."""
     low, high = interval(table["value"].to_numpy(), table["n"].to_numpy())
     return table.assign(low=low, high=high)
 

@@ -53,7 +53,7 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
         f"Spearman's rho between the runs ranked by {measure} at a step and ranked by each task's last value.",
         sentences(
             "Band: 95 % interval over the runs; three runs have none." if table["n"].max() > MIN_RUNS else "",
-            "The CSV also has the share of pairs of runs that are in the same order as in the end.",
+            "The CSV also has the proportion of pairs of runs that are in the same order as in the end.",
             "Seeds of one design count as separate runs, so the runs are not independent."
             if len(compare.group_by_design(runs)) < len(runs)
             else "",

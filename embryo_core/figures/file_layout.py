@@ -25,7 +25,7 @@ PRINT_LINE = 14  # pixels between lines of the small print
 STEP_MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the page, left out of files
 AXIS_PATTERN = re.compile(r"[xy]axis\d*")
 AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertical axis
-MAX_NAME_SHARE = 0.3  # share of a file's width that names of rows may take
+MAX_NAME_FRACTION = 0.3  # fraction of a file's width that names of rows may take
 BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Anchored at the bottom: Plotly sets the lines of a title that is anchored at its top too close together.
 TITLE_POSITION = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
@@ -119,7 +119,7 @@ def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[flo
 
     The height is 0 if no name was broken.
     """
-    names_width = max(AXIS_WIDTH, MAX_NAME_SHARE * width)
+    names_width = max(AXIS_WIDTH, MAX_NAME_FRACTION * width)
     letter_width = LETTER * (style.FONT_SIZE - 1) / 14
     max_letters, row_count, max_lines = int((names_width - 8) / letter_width), 0, 0
     for name in [name for name in file if name.startswith("yaxis")]:

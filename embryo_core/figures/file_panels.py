@@ -59,7 +59,7 @@ def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, he
     axis_width = TITLED_AXIS if any(y.get("title", {}).get("text") for _, y in panels_of) else PLAIN_AXIS
     column_count = min(old_column_count, max(1, int(width // (MIN_PANEL_WIDTH + axis_width))))
     plot_width = width - axis_width  # the numbers of a row's first panel are in the margin
-    panel_share = (width / column_count - axis_width) / plot_width
+    panel_fraction = (width / column_count - axis_width) / plot_width
     low, high = panels_of[0][1]["domain"]
     panel_height = (high - low) * height
     shares_x, shares_y = (any(axis.get("showticklabels") is False for axis in axes) for axes in zip(*panels_of))
@@ -67,7 +67,7 @@ def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, he
     for heading in headings:
         heading |= {
             "font": {"size": HEADING_SIZE},
-            "text": _wrap(heading.get("text", ""), panel_share * plot_width, HEADING_SIZE),
+            "text": _wrap(heading.get("text", ""), panel_fraction * plot_width, HEADING_SIZE),
         }
     title = next((x["title"] for x, _ in reversed(panels_of) if x.get("title", {}).get("text")), {"text": ""})
     heading_height = HEADING_LINE * max(
@@ -79,13 +79,13 @@ def _reflow(layout: Layout, panels_of: list[tuple[Axis, Axis]], width: float, he
     for i, (x, y) in enumerate(panels_of):
         row, column = divmod(i, column_count)
         left, top = column * width / column_count / plot_width, 1 - row * (panel_height + row_gap) / total_height
-        x["domain"], y["domain"] = [left, left + panel_share], [max(0.0, top - panel_height / total_height), top]
-        headings[i] |= {"x": left + panel_share / 2, "y": top}
+        x["domain"], y["domain"] = [left, left + panel_fraction], [max(0.0, top - panel_height / total_height), top]
+        headings[i] |= {"x": left + panel_fraction / 2, "y": top}
         if shares_x:
             x["showticklabels"] = i + column_count >= len(panels_of)
             x["title"] = title if row == row_count - 1 and column == 0 else {"text": ""}
         elif x.get("title", {}).get("text"):
-            x["title"] = x["title"] | {"text": _wrap(x["title"]["text"], panel_share * plot_width, style.FONT_SIZE)}
+            x["title"] = x["title"] | {"text": _wrap(x["title"]["text"], panel_fraction * plot_width, style.FONT_SIZE)}
         if shares_y:
             y["showticklabels"] = column == 0
     return total_height

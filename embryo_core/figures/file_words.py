@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 
 TAG_PATTERN = re.compile("<[^>]*>")  # a "<" in a word is escaped
 WORDS = "words"  # `meta` of a heat map that is useless without the words in its cells
-# As in browser/figure_files.js: smallest legible font (pixels), width of a letter by its height, the plot's share of a
-# figure's width, padding of a cell (pixels).
-MIN_LEGIBLE, LETTER_WIDTH, PLOT_SHARE, CELL_PADDING = 6.5, 0.58, 0.64, 4
+# As in browser/figure_files.js: smallest legible font (pixels), width of a letter by its height, fraction of a figure's
+# width that is its plot, padding of a cell (pixels).
+MIN_LEGIBLE, LETTER_WIDTH, PLOT_FRACTION, CELL_PADDING = 6.5, 0.58, 0.64, 4
 
 
 def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
@@ -24,7 +24,7 @@ def legible_columns(figure: go.Figure, width: int) -> list[int] | None:
     if not maps:
         return None
     longest = max((len(unescape(TAG_PATTERN.sub("", word))) for row in maps[0].text for word in row), default=1)
-    max_columns = max(1, int(PLOT_SHARE * width / (LETTER_WIDTH * MIN_LEGIBLE * longest + CELL_PADDING)))
+    max_columns = max(1, int(PLOT_FRACTION * width / (LETTER_WIDTH * MIN_LEGIBLE * longest + CELL_PADDING)))
     if max_columns >= len(maps[0].x):
         return None
     labelled = [int(x) for x in maps[0].x if x in set(figure.layout.xaxis.tickvals)]

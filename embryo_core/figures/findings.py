@@ -169,7 +169,7 @@ def _draw_bars(values: Sequence[float]) -> Iterator[str]:
 
 
 def _format_pixel(x: float, y: float) -> str:
-    """Return a point of the picture in pixels, from shares of its width and of its height (from below)."""
+    """Return a point of the picture in pixels, from fractions of its width and of its height (from below)."""
     width, height = (side - 4 for side in PICTURE_SIZE)
     return f"{2 + x * width:.1f},{2 + (1 - y) * height:.1f}"
 

@@ -137,8 +137,8 @@ def task_table(
                 "n": int(last["n"]),
                 "seeds": int(task_scores["seeds"].max()),
                 **{
-                    share: _with_interval(first_step, axis)
-                    for share, first_step in zip(("95 %", "99 %"), reached.get(task, ()))
+                    level: _with_interval(first_step, axis)
+                    for level, first_step in zip(("95 %", "99 %"), reached.get(task, ()))
                 },
             }
         )
@@ -155,7 +155,7 @@ def _with_interval(reached: Reached | None, axis: StepAxis) -> str:
 def describe_tasks(scores: pd.DataFrame, unit: StepUnit) -> Caption:
     """Return the caption of `task_table`: the GLUE average, an explanation, and tasks that end at their control."""
     reading = (
-        "95 % and 99 %: the first step at which the score is at least that share of its last value, with a 95 % "
+        "95 % and 99 %: the first step at which the score is at least that fraction of its last value, with a 95 % "
         "interval from 400 bootstrap samples of the development examples."
     )
     last = scores.groupby("task", sort=False).last()

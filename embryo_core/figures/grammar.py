@@ -72,8 +72,8 @@ def accuracy_table(run: Run, pair_set: str, level: str = "paradigms") -> pd.Data
     """
     table = _select_set(results.read_scores(run, METRIC), pair_set, LEVELS[level])
     ties = _select_set(results.read_scores(run, f"{METRIC}_ties"), pair_set, LEVELS[level])
-    shares = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
-    tie_counts = (shares.to_numpy() * table["n"].to_numpy()).round().astype(int)
+    tie_rates = table[["group", "step"]].merge(ties, "left", ["group", "step"])["value"].fillna(0.0)
+    tie_counts = (tie_rates.to_numpy() * table["n"].to_numpy()).round().astype(int)
     return with_intervals(table).assign(chance=CHANCE, ties=tie_counts)
 
 
@@ -207,7 +207,7 @@ def describe_accuracy(run: Run, table: pd.DataFrame, level: str, coloured: bool)
         else "; none"
     )
     return Caption(
-        "Accuracy: the share of minimal pairs whose good sentence has the higher score.",
+        "Accuracy: the proportion of minimal pairs whose good sentence has the higher score.",
         sentences(
             METHODS[method],
             f"Ties count half{ties_note}. Bands: 95 % intervals (Wilson). Dashed: chance, one half.",
@@ -238,9 +238,9 @@ def headline(pair_set: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis:
     above, below = (int((table["end"] == end).sum()) for end in ("above", "below"))
     fall_count = int(table["fallen"].sum())
     falls = "none falls" if not fall_count else f"{fall_count} fall" if fall_count > 1 else "1 falls"
-    end, share = axis.step_in_unit(int(end_row["step"])), percent(end_row["value"])
+    end, accuracy = axis.step_in_unit(int(end_row["step"])), percent(end_row["value"])
     return (
-        f"At {end} the model prefers the good sentence in {share} of {quantity(int(end_row['n']), 'pair')} of "
+        f"At {end} the model prefers the good sentence in {accuracy} of {quantity(int(end_row['n']), 'pair')} of "
         f"{pair_set}: {above} of {quantity(len(table), 'paradigm')} are above chance, {below} below it, "
         f"and {falls} after a rise."
     )

@@ -75,9 +75,9 @@ def pair(runs: Sequence[Run], axis: AxisChoice, paradigm: str, number: int) -> F
         return scores.assign(difference=scores["good"] - scores["bad"], none=0.0)
 
     def caption(table: pd.DataFrame) -> Caption:
-        right_share = float((table["difference"] > 0).mean())
+        right_rate = float((table["difference"] > 0).mean())
         return Caption(
-            f"The good sentence has the higher score at {percent(right_share)} of {quantity(len(table), 'step')}.",
+            f"The good sentence has the higher score at {percent(right_rate)} of {quantity(len(table), 'step')}.",
             "Above the dashed line the pair is right. The CSV has the scores of both sentences.",
         )
 

@@ -109,10 +109,11 @@ def describe_presence(
     if change is None:
         best = baseline(frame)
         assert best is not None, "without a baseline every pattern has a change"
-        share, offset = best
+        accuracy, offset = best
         rule = (
             "The first step from which an attention head stays at least as accurate as the best fixed offset, up to "
-            f"the last step. Always answering the word at {offset:+d} is right for {percent(share)} of the same words."
+            f"the last step. Always answering the word at {offset:+d} is right for {percent(accuracy)} of the same "
+            "words."
         )
     else:
         direction = "above" if change > 0 else "below"

@@ -193,7 +193,7 @@ def describe_precision(run: Run, table: pd.DataFrame, without_giveaways: bool, t
         "an object; N-M, subjects have several objects too. In the curve and baseline of a type each fact counts once."
     )
     return Caption(
-        "Precision at 1: the share of facts whose object is the model's top answer.",
+        "Precision at 1: the proportion of facts whose object is the model's top answer.",
         sentences(
             "The model fills the masked place with any piece of its vocabulary.",
             left_out_note,
@@ -207,7 +207,7 @@ def describe_precision(run: Run, table: pd.DataFrame, without_giveaways: bool, t
 
 
 def headline(table: pd.DataFrame, axis: StepAxis) -> str:
-    """Return a sentence on the share of right facts in a `precision_table` at the last step and at the best one."""
+    """Return a sentence on the precision over all facts of a `precision_table` at the last step and at the best one."""
     rows = table[table["relation"] == ALL].sort_values("step")
     last, best = rows.iloc[-1], rows.loc[rows["value"].idxmax()]
     end = axis.step_in_unit(int(last["step"]))

@@ -31,8 +31,8 @@ def summarize_relations(
     """Return a row for each relation, the best at the last step first.
 
     Columns: relation, name, last (precision at 1 at the last step), answer (the most frequent object) and baseline (the
-    precision of always answering it), named (share of facts whose subject's name contains the object), without (the
-    last precision over all other facts), asked (n facts), all (facts of the relation), coverage, history (of the
+    precision of always answering it), named (proportion of facts whose subject's name contains the object), without
+    (the last precision over all other facts), asked (n facts), all (facts of the relation), coverage, history (of the
     relation's curve), and the number of facts with each history.
 
     `precision` is a `precision_table`, `coverage` the metric "world_knowledge_coverage", `facts` are

@@ -44,7 +44,7 @@ CURVES = Curves(
 
 
 def variant_table(run: Run, relation: str = ALL) -> pd.DataFrame:
-    """Return the shares of a relation, or of all facts: kind, step, value, n, low, high (Wilson's 95 % interval)."""
+    """Return the proportions of a relation or of all facts: kind, step, value, n, low, high (95 %, Wilson)."""
     scores = results.read_scores(run, prefix=METRIC)
     rows = scores[scores["group"] == relation]
     kinds = rows["metric"].str.removeprefix(METRIC).str.removeprefix("_").replace("", RIGHT)
@@ -53,7 +53,7 @@ def variant_table(run: Run, relation: str = ALL) -> pd.DataFrame:
 
 
 def variants(runs: Sequence[Run], axis: AxisChoice, relation: str = ALL) -> Figure:
-    """Return the figure of the shares of right facts, of a relation or of all, that survive other wordings."""
+    """Return the figure of the proportions of right facts, of a relation or of all, that survive other wordings."""
 
     def caption(rows: pd.DataFrame) -> Caption:
         counts = ", ".join(
@@ -61,7 +61,7 @@ def variants(runs: Sequence[Run], axis: AxisChoice, relation: str = ALL) -> Figu
         )
         return Caption(
             "The model's answers when the facts that it gets right at a step are asked in other ways.",
-            "Grey: precision at 1 as LAMA asks; the other shares are of the facts that are right. Blue: more than half "
+            "Grey: precision at 1 as LAMA asks; the other curves are of the facts that are right. Blue: more than half "
             "of the paraphrases get the right answer (Elazar et al., 2021, measure consistency by pairs of paraphrases "
             "instead). Purple: the negated question gets the same answer, which is wrong. The others: the answer is "
             "lost after a word that is not the object (“Kabul? Sirindhorn was born in”), similar to it, dissimilar, or "

@@ -153,7 +153,7 @@ def _add_words(figure: Draft, top_cells: Sequence[Cell], columns: Mapping[int, i
     steps = [*dict.fromkeys(cell_steps)]
     z = np.sqrt(np.reshape(values, (len(steps), -1)).T)
     texts = np.array([*map(style.escape_text, words)], object).reshape(len(steps), -1).T.tolist()
-    colours = [[share, _mix_colours(share)] for share in np.linspace(0, 1, 11)]
+    colours = [[fraction, _mix_colours(fraction)] for fraction in np.linspace(0, 1, 11)]
     cells.add_cells(
         figure,
         z,

@@ -62,20 +62,22 @@ class Quantity:
 
 
 WORD_BASELINE = "Dashed: always the training text's most frequent word."
-CALLED_SHARE = "Share of sentence pairs correctly called"
+CALLED_PAIRS = "Proportion of sentence pairs correctly called"
 OTHER_UNITS = ", and the pairs of sentences or tokens of the other objective"
 QUANTITIES = {
     "masked_lm_loss": Quantity(
         "Masked-word loss", "n_masked", "Cross-entropy of the masked pieces.", " per masked piece"
     ),
     "masked_lm_accuracy": Quantity(
-        "Masked-word accuracy", "n_masked", f"Share of masked pieces predicted exactly. {WORD_BASELINE}"
+        "Masked-word accuracy", "n_masked", f"Proportion of masked pieces predicted exactly. {WORD_BASELINE}"
     ),
     "next_token_loss": Quantity(
         "Next-piece loss", "n_predicted", "Cross-entropy of every piece after those before it.", " per piece"
     ),
     "next_token_accuracy": Quantity(
-        "Next-piece accuracy", "n_predicted", f"Share of pieces predicted exactly from those before. {WORD_BASELINE}"
+        "Next-piece accuracy",
+        "n_predicted",
+        f"Proportion of pieces predicted exactly from those before. {WORD_BASELINE}",
     ),
     "loss": Quantity("Total loss", "n_masked", "", "", OTHER_UNITS),  # the caption comes from describe_total_loss
     "sentence_order_loss": Quantity(
@@ -85,16 +87,16 @@ QUANTITIES = {
         " per pair",
     ),
     "sentence_order_accuracy": Quantity(
-        "Sentence-order accuracy", "n_sequences", f"{CALLED_SHARE} swapped or ordered; chance is 50 %.", baseline=0.5
+        "Sentence-order accuracy", "n_sequences", f"{CALLED_PAIRS} swapped or ordered; chance is 50 %.", baseline=0.5
     ),
     "next_sentence_accuracy": Quantity(
-        "Next-sentence accuracy", "n_sequences", f"{CALLED_SHARE} consecutive or not; chance is 50 %.", baseline=0.5
+        "Next-sentence accuracy", "n_sequences", f"{CALLED_PAIRS} consecutive or not; chance is 50 %.", baseline=0.5
     ),
     "replaced_token_accuracy": Quantity(
         "Replaced-token accuracy",
         "replaced_token_n",
-        "Share of tokens correctly called replaced or original; “original” is right for at least all tokens that were "
-        "not masked. Dashed, where the log has it: always “original”.",
+        "Proportion of tokens correctly called replaced or original; “original” is right for at least all tokens that "
+        "were not masked. Dashed, where the log has it: always “original”.",
     ),
 }
 WORD_QUANTITIES = {  # quantities that have a section even if the log lacks them, by capability
@@ -174,7 +176,7 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
 
 @_while_unchanged(lambda run: run.frequencies, 64)
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
-    """Return the most frequent word of the training text and its share of the pieces.
+    """Return the most frequent word of the training text and its relative frequency among the pieces.
 
     None if it is unknown, or not a single piece.
     """

@@ -41,7 +41,7 @@ def _weight(label: str, target: str) -> Pattern:
 
 
 def _syntax(label: str, link: str) -> Pattern:
-    definition = f"unlabelled attachment: the share of words {link} (the word itself, [CLS] and [SEP] left out)"
+    definition = f"unlabelled attachment: the proportion of words {link} (the word itself, [CLS] and [SEP] left out)"
     return Pattern(label, "unlabelled attachment", definition, (None, 0.02, 0.05, 0.1), "{:.0%}".format, ".0%")
 
 
@@ -72,7 +72,7 @@ PATTERNS = {
 }
 # patterns that an averaged map shows, as a diagonal or as its first column
 MAP_PATTERNS = ("previous", "next", "same", "cls")
-WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are shares of a head's attention
+WEIGHTS = ("same", "previous", "next", "cls", "sep", "punctuation")  # patterns that are fractions of a head's attention
 
 
 @results.memoized

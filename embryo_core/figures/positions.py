@@ -124,8 +124,8 @@ def describe_positions(table: pd.DataFrame, masking: str) -> Caption:
     """Return the caption: the difference between the ends of the longest sequences at the last step, and each n."""
     last = table.groupby("curve", sort=False).last()
     definition = (
-        f"Share of masked pieces of held-out text predicted exactly, masked {MASKINGS.get(masking, masking)}; the same "
-        "sequences and masks at every step."
+        f"Proportion of masked pieces of held-out text predicted exactly, masked {MASKINGS.get(masking, masking)}; the "
+        "same sequences and masks at every step."
     )
     legend = "Band: 95 % interval. Dashed: always the training text's most frequent word."
     counts = ", ".join(f"{n:,} ({name})" for name, n in last["n"].items())

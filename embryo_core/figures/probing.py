@@ -96,7 +96,7 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
     masked_note = (
         "The run's log has no accuracy on held-out text."
         if n.empty
-        else f"Masked accuracy: share of {int(n.iloc[-1]):,} masked pieces of held-out text that the model predicts."
+        else f"Masked accuracy: on {int(n.iloc[-1]):,} masked pieces of held-out text."
     )
     sources = results.read_sources(run).items()
     notes = [entry["note"] for name, entry in sources if name.split(":")[0] == METRIC and "note" in entry]
@@ -130,8 +130,8 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
         return f"At {end}, probes read {highest} best" + (f" and {lowest} worst." if len(last) > 1 else ".")
     gains = (ends["last"] - ends["first"]).sort_values()
-    shares = ends.map(lambda f1: percent(f1, 0))
-    gain_texts = [f"{task_label(task)} ({shares['first'][task]} to {shares['last'][task]})" for task in gains.index]
+    f1_texts = ends.map(lambda f1: percent(f1, 0))
+    gain_texts = [f"{task_label(task)} ({f1_texts['first'][task]} to {f1_texts['last'][task]})" for task in gains.index]
     if len(gain_texts) == 1:
         return f"From {begin} to {end}, F1 in the best layer changes for {gain_texts[0]}."
     return (

@@ -62,7 +62,7 @@ def layer_curves(frame: pd.DataFrame, task: str, quantity: str) -> pd.DataFrame:
 
 
 def peak_table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return peak and decay of each task and layer of `probe_scores`, as shares of 1.
+    """Return peak and decay of each task and layer of `probe_scores`, as fractions.
 
     Columns: task, layer, step (of the highest F1), f1 (there), last (F1 at the last step), decay (the difference), low,
     high (its 95 % interval), n, earliest, latest (first and last step not significantly below; see `curves.peak`).

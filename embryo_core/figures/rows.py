@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 
 from embryo_core.figures import style
 
-RUN_SPREAD = 0.5  # share of a row's height over which its runs are spread
+RUN_SPREAD = 0.5  # fraction of a row's height over which its runs are spread
 
 
 def shift(i: int, run_count: int) -> float:
-    """Return the distance of the i-th run's mark below the middle of its row, as a share of the row's height."""
+    """Return the distance of the i-th run's mark below the middle of its row, as a fraction of the row's height."""
     return RUN_SPREAD * (i / (run_count - 1) - 0.5) if run_count > 1 else 0.0
 
 

@@ -166,9 +166,9 @@ def few_ticks(first: int, last: int) -> list[int]:
 
 
 def colour_scale(title: str, colours: Iterable[str], ticks: Mapping[float, str]) -> str:
-    """Return a colour scale as HTML, the lowest colour first, with `ticks` at their shares of its width."""
+    """Return a colour scale as HTML, the lowest colour first, with `ticks` at their fractions of its width."""
     bar = f'<div style="background: linear-gradient(to right, {", ".join(colours)})"></div>'
-    labels = "".join(f'<span style="left: {100 * share:.0f}%">{tick}</span>' for share, tick in ticks.items())
+    labels = "".join(f'<span style="left: {100 * fraction:.0f}%">{tick}</span>' for fraction, tick in ticks.items())
     return f'<div class="colour-scale">{title}{bar}{labels}</div>'
 
 

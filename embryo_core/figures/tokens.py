@@ -36,8 +36,8 @@ TASK_DEFINITIONS = {
     "token_reconstruction": "every word is left in its sentence and predicted from its own states; all its pieces must "
     "match",
 }
-ONE_WORD_SHARE = 0.9  # share of a category's right answers above which a single word determines its curve
-MIN_ANSWERS = 10  # least number of right answers for which that share is reported
+ONE_WORD_FRACTION = 0.9  # fraction of a category's right answers above which a single word determines its curve
+MIN_ANSWERS = 10  # least number of right answers for which that fraction is reported
 
 
 # === Tables ===
@@ -240,7 +240,7 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
 
     `answers` are the `commonest_answers` of each category, with a column group.
     """
-    dominated_rows = answers[(answers["share"] > ONE_WORD_SHARE) & (answers["right"] >= MIN_ANSWERS)]
+    dominated_rows = answers[(answers["share"] > ONE_WORD_FRACTION) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in dominated_rows.groupby(["group", "word"], sort=False):
         steps = name_step_range(int(rows["step"].min()), int(rows["step"].max()), unit)
@@ -248,7 +248,7 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
         remarks.append(f"{group} at {steps}: “{word}”, {100 * of_words:.0f} % of the category's words")
     if not remarks:
         return ""
-    return f"One word is more than {100 * ONE_WORD_SHARE:.0f} % of all right answers: {'; '.join(remarks)}."
+    return f"One word is more than {100 * ONE_WORD_FRACTION:.0f} % of all right answers: {'; '.join(remarks)}."
 
 
 def _headline(order: pd.DataFrame, axis: StepAxis) -> str:

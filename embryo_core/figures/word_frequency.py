@@ -32,8 +32,8 @@ def distance_table(run: Run) -> pd.DataFrame:
     """Return the mean distance of words from their frequency at each step, for all words and each category.
 
     Columns: group, step, value (mean distance in bits of the surprisal from the surprisal by frequency), low, high
-    (95 %), n (words), below (share of words whose surprisal is significantly below both the surprisal by frequency and
-    chance). Empty if no frequency is known.
+    (95 %), n (words), below (proportion of words whose surprisal is significantly below both the surprisal by frequency
+    and chance). Empty if no frequency is known.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
@@ -79,7 +79,7 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             f"Words are nearest to their frequency at {step_axis.step_in_unit(int(nearest['step']))}, by "
             f"{nearest['value']:.1f} bits on average; {onset_note}, context makes half of them significantly less "
             f"surprising ({percent(all_words['below'].iloc[-1], 0)} at the end).",
-            f"Distance: of a word's mean surprisal from minus log2 of its share of the words of the "
+            f"Distance: of a word's mean surprisal from minus log2 of its relative frequency in the words of the "
             f"{counted_text(run)} (unigrams), in absolute value; mean over words. Bands: 95 %.",
             describe_data(run),
         )
@@ -90,7 +90,7 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
 
 def phase_table(run: Run) -> pd.DataFrame:
-    """Return the share of words in each of the PHASES at each step: group, step, value, n, low, high (95 %, Wilson).
+    """Return the proportion of words in each of the PHASES by step: group, step, value, n, low, high (95 %, Wilson).
 
     A word is in the phase "context" if its surprisal is significantly below chance and below its surprisals by unigrams
     and bigrams, else in the phase whose surprisal is nearest. Empty if unigrams or bigrams are unknown for all words.
@@ -111,7 +111,7 @@ def phase_table(run: Run) -> pd.DataFrame:
 
 
 def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
-    """Return the figure of the shares of words nearest to chance, unigram and bigram, or below all three."""
+    """Return the figure of the proportions of words nearest to chance, unigram and bigram, or below all three."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
 
     def read(one_run: Run) -> pd.DataFrame:
@@ -126,20 +126,21 @@ def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
-        highest_shares = (
+        highest_proportions = (
             f"{name} {percent(row['value'], 0)} at {step_axis.step_in_unit(int(row['step']))}"
             for name, row in highest.iterrows()
         )
         return Caption(
-            f"Highest shares of words: {', '.join(highest_shares)}.",
-            f"Unigram: a word's share of the {counted_text(run)}. Bigram: its probability after the word before, by "
-            "counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), mean over its "
-            "occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % (Wilson).",
+            f"Highest proportions of words: {', '.join(highest_proportions)}.",
+            f"Unigram: a word's relative frequency in the {counted_text(run)}. Bigram: its probability after the word "
+            "before, by counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), "
+            "mean over its occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % "
+            "(Wilson).",
             f"{describe_data(run)} n = {table['n'].max():,} words with both.",
         )
 
-    shares = Curves(
+    phase_curves = Curves(
         by="group", y_title="words", unit="words", styles=lambda names: {phase: PHASES[phase] for phase in names}
     )
     name, title = "words-phases", "Unigrams, bigrams, context"
-    return curves_figure(runs, axis, read, shares, name, title, caption, METRIC)
+    return curves_figure(runs, axis, read, phase_curves, name, title, caption, METRIC)

@@ -1,4 +1,4 @@
-"""Tables of the words of a list: their surprisals, their ages of acquisition, and the share acquired by each step."""
+"""Tables of the words of a list: their surprisals, their ages of acquisition, and how many are acquired by a step."""
 
 import math
 from collections import Counter
@@ -131,7 +131,7 @@ def list_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def acquired_table(run: Run) -> pd.DataFrame:
-    """Return the share of words acquired by each step, of all and of each category: group, step, value, n, low, high.
+    """Return the proportion of words acquired by each step, of all and by category: group, step, value, n, low, high.
 
     n is the number of measured words, with or without an age. Raises ResultsError.
     """

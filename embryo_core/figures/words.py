@@ -89,16 +89,16 @@ def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
 
 
 def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
-    """Return the figure of the share of words acquired by each step, by category."""
+    """Return the figure of the proportion of words acquired by each step, by category."""
     run = runs[0]
-    shares = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
+    curves = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
 
     def caption(table: pd.DataFrame) -> Caption:
         ages = age_table(run)
         missing_reasons = ages.loc[ages["age"].isna(), "why"].value_counts()
         reason_counts = ", ".join(f"{count} {reason}" for reason, count in missing_reasons.items())
         return Caption(
-            "Share of the words acquired by each step: halfway from chance to their lowest surprisal.",
+            "Proportion of the words acquired by each step: halfway from chance to their lowest surprisal.",
             sentences(
                 "The age is where a sigmoid over log steps crosses the middle between chance (all pieces of the "
                 "vocabulary equally probable) and the lowest surprisal (Chang and Bergen, 2022). Bands: 95 % (Wilson).",
@@ -109,7 +109,7 @@ def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             describe_data(run),
         )
 
-    return curves_figure(runs, axis, acquired_table, shares, "words-acquired", "Words acquired", caption, METRIC)
+    return curves_figure(runs, axis, acquired_table, curves, "words-acquired", "Words acquired", caption, METRIC)
 
 
 # === One word ===

@@ -53,7 +53,7 @@ def test_captions_name_data_and_n(probed) -> None:
     """The captions have the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
     text, _ = everything(probed)
     assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
-    assert "share of 200 masked pieces of held-out text" in text
+    assert "200 masked pieces of held-out text" in text
     assert "30 on the task, 30 on the control task by the fast protocol" in text
     assert "3,200 targets for training, 60 for development, 400 for testing; 5 labels" in text
 
