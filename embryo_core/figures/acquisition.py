@@ -54,10 +54,7 @@ def acquisition(
     name of a category, and `unit` says what n counts. Raises FigureError if no category is above 0, or above chance, at
     the last step.
     """
-    supported_runs = [run for run in runs if axis.supports(run)]
-    runs_by_line, run_onsets = designs(supported_runs), compare.acquisitions(supported_runs, metric, groups, rule)
-    names_by_line = {line: [run.name for run in line_runs] for line, line_runs in runs_by_line.items()}
-    table = compare.average_acquisitions(run_onsets, names_by_line)
+    runs_by_line, run_onsets, table = _read_onsets(runs, axis, metric, groups, rule)
     table["group"] = table["group"].map(label)
     if table["onset"].isna().all():
         floor = "chance" if rule == "chance" else "0"
@@ -65,24 +62,33 @@ def acquisition(
     table["before"] = _evaluated_before(table, {line: line_runs[0] for line, line_runs in runs_by_line.items()}, metric)
     axes = {line: axis.for_run(runs_by_line[line][0], runs) for line in table["run"].unique()}
     plotted_runs = [run for line in axes for run in runs_by_line[line]]
+    seeds = sentences(
+        describe_seeds([len(runs_by_line[line]) for line in axes], MEAN_OF_SEEDS),
+        *(_describe_spread(line, run_onsets, runs_by_line[line]) for line in axes),
+    )
     return make_figure(
         plotted_runs,
         f"{name or f'{runs[0].name}-{metric}'}-acquisition",
         f"Order of acquisition: {name_measures(plotted_runs, metric)}",
         plot_acquisition(table, axes, _evaluated_range(runs[0], metric, table)),
         table.assign(metric=[measured_as(runs_by_line[line][0], metric) for line in table["run"]]),
-        _caption(
-            table,
-            rule,
-            sentences(
-                describe_seeds([len(runs_by_line[line]) for line in axes], MEAN_OF_SEEDS),
-                *(_describe_spread(line, run_onsets, names_by_line[line]) for line in axes),
-            ),
-            unit,
-        ),
+        _caption(table, rule, seeds, unit),
         metric,
         missing=tuple(run.name for line, line_runs in runs_by_line.items() if line not in axes for run in line_runs),
     )
+
+
+def _read_onsets(
+    runs: Sequence[Run], axis: AxisChoice, metric: str, groups: Sequence[str], rule: Rule
+) -> tuple[dict[str, tuple[Run, ...]], pd.DataFrame, pd.DataFrame]:
+    """Return the runs of each design whose unit the axis supports, and the onsets of all runs and of all designs."""
+    supported_runs = [run for run in runs if axis.supports(run)]
+    runs_by_line, run_onsets = designs(supported_runs), compare.acquisitions(supported_runs, metric, groups, rule)
+    return runs_by_line, run_onsets, compare.average_acquisitions(run_onsets, _name_runs(runs_by_line))
+
+
+def _name_runs(runs_by_line: Mapping[str, Sequence[Run]]) -> dict[str, list[str]]:
+    return {line: [run.name for run in seeds] for line, seeds in runs_by_line.items()}
 
 
 def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> pd.Series:
@@ -101,17 +107,15 @@ def agreement(
 
     Columns are those of `compare.agreements`.
     """
-    supported_runs = [run for run in runs if axis.supports(run)]
-    names_by_line = {line: [run.name for run in line_runs] for line, line_runs in designs(supported_runs).items()}
-    run_onsets = compare.acquisitions(supported_runs, metric, groups, rule)
-    agreements = compare.agreements(compare.average_acquisitions(run_onsets, names_by_line))
-    seed_agreements = compare.seed_agreements(run_onsets, names_by_line.values())
+    runs_by_line, run_onsets, table = _read_onsets(runs, axis, metric, groups, rule)
+    agreements = compare.agreements(table)
+    seed_agreements = compare.seed_agreements(run_onsets, _name_runs(runs_by_line).values())
     return pd.concat([agreements, seed_agreements], ignore_index=True) if len(seed_agreements) else agreements
 
 
-def _describe_spread(line: str, run_onsets: pd.DataFrame, seeds: Sequence[str]) -> str:
+def _describe_spread(line: str, run_onsets: pd.DataFrame, seeds: Sequence[Run]) -> str:
     """Return a sentence on how far the orders of a design's `seeds` agree; "" without two orders to compare."""
-    rho = compare.seed_agreements(run_onsets, [seeds])["rho"].dropna()
+    rho = compare.seed_agreements(run_onsets, [[run.name for run in seeds]])["rho"].dropna()
     if rho.empty:
         return ""
     spread = f"; {rho.min():.2f} to {rho.max():.2f}" if len(rho) > 1 else ""

@@ -89,8 +89,7 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], selected_step: int, unit
     scrolled.
     """
     layer_count, column_count, size = maps.shape[:3]
-    zmax, figure = colour_end(maps), go.Figure()
-    side = 1 - GAP_FRACTION
+    side, figure = 1 - GAP_FRACTION, go.Figure()
     offsets = (np.arange(size) + 0.5) / size * side - side / 2  # relative to the middle of a map
     positions = np.append(offsets, 0.5)  # the last one is the gap after the map
     rows = np.full((layer_count, size + 1, column_count, size + 1), np.nan, np.float32)
@@ -100,7 +99,7 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], selected_step: int, unit
         x=(np.arange(column_count)[:, None] + positions).ravel(),
         y=(np.arange(layer_count)[:, None] + positions).ravel(),
         zmin=0,
-        zmax=zmax,
+        zmax=colour_end(maps),
         colorscale="Viridis",
         showscale=False,
         colorbar=style.colour_bar("weight"),
@@ -119,11 +118,8 @@ def plot_layers(maps: np.ndarray, steps: Sequence[int], selected_step: int, unit
     style.finish(figure, "layer", height=70 + MAP_SIDE * layer_count, legend=False)
     ticks = {"tickvals": [*range(column_count)], "ticktext": style.abbreviate_all(steps)}
     style.set_axes(figure, "x", title={"text": step_unit_name(unit)}, range=[-0.53, column_count - 0.47], **ticks)
-    numbers = {
-        "tickvals": [*range(layer_count)],
-        "ticktext": [str(layer_count - layer) for layer in range(layer_count)],
-    }
     figure.update_layout(width=70 + MAP_SIDE * column_count)
+    numbers = {"tickvals": [*range(layer_count)], "ticktext": [*map(str, range(layer_count, 0, -1))]}
     square = {"scaleanchor": "x", "constrain": "domain"}
     return style.set_axes(figure, "y", showgrid=False, range=[-0.53, layer_count - 0.47], **square, **numbers)
 

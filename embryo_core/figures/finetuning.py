@@ -39,21 +39,14 @@ def scores(
     With `panels` each task has a panel; with `published`, the figure of a single run has the scores of ALBERT-base as
     lines. If there are several GLUE tasks, another curve is their average, over the tasks that all runs have.
     """
-    run, tables = runs[0], {line_run: read_scores(line_run, tasks) for line_run in runs}
-    described_run = next((line_run for line_run in runs if len(tables[line_run])), run)
-    common_tasks = tables[described_run]["task"].unique().tolist()
-    for table in tables.values():
-        common_tasks = [task for task in common_tasks if table.empty or task in set(table["task"])]
+    tables = {run: read_scores(run, tasks) for run in runs}
+    described_run = next((run for run in runs if len(tables[run])), runs[0])
+    task_sets = [{*table["task"]} for table in tables.values() if len(table)]
+    common_tasks = set.intersection(*task_sets) if task_sets else set()
+    averages = {run: glue_average(table[table["task"].isin(common_tasks)]) for run, table in tables.items()}
 
-    def average(line_run: Run) -> pd.DataFrame:
-        return glue_average(tables[line_run][tables[line_run]["task"].isin(common_tasks)])
-
-    def read(line_run: Run) -> pd.DataFrame:
-        return (
-            pd.concat([tables[line_run], mean], ignore_index=True)
-            if len(mean := average(line_run))
-            else tables[line_run]
-        )
+    def read(run: Run) -> pd.DataFrame:
+        return pd.concat([tables[run], averages[run]], ignore_index=True) if len(averages[run]) else tables[run]
 
     figure = curves_figure(
         runs,
@@ -63,7 +56,7 @@ def scores(
         "finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
-            tables[described_run], average(described_run), results.read_sources(described_run), described_run.step_unit
+            tables[described_run], averages[described_run], results.read_sources(described_run), described_run.step_unit
         ),
         results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
         headline=lambda _: headline(tables[described_run], axis.for_run(described_run, runs)),
@@ -171,11 +164,8 @@ def describe_scores(
     `table` is a `score_table`, `average` its `glue_average`, and `sources` comes from `results.read_sources`.
     """
     min_seeds, max_seeds = int(table["seeds"].min()), int(table["seeds"].max())
-    seeds = (
-        f"{'up to ' if min_seeds < max_seeds else ''}{max_seeds} seeds"
-        if max_seeds > 1
-        else "a single seed: unknown range"
-    )
+    seeds = f"{'up to ' if min_seeds < max_seeds else ''}{max_seeds} seeds"
+    seeds = seeds if max_seeds > 1 else "a single seed: unknown range"
     tasks = set(table["task"])
     task_sources = {
         name: source

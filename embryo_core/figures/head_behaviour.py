@@ -60,6 +60,7 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, sele
 def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, selected_head: Head) -> Figure:
     """Return the figure of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
+    _read_rows(run, pattern)  # raises FigureError
     behaviour = read_behaviour(run, pattern)
     onsets = appearances(behaviour, pattern, change)
     return make_figure(

@@ -28,6 +28,7 @@ PHASES = {  # phase of a word at a step -> colour and symbol
 }
 
 
+@results.memoized
 def distance_table(run: Run) -> pd.DataFrame:
     """Return the mean distance of words from their frequency at each step, for all words and each category.
 
@@ -58,16 +59,9 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     Raises FigureError if no frequency is known for the first run.
     """
-    run = runs[0]
-    step_axis = axis.for_run(run, runs)
-
-    def read(one_run: Run) -> pd.DataFrame:
-        table = distance_table(one_run)
-        if one_run == run and table.empty:
-            raise FigureError(
-                f"Run '{run.name}' did not count the words of its training text, so no frequency is known."
-            )
-        return table
+    run, step_axis = runs[0], axis.for_run(runs[0], runs)
+    if distance_table(run).empty:
+        raise FigureError(f"Run '{run.name}' did not count the words of its training text, so no frequency is known.")
 
     def caption(table: pd.DataFrame) -> Caption:
         all_words = table[table["group"] == ALL].reset_index(drop=True)
@@ -86,9 +80,10 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     bits = Curves(by="group", y_title="distance (bits)", decimals=".2f", unit="words", styles=category_styles)
     name, title = "words-frequency", "Distance from frequency"
-    return curves_figure(runs, axis, read, bits, name, title, caption, METRIC)
+    return curves_figure(runs, axis, distance_table, bits, name, title, caption, METRIC)
 
 
+@results.memoized
 def phase_table(run: Run) -> pd.DataFrame:
     """Return the proportion of words in each of the PHASES by step: group, step, value, n, low, high (95 %, Wilson).
 
@@ -113,16 +108,12 @@ def phase_table(run: Run) -> pd.DataFrame:
 def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the proportions of words nearest to chance, unigram and bigram, or below all three."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
-
-    def read(one_run: Run) -> pd.DataFrame:
-        table = phase_table(one_run)
-        if one_run == run and table.empty:
-            raise FigureError(
-                f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
-                f"step again: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
-                "--steps STEP --overwrite"
-            )
-        return table
+    if phase_table(run).empty:
+        raise FigureError(
+            f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
+            f"step again: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
+            "--steps STEP --overwrite"
+        )
 
     def caption(table: pd.DataFrame) -> Caption:
         highest = table.loc[table.groupby("group", sort=False)["value"].idxmax()].set_index("group")
@@ -143,4 +134,4 @@ def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         by="group", y_title="words", unit="words", styles=lambda names: {phase: PHASES[phase] for phase in names}
     )
     name, title = "words-phases", "Unigrams, bigrams, context"
-    return curves_figure(runs, axis, read, phase_curves, name, title, caption, METRIC)
+    return curves_figure(runs, axis, phase_table, phase_curves, name, title, caption, METRIC)
