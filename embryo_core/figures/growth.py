@@ -86,8 +86,6 @@ def _name_learned(run: Run) -> list[str]:
     facts = facts[facts["group"] == ALL].sort_values("step")
     best = words.loc[words["step"] == words["step"].max(), "accuracy"].max() if len(words) else 0.0
     learned = ["grammar" if best >= MIN_SURE_ACCURACY else "some grammar"] if len(words) else ["language"]
-    return (
-        [*learned, "facts" if facts["value"].iloc[-1] >= MIN_KNOWING_PRECISION else "few facts"]
-        if len(facts)
-        else learned
-    )
+    if len(facts):
+        learned.append("facts" if facts["value"].iloc[-1] >= MIN_KNOWING_PRECISION else "few facts")
+    return learned

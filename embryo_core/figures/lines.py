@@ -38,20 +38,17 @@ class Curves:
     from_zero: bool = True  # whether the vertical axis begins at zero
     emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
 
+    @property
+    def names(self) -> dict[str, str | None]:
+        """Return the column of a table behind each column of `rows`; step and n keep their names."""
+        return {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
+
     def rows(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return a table with the columns curve, step, n, value, low, high, baseline (NaN for missing columns).
 
         If `describe_baseline` is set, the column of_baseline has the hover texts of baselines.
         """
-        base_columns = {
-            "curve": self.by,
-            "step": "step",
-            "n": "n",
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-        }
-        columns: dict[str, Any] = base_columns | {"baseline": self.baseline}
+        columns: dict[str, Any] = self.names | {"step": "step", "n": "n"}
         missing = pd.Series(np.nan, table.index)
         rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
         if self.describe_baseline:
@@ -61,8 +58,7 @@ class Curves:
 
     def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return `rows` with the column names of the original table."""
-        names = {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
-        return rows.rename(columns={name: column for name, column in names.items() if column})
+        return rows.rename(columns={name: column for name, column in self.names.items() if column})
 
 
 @dataclass(frozen=True, eq=False)

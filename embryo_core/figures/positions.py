@@ -8,11 +8,11 @@ import pandas as pd
 
 from embryo_core import results
 from embryo_core import runs as run_files
-from embryo_core.curves import difference_interval, interval
+from embryo_core.curves import difference_interval
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.figures.curves import Curves, curves_figure
+from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.overview import baseline_name, most_frequent_piece
 from embryo_core.types import Run
@@ -71,20 +71,10 @@ def position_table(table: pd.DataFrame, masking: str, sample: int | None = None)
         rank = sorted(sizes, reverse=True).index(sizes[0] if sample is None else sample)
         ranks = rows.groupby("length")["sample"].transform("rank", method="dense", ascending=False)
         rows = rows[ranks == rank + 1]
-    if rows.empty:
-        return pd.DataFrame(columns=["curve", "step", "value", "low", "high", "n"])
     ranges = zip(rows["length"], rows["first"], rows["last"], strict=True)
-    low, high = interval(rows["accuracy"], rows["n"])
     names = [f"{length} tokens, positions {first} to {min(last, length - 1)}" for length, first, last in ranges]
-    columns = {
-        "curve": names,
-        "step": rows["step"],
-        "value": rows["accuracy"],
-        "low": low,
-        "high": high,
-        "n": rows["n"],
-    }
-    return pd.DataFrame(columns).reset_index(drop=True)
+    rows = with_intervals(rows.rename(columns={"accuracy": "value"}).assign(curve=names))
+    return rows[["curve", "step", "value", "low", "high", "n"]].reset_index(drop=True)
 
 
 def accuracy_by_position(runs: Sequence[Run], axis: AxisChoice, masking: str, sample: int | None = None) -> Figure:

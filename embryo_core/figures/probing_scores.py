@@ -36,12 +36,9 @@ def probe_scores(scores: pd.DataFrame) -> pd.DataFrame:
     for name, key_columns in (("control", ["task", "layer", "step"]), ("majority", ["task", "step"])):
         frame = frame.merge(_column(scores, name, key_columns), on=key_columns, how="left")
     frame = frame.astype({"layer": int}).assign(selectivity=frame["f1"] - frame["control"])
-    order = {task: i for i, task in enumerate(TASK_ORDER)}
-    frame = frame.sort_values(["task", "layer", "step"]).sort_values(
-        "task", key=lambda tasks: tasks.map(lambda task: order.get(task, len(order))), kind="stable"
-    )
-    columns = ["task", "layer", "step", "n", "f1", "control", "selectivity", "majority"]
-    return frame[columns].reset_index(drop=True)
+    order = frame["task"].map({task: i for i, task in enumerate(TASK_ORDER)}).fillna(len(TASK_ORDER))
+    frame = frame.assign(order=order).sort_values(["order", "task", "layer", "step"], ignore_index=True)
+    return frame[["task", "layer", "step", "n", "f1", "control", "selectivity", "majority"]]
 
 
 def _column(scores: pd.DataFrame, name: str, key: list[str]) -> pd.DataFrame:

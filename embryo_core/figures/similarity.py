@@ -132,11 +132,9 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
 def _grams_of_words(grams: Floats, word_indices: list[int]) -> Floats:
     """Return the Gram matrices of some of the words, U-centred over these words."""
     selected_grams = grams[:, word_indices][:, :, word_indices]
-    return (
-        np.stack([geometry.u_centre(gram) for gram in selected_grams])
-        if len(word_indices) < grams.shape[-1]
-        else selected_grams
-    )
+    if len(word_indices) == grams.shape[-1]:
+        return selected_grams
+    return np.stack([geometry.u_centre(gram) for gram in selected_grams])
 
 
 def between(runs: Sequence[Run], axis: AxisChoice, other: str) -> Figure:
