@@ -179,7 +179,7 @@ def make_figure(
 ) -> Figure:
     """Return the Figure of some runs, whose caption also has notes on smoothing, thinning, measures and networks.
 
-    `metric` names the metric whose results are drawn, if any. `more` are other fields of Figure.
+    `metric` names the metric whose results are drawn, if any. `fields` are other fields of Figure.
     """
     smoothing_note = thinning_note = ""
     if WINDOW in table:

@@ -29,7 +29,8 @@ MAX_NAME_FRACTION = 0.3  # fraction of a file's width that names of rows may tak
 BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Anchored at the bottom: Plotly sets the lines of a title that is anchored at its top too close together.
 TITLE_POSITION = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
-PRINT_POSITION = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top", "yshift": -52}
+SMALL_PRINT: dict[str, Any] = {"font": {"size": PRINT_SIZE}, "showarrow": False, "align": "left", "yshift": -52}
+SMALL_PRINT |= {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top"}
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,7 @@ def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> 
         draw_columns(file, kept_columns)
     for name in [name for name in file if AXIS_PATTERN.fullmatch(name)]:
         file[name] |= {"showline": True, "linecolor": INK, "ticks": "outside", "tickcolor": INK, "gridcolor": GRID}
-    text: dict[str, Any] = {
-        "text": _join_lines(lines),
-        "font": {"size": PRINT_SIZE},
-        "showarrow": False,
-        "align": "left",
-    }
-    text |= PRINT_POSITION
+    text = SMALL_PRINT | {"text": _join_lines(lines)}
     axes = [name for name in file if name.startswith("yaxis")]
     has_names = any(file[name].get("ticktext") or _categories(figure, name) for name in axes)
     legend_width = width - SIDE_MARGINS - (names_width if has_names else AXIS_NUMBERS)

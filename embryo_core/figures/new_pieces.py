@@ -65,12 +65,6 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
     tables = {run: table for run in runs if len(table := accuracy_table(run, metric, groups, tokenizer))}
     if not tables:
         raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
-    totals = {run: table[table["group"] == ALL].set_index("words")["value"] for run, table in tables.items()}
-    right_notes = [
-        f"{run.name} gets {percent(table[NEW])} right"
-        + (f" ({percent(table[OTHER])} of all others)" if OTHER in table else "")
-        for run, table in totals.items()
-    ]
     frame = pd.concat([table.assign(run=run.name) for run, table in tables.items()], ignore_index=True)
     rows = frame.assign(row=frame["group"] + ", " + frame["words"])
     order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW, OTHER)]
@@ -78,6 +72,7 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
     steps = ", ".join(
         f"{run.name} at {name_step(int(table['step'].iloc[0]), run.step_unit)}" for run, table in tables.items()
     )
+    accuracies = "; ".join(map(_describe_accuracy, tables, tables.values()))
     return make_figure(
         [*tables],
         f"{runs[0].name}-{metric}-new-pieces",
@@ -85,7 +80,7 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
         plot_rows(rows, "accuracy"),
         frame,
         Caption(
-            f"Words that have pieces of their own in {owner.name}: {'; '.join(right_notes)}.",
+            f"Words that have pieces of their own in {owner.name}: {accuracies}.",
             f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were split before. "
             f"Each run is at its last step: {steps}. A run without these pieces has to get all pieces of a word right. "
             f"Lines: 95 % (Wilson). Rows have at least {MIN_WORDS} words.",
@@ -94,3 +89,10 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
         metric,
         missing=tuple(run.name for run in runs if run not in tables),
     )
+
+
+def _describe_accuracy(run: Run, table: pd.DataFrame) -> str:
+    """Return the accuracies of an `accuracy_table` over all groups: "small gets 10 % right (20 % of all others)"."""
+    values = table[table["group"] == ALL].set_index("words")["value"]
+    others = f" ({percent(values[OTHER])} of all others)" if OTHER in values else ""
+    return f"{run.name} gets {percent(values[NEW])} right{others}"
