@@ -88,7 +88,7 @@ def main() -> int:
     print(f"ours {our_seconds:.1f} CPU s")
     for copies, at_once in {"masked copies one by one": 1, "those of a sentence as one batch": 512}.items():
         start = time.process_time()
-        loop_scores = [[loop.score(text, at_once) for text in texts[one.paradigm, one.pair]] for one in sample]
+        loop_scores = [[loop.score(text, at_once) for text in texts[pair.paradigm, pair.pair]] for pair in sample]
         seconds = (time.process_time() - start) * len(our_pairs) / len(sample)
         print(
             f"the loop, {copies}: {seconds:.1f} CPU s ({len(sample)} pairs, scaled), ratio {seconds / our_seconds:.1f}"

@@ -52,8 +52,8 @@ def test_design_choices_agree_with_log_and_words(text: str, run: str) -> None:
     """The loss is that of the log; accuracies are counted over all words of the last step."""
     page_row = table(text, "Design choices", "run").loc[f"`{run}`"]
     lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    measures = [one for row in map(json.loads, lines) for one in row.get("measures", [])]
-    last = [one for one in measures if one["masking"] == "single pieces 15 %"][-1]
+    measures = [measure for row in map(json.loads, lines) for measure in row.get("measures", [])]
+    last = [measure for measure in measures if measure["masking"] == "single pieces 15 %"][-1]
     assert page_row["loss"] == f"{last['loss']:.2f}" and page_row["accuracy"] == f"{last['accuracy']:.3f}"
     words = pd.read_parquet(DEMO / "results" / run / "words.parquet")
     for metric, column in (("mask_prediction", "prediction"), ("token_reconstruction", "reconstruction")):
@@ -95,8 +95,8 @@ def test_held_out_accuracy_agrees_with_the_log(text: str, run: str) -> None:
     """The largest sample at the last step is compared: by position, and for sentence pairs or replaced tokens."""
     lines = (DEMO / "runs" / run / "log.jsonl").read_text(encoding="utf-8").splitlines()
     last = max((row for row in map(json.loads, lines) if row["split"] == "heldout"), key=lambda row: row["step"])
-    as_in_training = [one for one in last["measures"] if one["masking"] == "training"]
-    most = max(as_in_training, key=lambda one: (-one["length"], one["n"]))
+    as_in_training = [measure for measure in last["measures"] if measure["masking"] == "training"]
+    most = max(as_in_training, key=lambda measure: (-measure["length"], measure["n"]))
     step = f"{last['step']:,}"
     pieces = table(text, run, f"held-out pieces at step {step}").loc["training"].iloc[0]
     (group,) = most["positions"]

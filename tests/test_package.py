@@ -29,9 +29,11 @@ def test_dependencies_allow_the_required_versions_or_later(listed: list[str], fi
     lines = (REPOSITORY / file).read_text(encoding="utf-8").splitlines()
     tested = [Requirement(line) for line in lines if "==" in line and not line.startswith("#")]
     allowed = list(map(Requirement, listed))
-    assert [(one.name, str(one.marker)) for one in allowed] == [(one.name, str(one.marker)) for one in tested]
+    assert [(entry.name, str(entry.marker)) for entry in allowed] == [
+        (entry.name, str(entry.marker)) for entry in tested
+    ]
     assert all(one.specifier.contains(str(two.specifier)[2:]) for one, two in zip(allowed, tested, strict=True))
-    assert all(str(Requirement(one).specifier).startswith(">=") for one in listed)
+    assert all(str(Requirement(line).specifier).startswith(">=") for line in listed)
 
 
 def test_wheel_has_every_file_of_the_packages(tmp_path: Path):

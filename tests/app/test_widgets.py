@@ -42,7 +42,7 @@ def test_removed_weights_are_a_caption_and_damaged_ones_a_warning(open_page, own
     runs.remove_weights(runs.checkpoint(own_run, 0))
     (runs.checkpoint(own_run, 8).path / "model.safetensors").write_bytes(b"damaged")
     page = open_page("query", own_run, text="The [MASK] runs .")
-    captions = [one.value.replace("\\", "") for one in page.caption]
+    captions = [caption.value.replace("\\", "") for caption in page.caption]
     assert "2 of 3 checkpoints kept their weights." in captions
     (warning,) = page.warning
     assert "step8" in warning.value and not page.exception

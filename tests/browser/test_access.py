@@ -46,10 +46,10 @@ def test_axe_finds_no_serious_violation(visit, app, view: str):
         visitor.open(path, **query)
         violations = Axe().run(visitor.page).response["violations"]
         grave = [
-            f"{scheme}, {one['id']}: {node['html'][:160]}"
-            for one in violations
-            if one["impact"] in GRAVE
-            for node in one["nodes"]
+            f"{scheme}, {violation['id']}: {node['html'][:160]}"
+            for violation in violations
+            if violation["impact"] in GRAVE
+            for node in violation["nodes"]
         ]
         assert not grave, "\n".join(grave)
 

@@ -35,7 +35,7 @@ def test_pages_of_two_runs_fit_window_and_are_accessible(visit, app_of_two: str,
         visitor.open(page, beside="twin", axis="tokens")
         assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         violations = Axe().run(visitor.page).response["violations"]
-        assert not [f"{width}, {one['id']}" for one in violations if one["impact"] in GRAVE]
+        assert not [f"{width}, {violation['id']}" for violation in violations if violation["impact"] in GRAVE]
 
 
 def test_compared_run_is_chosen_in_overlay_menu(visit, app_of_two: str):

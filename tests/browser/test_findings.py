@@ -35,7 +35,7 @@ def test_time_bar_names_phases_if_wide_enough(visit, app_of_demo: str, width: in
     expect(visitor.page.locator(".bar .phase rect")).to_have_count(len(phases))
     names = visitor.page.locator(".bar .phase text")
     expect(names.filter(has_text="plateau").first).to_be_visible()
-    boxes = sorted((one.bounding_box() for one in names.all()), key=lambda box: box["x"])
+    boxes = sorted((box.bounding_box() for box in names.all()), key=lambda box: box["x"])
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
     assert all(left["x"] + left["width"] <= right["x"] for left, right in pairwise(boxes))
     visitor.page.set_viewport_size({"width": 390, "height": 900})

@@ -54,7 +54,10 @@ def served(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]
         page = context.new_page()
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda one: None if one.url.startswith((host, "data:", "blob:")) else faults.append(one.url))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith((host, "data:", "blob:")) else faults.append(request.url),
+        )
         page.goto(f"{host}query.html#{state}")
         return page
 
@@ -143,10 +146,10 @@ def test_site_answers_match_dashboard(
             }""",
             i,
         )
-        known = [(one.token, one.rank) for one in asked.best(step, 1)]
+        known = [(answer.token, answer.rank) for answer in asked.best(step, 1)]
         assert [(token, rank) for token, rank, _ in answer] == known
         assert [share for *_, share in answer] == pytest.approx(
-            [one.probability for one in asked.best(step, 1)], abs=1e-5
+            [answer.probability for answer in asked.best(step, 1)], abs=1e-5
         )
     check_lens(page, run, text, steps[-1])
     check_together(page, run, "The [MASK] of [MASK] came in [MASK] .") if fills else check_continuation(page, asked)
@@ -157,7 +160,7 @@ def check_together(page: Page, run: Run, text: str) -> None:
     put(page, text)
     asked = ask(run, text)
     for i, step in enumerate(asked.steps):
-        known = {one.token: (one.rank, one.probability) for one in asked.best(step, TOGETHER)}
+        known = {answer.token: (answer.rank, answer.probability) for answer in asked.best(step, TOGETHER)}
         answer = page.evaluate(
             """(i) => {
                 const { found, followed } = page.live.asked;
@@ -171,7 +174,7 @@ def check_together(page: Page, run: Run, text: str) -> None:
         )
         assert [token for token, *_ in answer[0]] == [*known]
         assert [rank for _, rank, _ in answer[0]] == [rank for rank, _ in known.values()]
-        assert [one[2] for one in answer[0]] == pytest.approx([share for _, share in known.values()], abs=1e-5)
+        assert [reply[2] for reply in answer[0]] == pytest.approx([share for _, share in known.values()], abs=1e-5)
         history = asked.history(TOGETHER)
         at = history[history["step"] == step].set_index("token")["probability"].to_dict()
         assert dict(answer[1]) == pytest.approx(at, abs=1e-5)
@@ -195,9 +198,9 @@ def check_lens(page: Page, run: Run, text: str, step: int) -> None:
     shown = [row.split("\t") for row in rows.all_inner_texts()]
     for layer, row in enumerate(reversed(shown)):
         best = layers.best(step, 1, layer)[:3]
-        assert [one.rsplit(" ", 2)[0] for one in row[1:]] == [one.token for one in best]
-        assert [float(one.rsplit(" ", 2)[1]) for one in row[1:]] == pytest.approx(
-            [100 * one.probability for one in best], rel=1e-2
+        assert [cell.rsplit(" ", 2)[0] for cell in row[1:]] == [answer.token for answer in best]
+        assert [float(cell.rsplit(" ", 2)[1]) for cell in row[1:]] == pytest.approx(
+            [100 * answer.probability for answer in best], rel=1e-2
         )
 
 

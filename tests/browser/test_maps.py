@@ -52,7 +52,7 @@ def expect_colours(drawn_colours: np.ndarray, low: np.ndarray, high: np.ndarray,
 def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:
     """Return the maps of a drawing: colours [size, size, 3], one for each weight."""
     maps = [decoded(image.get("{http://www.w3.org/1999/xlink}href")) for image in svg.iter(f"{SVG}image")]
-    middles = [((np.arange(size) + 0.5) * len(one) / size).astype(int) for one in maps]
+    middles = [((np.arange(size) + 0.5) * len(head_map) / size).astype(int) for head_map in maps]
     return [one[np.ix_(middle, middle)] for one, middle in zip(maps, middles)]
 
 

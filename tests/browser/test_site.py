@@ -24,7 +24,7 @@ def page(chromium: Browser) -> Iterator[Page]:
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda one: faults.append(one.url) if one.url.startswith(("http", "ws")) else None)
+    page.on("request", lambda request: faults.append(request.url) if request.url.startswith(("http", "ws")) else None)
     yield page
     context.close()
     assert not faults
@@ -114,8 +114,10 @@ def test_curves_are_drawn_over_tokens_and_smoothed(tiny_site: Path, page: Page, 
         """plot => plot._fullData.filter(({ y }) => y.length === 3)
             .map(({ x, y, name, mode }) => ({ x: [...x], y: [...y], name, mode }))"""
     )
-    measured = {one["name"]: one for one in traces if one["mode"] == "lines+markers"}
-    means = {one["name"].removesuffix(", smoothed"): one["y"] for one in traces if one["name"].endswith(", smoothed")}
+    measured = {trace["name"]: trace for trace in traces if trace["mode"] == "lines+markers"}
+    means = {
+        trace["name"].removesuffix(", smoothed"): trace["y"] for trace in traces if trace["name"].endswith(", smoothed")
+    }
     tokens = [checkpoint.tokens for checkpoint in runs.checkpoints(tiny_results)]
     assert measured and set(measured) == set(means)
     for name, one in measured.items():

@@ -54,7 +54,7 @@ def test_query_answers_at_last_or_given_step(tiny_results: Run):
         expected = [answers.best(asked, mask) for mask in (1, 2)]
         rows = study.query(text, step, k=3)
         assert [list(group["token"]) for _, group in rows.groupby("mask")] == [
-            [one.token for one in mask] for mask in expected
+            [answer.token for answer in mask] for mask in expected
         ]
         assert rows["rank"].tolist() == [1, 2, 3] * 2
 

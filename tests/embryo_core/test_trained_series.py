@@ -119,7 +119,7 @@ def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> 
         with torch.inference_mode():
             expected = model(input_ids=ids).logits[0, -1, : len(tokenizer)].double().softmax(-1).topk(3)
         answers = embryo.query.ask(run, TEXT, [step]).best(step)[:3]
-        assert [one.probability for one in answers] == pytest.approx(expected.values.tolist(), rel=1e-4)
+        assert [answer.probability for answer in answers] == pytest.approx(expected.values.tolist(), rel=1e-4)
     other = added(train(source.name, tmp_path / "other" / source.name, seed=1), "other")
     evaluate(other, SAMPLE_DATA, ["next_word_prediction"], [STEPS[-1]])
     both = embryo.compare_runs(["mine", "other"])

@@ -45,5 +45,5 @@ def test_damaged_evaluation_data_are_reported(kind: str, tmp_path: Path):
             continue
         with watched(tmp_path / "outside"):
             content = attempt(READERS[kind], folder)
-            assert all(isinstance(one, Example | Fact | ListedWord | MinimalPair | Variants) for one in content or ())
+            assert all(isinstance(row, Example | Fact | ListedWord | MinimalPair | Variants) for row in content or ())
         shutil.rmtree(folder, ignore_errors=True)

@@ -184,7 +184,7 @@ def test_unknown_counts_stay_unknown(first: Run, command: list[str], root: Path)
     assert main([*again, str(root / "fifth")]) == 0
     run = runs.read_run(root / "fifth")
     assert runs.counted_words(run) == 98_765
-    assert [(one.sequences, one.tokens) for one in runs.checkpoints(run)] == [(None, None)] * 8
+    assert [(checkpoint.sequences, checkpoint.tokens) for checkpoint in runs.checkpoints(run)] == [(None, None)] * 8
     assert all("tokens" not in row for row in runs.read_log(run) if row["step"] > 3)
     assert progress(run, "tokens") is None and progress(run, "sequences") is None
 

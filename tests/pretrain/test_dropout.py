@@ -77,7 +77,7 @@ def test_replicas_drop_different_numbers():
 def test_resumed_layer_drops_same_numbers(by_torch: Path):
     """The backend is torch, with which Keras's generators without a given seed do not count their draws."""
     going_on, resumed, count = json.loads((by_torch / "dropout.json").read_text())
-    assert going_on == resumed and count == UPDATES and len({tuple(one) for one in going_on}) == UPDATES
+    assert going_on == resumed and count == UPDATES and len({tuple(draw) for draw in going_on}) == UPDATES
 
 
 def test_dropout_equals_that_of_keras():

@@ -64,7 +64,7 @@ def test_collected_run_has_at_most_eight_checkpoints(run: Path, tmp_path: Path):
     assert len(steps) == 8
     assert (steps[0], steps[-1]) == (0, 3000)
     copy = runs.open_run(tmp_path / "out" / "run")
-    assert [one.step for one in runs.checkpoints(copy)] == steps
+    assert [checkpoint.step for checkpoint in runs.checkpoints(copy)] == steps
     add_checkpoint(run, 4000, gpu_kit.LARGEST + 1)
     with pytest.raises(ValueError, match=r"model\.safetensors"):
         gpu_kit.collect(run, tmp_path / "other")
@@ -83,7 +83,7 @@ def test_script_trains_on_parcels_until_time_is_up(data: Data, tmp_path: Path):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # so that the script's python3 is this one
     subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"RESERVE": "60", "PATH": path}, check=True)
     run = runs.open_run(tmp_path / "out" / "albert-large-reference")
-    steps = [one.step for one in runs.checkpoints(run)]
+    steps = [checkpoint.step for checkpoint in runs.checkpoints(run)]
     assert 2 <= len(steps) <= gpu_kit.CHECKPOINTS
     assert steps[-1] == run.planned_steps[-1]
     assert steps[-1] > 0

@@ -120,7 +120,9 @@ def test_one_differing_score_distinguishes_copies(open_page, two: Run, evaluatio
     for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
         rows = rows.astype(object).where(rows.notna(), None)
         new_scores = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
-        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in new_scores]
+        here = [
+            (score.metric, score.group, score.layer) == (metric, group, layer) and step == 16 for score in new_scores
+        ]
         assert sum(here) == (step == 16)
         new_scores = [
             replace(one, value=PLANTED) if planted else one for one, planted in zip(new_scores, here, strict=True)
@@ -186,7 +188,7 @@ def test_glue_averages_use_tasks_of_both_runs(open_page, two: Run) -> None:
     store_tuning(twin, "sst2")
     page = open_page("finetuning", two, beside="twin")
     assert "GLUE average" in drawn(page)
-    assert any("GLUE average over SST-2, RTE" in one for one in captions_of(page))
+    assert any("GLUE average over SST-2, RTE" in caption for caption in captions_of(page))
 
 
 def test_differing_attention_map_distinguishes_copies(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +263,7 @@ def test_comparison_files_name_every_run(open_page, two: Run, monkeypatch: pytes
 
     monkeypatch.setattr(figures, "_download", watch)
     open_page("compare", two, beside="twin")
-    assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
+    assert len(printed) == 2 and all("Runs tiny, twin" in words for texts in printed for words in texts[1:])
     titles = [title for title, *_ in printed]
     assert titles == [
         "What the dropout changed (accuracy minus that of tiny)",
@@ -391,8 +393,8 @@ def test_query_page_refers_to_its_own_choice_of_runs(open_page, two: Run) -> Non
     """A caption names "Compare with"; no runs to overlay are offered, but the unit of the axis is."""
     page = open_page("query", two, beside="twin")
     assert any("Compare with" in caption for caption in captions_of(page))
-    assert not [one for one in page.multiselect if one.label == "Compared runs"]
-    assert "Unit of the axis" in [one.label for one in page.selectbox]
+    assert not [box for box in page.multiselect if box.label == "Compared runs"]
+    assert "Unit of the axis" in [box.label for box in page.selectbox]
 
 
 @pytest.mark.parametrize("quantity", ["f1", "selectivity"])
@@ -411,8 +413,10 @@ def test_menu_says_that_no_other_run_exists(open_page, tiny_results: Run) -> Non
 def test_compare_page_warns_of_running_text(two: Run, open_page):
     """Accuracies on running text are those of another task; runs that read text in the same way get no warning."""
     quiet = open_page("compare", two, beside="twin")
-    assert not quiet.exception and not [one for one in quiet.warning if "running text" in one.value]
+    assert not quiet.exception and not [message for message in quiet.warning if "running text" in message.value]
     sources = two.results.with_name("twin") / "sources.json"
     sources.write_text(sources.read_text().replace('"as-written": false', '"as-written": true'))
-    (warning,) = [one.value for one in open_page("compare", two, beside="twin").warning if "running text" in one.value]
+    (warning,) = [
+        message.value for message in open_page("compare", two, beside="twin").warning if "running text" in message.value
+    ]
     assert "twin read sentences as running text" in warning

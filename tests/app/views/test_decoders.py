@@ -43,7 +43,7 @@ def opened(dashboard, evaluated: Path, monkeypatch: pytest.MonkeyPatch):
 def said(page) -> str:
     """Return messages, texts, headings and captions of a page as one text."""
     parts = [*page.info, *page.warning, *page.error, *page.markdown, *page.header]
-    return " ".join([one.value for one in parts] + captions_of(page)).replace("\\", "")
+    return " ".join([element.value for element in parts] + captions_of(page)).replace("\\", "")
 
 
 def test_every_applicable_metric_is_computed(evaluated: Path) -> None:
@@ -59,7 +59,7 @@ def test_every_page_shows_decoder(opened, page: str) -> None:
     shown = opened(page, beside="")
     assert not shown.exception and not shown.error
     words = said(shown).lower()
-    assert not any(one in words for one in ("masked words", "masked-word", "mask prediction", "reconstruction"))
+    assert not any(phrase in words for phrase in ("masked words", "masked-word", "mask prediction", "reconstruction"))
     assert page == "findings" or "not been computed" not in words
 
 

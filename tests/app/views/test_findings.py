@@ -16,8 +16,10 @@ def test_every_finding_has_row_and_counts(open_page, tiny_results):
     for judgement in judgements:
         test = open_page("findings", tiny_results, finding=judgement.finding.name)
         assert not test.exception and not test.error
-        assert test.dataframe[0].value["verdict"].tolist() == [verdict_name(one.verdict) for one in judgements]
-        text = " ".join(one.value for one in test.markdown)
+        assert test.dataframe[0].value["verdict"].tolist() == [
+            verdict_name(judgement.verdict) for judgement in judgements
+        ]
+        text = " ".join(element.value for element in test.markdown)
         assert verdict_name(judgement.verdict).capitalize() in text
         if judgement.comparisons:
             assert f"{judgement.holding} of {len(judgement.comparisons)} comparison" in text
@@ -33,7 +35,7 @@ def test_verdict_column_fits_longest_verdict(open_page, tiny_results):
 def test_button_opens_page_of_finding(open_page, tiny_results, finding):
     """The page opens with the parameters of the finding's `view`."""
     test = open_page("findings", tiny_results, finding=finding.name)
-    button = next(one for one in test.button if one.label.startswith("See it on"))
+    button = next(button for button in test.button if button.label.startswith("See it on"))
     assert finding.page in button.label
     button.click().run()
     assert not test.exception
@@ -45,4 +47,4 @@ def test_page_without_results_shows_evaluation_command(open_page, own_run):
     """The chosen finding names the command that computes what it needs."""
     test = open_page("findings", own_run)
     assert not test.exception and not test.error
-    assert any(one.value.startswith("python -m embryo_core evaluate") for one in test.code)
+    assert any(element.value.startswith("python -m embryo_core evaluate") for element in test.code)

@@ -21,11 +21,11 @@ def test_every_measure_is_drawn(look, tiny_results):
     test = look(tiny_results)
     assert not test.exception and not test.error
     assert any("effective rank of the last layer" in line.value for line in test.markdown)
-    (box,) = [one for one in test.selectbox if one.label == "Measure"]
+    (box,) = [box for box in test.selectbox if box.label == "Measure"]
     assert {MEASURES[name].label for name in ("rank_me", "anisotropy", "dimension", "cka_step")} <= {*box.options}
     test = look(tiny_results, measure="cka_step", to="8", states="1", step="8")
     assert not test.exception and not test.error
-    assert "Similarity to step 8, layer by layer" in [unescaped(one.value) for one in test.header]
+    assert "Similarity to step 8, layer by layer" in [unescaped(header.value) for header in test.header]
     assert any("same words" in caption for caption in captions_of(test))
 
 

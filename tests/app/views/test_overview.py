@@ -149,7 +149,7 @@ def test_audit_faults_are_listed_with_command(dashboard_with_results, own_run, m
     """The sentence about a fault is escaped."""
     runs.write_audit(own_run, Audit((Fault((8,), "tensor", "The *bias* at step 8 is odd."),), 3))
     page = open_overview(dashboard_with_results, own_run, monkeypatch)
-    (section,) = [one for one in page.expander if "audit" in one.label]
+    (section,) = [expander for expander in page.expander if "audit" in expander.label]
     assert section.label == "The audit found 1 fault in this run's checkpoints; curves break there."
     assert "\\*bias\\* at step 8" in section.markdown[0].value
     assert section.code[0].value == "python -m embryo_core audit tiny"
@@ -159,7 +159,7 @@ def test_audit_without_faults_has_no_section(dashboard_with_results, own_run, mo
     """The run was audited, and no fault was found."""
     runs.write_audit(own_run, Audit((), 3))
     page = open_overview(dashboard_with_results, own_run, monkeypatch)
-    assert not [one for one in page.expander if "audit" in one.label]
+    assert not [expander for expander in page.expander if "audit" in expander.label]
 
 
 def test_fold_is_drawn_only_when_open(dashboard_with_results) -> None:
@@ -172,6 +172,6 @@ def test_fold_is_drawn_only_when_open(dashboard_with_results) -> None:
 def test_page_opens_with_model_and_findings(dashboard_with_results, tiny_results: Run) -> None:
     """The introduction has the model, its size and a link to the paper; buttons lead to findings."""
     page = dashboard_with_results.open("overview")
-    (watch,) = [one.value for one in page.markdown if "grow up" in one.value]
+    (watch,) = [element.value for element in page.markdown if "grow up" in element.value]
     assert "ALBERT" in watch and "aclanthology.org" in watch and "parameters" in watch
     assert {"reconstruction_before_prediction", "knowledge_fluctuates"} <= {button.key for button in page.button}

@@ -43,7 +43,10 @@ def everything(dashboard, **query: str) -> tuple[str, list[str]]:
 
 def headings(page: AppTest) -> list[str]:
     """Return the titles of all sections, including folded ones."""
-    return [unescaped(title) for title in (*(one.value for one in page.header), *(one.label for one in page.expander))]
+    return [
+        unescaped(title)
+        for title in (*(header.value for header in page.header), *(expander.label for expander in page.expander))
+    ]
 
 
 # === Captions ===

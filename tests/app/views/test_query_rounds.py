@@ -66,7 +66,7 @@ def test_newly_chosen_step_is_asked_before_next_round(
     assert line_of(app)[0].startswith("2 of 3 checkpoints asked; going on")
     assert [header.value for header in app.header][:2] == ["At step 8", "Over 2 checkpoints"]
     expected = query.ask(tiny_run, TEXT, [8]).best(8)
-    assert app.dataframe[0].value["token"].tolist() == [one.token for one in expected]
+    assert app.dataframe[0].value["token"].tolist() == [answer.token for answer in expected]
 
 
 def test_step_is_asked_at_once_after_stop(open_page, tiny_run: Run) -> None:
@@ -109,7 +109,7 @@ def test_pinned_step_need_not_be_in_lens_figure(open_page, tiny_run: Run) -> Non
     app = open_page("query", tiny_run, text=TEXT, pin="1-8")
     assert not app.exception and not app.error
     expected = query.ask_layers(tiny_run, TEXT).best(8, layer=1)
-    assert app.dataframe[-1].value["token"].tolist() == [one.token for one in expected]
+    assert app.dataframe[-1].value["token"].tolist() == [answer.token for answer in expected]
 
 
 def test_rounds_continue_until_all_checkpoints_are_asked(open_page, tiny_run: Run, in_fragment) -> None:

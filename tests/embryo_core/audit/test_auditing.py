@@ -241,7 +241,7 @@ def test_differing_generator_config_is_named(run):
         folder.mkdir()
         config = json.loads(weights(run, step).with_name("config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | ({"hidden_act": "relu"} if step == 1024 else {})))
-    (fault,) = other_configs(one for one in runs.checkpoints(run) if one.step in (64, 1024, 2048))
+    (fault,) = other_configs(checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.step in (64, 1024, 2048))
     assert (fault.kind, fault.steps) == ("config", (1024,)) and "in generator.hidden_act; " in fault.what
 
 
@@ -353,11 +353,11 @@ def test_zero_rates_explain_equal_steps(monkeypatch, rates, added, own_run):
     if added:
         runs.allow(own_run.path, {"/elsewhere"})
     still = auditing._frozen_steps(own_run)
-    for one in range(4):
-        for other in range(one + 1, 5):
-            seen = rates[max(one - 1, 0) : other - 1] if added else rates[one:other]
-            warm = added and (one, other) == (0, 1) and not rates.startswith(("0x", "x0", "xx"))
-            assert still(one, other) == (warm or (seen != "" and set(seen) == {"0"}))
+    for i in range(4):
+        for j in range(i + 1, 5):
+            seen = rates[max(i - 1, 0) : j - 1] if added else rates[i:j]
+            warm = added and (i, j) == (0, 1) and not rates.startswith(("0x", "x0", "xx"))
+            assert still(i, j) == (warm or (seen != "" and set(seen) == {"0"}))
 
 
 def measured(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics]:
@@ -386,9 +386,9 @@ def test_distances_are_measured_or_taken_from_sketches():
 def test_at_least_three_checkpoints_are_compared():
     """Two equal checkpoints alone are no fault."""
     first, second = np.random.default_rng(0).normal(size=(2, 30))
-    (fault,) = judge(measured(first, first, second), lambda one, other: False, "updates")
+    (fault,) = judge(measured(first, first, second), lambda first, other: False, "updates")
     assert (fault.kind, fault.steps) == ("equal", (0, 1))
-    assert judge(measured(first, first), lambda one, other: False, "updates") == []
+    assert judge(measured(first, first), lambda first, other: False, "updates") == []
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])

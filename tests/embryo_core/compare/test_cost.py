@@ -159,5 +159,5 @@ def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
     assert sum(counts.values()) == model.num_parameters()
     assert counts["word embeddings"] == model.get_input_embeddings().weight.numel()
     layers = next(part for part in model.modules() if isinstance(part, ModuleList) and len(part) == 2)
-    assert counts["layers"] == sum(one.numel() for one in layers.parameters())
+    assert counts["layers"] == sum(parameter.numel() for parameter in layers.parameters())
     assert counts.get("position and segment embeddings", 0) == 40 * 32 * (family in ("gpt2", "openai-gpt"))

@@ -17,7 +17,9 @@ def test_parameters_are_those_of_the_model(tiny_run: Run):
     model = AutoModelForPreTraining.from_pretrained(tiny_run.path / "checkpoints" / "step16")
     counts = parameters(tiny_run)
     assert sum(counts.values()) == sum(parameter.numel() for parameter in model.parameters())
-    assert counts["layers"] == sum(one.numel() for one in model.albert.encoder.albert_layer_groups.parameters())
+    assert counts["layers"] == sum(
+        parameter.numel() for parameter in model.albert.encoder.albert_layer_groups.parameters()
+    )
     assert counts["word embeddings"] == model.albert.embeddings.word_embeddings.weight.numel()
 
 
@@ -33,9 +35,9 @@ def test_weights_shared_by_layers_are_counted_once(own_run: Run, share: str, gro
     runs.write_manifest(folder, 16, None, None)
     layer = model.albert.encoder.albert_layer_groups[0].albert_layers[0]
     of_part = {"attention": [layer.attention], "ffn": [layer.ffn, layer.ffn_output, layer.full_layer_layer_norm]}
-    own = sum(one.numel() for part in of_part.get(share, []) for one in part.parameters())
+    own = sum(parameter.numel() for part in of_part.get(share, []) for parameter in part.parameters())
     counts = parameters(replace(own_run, config=own_run.config | sizes | {"share": share, "num_hidden_groups": groups}))
-    assert sum(counts.values()) == sum(one.numel() for one in model.parameters()) - repeated * own
+    assert sum(counts.values()) == sum(parameter.numel() for parameter in model.parameters()) - repeated * own
 
 
 def test_parameters_are_unknown_without_weights(own_run: Run):

@@ -23,7 +23,7 @@ def recount(run: Run, counts: Mapping[int, int | None], tokens_per_sequence: int
 def test_sequences_and_tokens_are_those_of_the_manifests(tiny_run: Run):
     """Between checkpoints and beyond the last one they grow in proportion to the steps."""
     for unit in ("sequences", "tokens"):
-        known = {one.step: getattr(one, unit) for one in runs.checkpoints(tiny_run)}
+        known = {checkpoint.step: getattr(checkpoint, unit) for checkpoint in runs.checkpoints(tiny_run)}
         counts = progress(tiny_run, unit)
         assert counts.at(list(known)).tolist() == list(known.values())
         assert counts.at([4, 24]).tolist() == [known[8] / 2, known[16] * 1.5]
@@ -34,7 +34,7 @@ def test_words_are_text_tokens_times_words_per_token(tiny_run: Run, family: str,
     """The ratio is that of the training text, which has no special tokens: those of the sequences are no words."""
     words = sum(int(line.split("\t")[1]) for line in (tiny_run.path / "frequencies.tsv").read_text().splitlines())
     rate = words / tiny_run.corpus["train"]["tokens"]
-    seen = [one.tokens - special_tokens * one.sequences for one in runs.checkpoints(tiny_run)]
+    seen = [checkpoint.tokens - special_tokens * checkpoint.sequences for checkpoint in runs.checkpoints(tiny_run)]
     assert progress(replace(tiny_run, family=family), "words").at([0, 8, 16]) == pytest.approx(rate * np.array(seen))
 
 
@@ -126,5 +126,5 @@ def test_counts_of_a_continued_run_grow_from_its_origin(own_run: Run):
 
 def test_least_count_is_the_first_above_0(tiny_run: Run):
     """A log axis begins there."""
-    first = next(one.tokens for one in runs.checkpoints(tiny_run) if one.step)
+    first = next(checkpoint.tokens for checkpoint in runs.checkpoints(tiny_run) if checkpoint.step)
     assert progress(tiny_run, "tokens").least == first

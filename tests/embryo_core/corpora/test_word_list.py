@@ -57,7 +57,7 @@ def test_faulty_list_is_reported(tmp_path, name, text, named):
 def test_occurrences_are_whole_words_as_listed():
     """A capital counts only at the start of a sentence, a hyphen is no blank, and apostrophes of both forms match."""
     sentences = ["Can the cat eat ice cream? Will can", "don’t US us catalogue, cat's Cat", "ice-cream"]
-    words = [ListedWord(one) for one in ("can", "cat", "ice cream", "don't", "us", "will")]
+    words = [ListedWord(word) for word in ("can", "cat", "ice cream", "don't", "us", "will")]
     occurrences = find_occurrences(words, sentences)
     text = {word: [sentences[i][a:b] for i, a, b in places] for word, places in occurrences.items()}
     assert text == {

@@ -32,7 +32,7 @@ def slow_fit(values):
             except RuntimeError:
                 continue
             rest = float(((sigmoid(X, *parameters) - values) ** 2).sum())
-            best = min(best or (np.inf, parameters), (rest, parameters), key=lambda one: one[0])
+            best = min(best or (np.inf, parameters), (rest, parameters), key=lambda fit: fit[0])
     return best
 
 

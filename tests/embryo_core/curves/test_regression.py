@@ -14,21 +14,23 @@ def test_coefficients_and_intervals_match_a_plain_computation():
     n = 60
     first, second = rng.normal(2, 3, n), rng.normal(0, 1, n)
     classes = ["a"] * 30 + ["b"] * 20 + ["c"] * 10
-    values = 0.5 * first + np.array([0.0 if one == "a" else 1.0 for one in classes]) + rng.normal(0, 1, n)
+    values = 0.5 * first + np.array([0.0 if label == "a" else 1.0 for label in classes]) + rng.normal(0, 1, n)
     regression = regress(values, {"first": first, "second": second, "constant": np.ones(n)}, classes)
     design = np.column_stack(
         [(first - first.mean()) / first.std(), (second - second.mean()) / second.std()]
-        + [[one == name for one in classes] for name in "bc"]
+        + [[label == name for label in classes] for name in "bc"]
     ).astype(float)
     model = LinearRegression().fit(design, values)
     rest = values - model.predict(design)
     whole = np.column_stack([np.ones(n), design])
     free = n - whole.shape[1]
     errors = np.sqrt(np.diag(np.linalg.inv(whole.T @ whole)) * (rest @ rest) / free)[1:]
-    assert [one.name for one in regression.coefficients] == ["first", "second", "b, not a", "c, not a"]
-    assert [one.value for one in regression.coefficients] == pytest.approx(model.coef_.tolist())
+    assert [coefficient.name for coefficient in regression.coefficients] == ["first", "second", "b, not a", "c, not a"]
+    assert [coefficient.value for coefficient in regression.coefficients] == pytest.approx(model.coef_.tolist())
     reach = stats.t.ppf(0.975, free) * errors
-    assert [one.high for one in regression.coefficients] == pytest.approx((model.coef_ + reach).tolist())
+    assert [coefficient.high for coefficient in regression.coefficients] == pytest.approx(
+        (model.coef_ + reach).tolist()
+    )
     assert (regression.r2, regression.n) == (pytest.approx(model.score(design, values)), n)
 
 
@@ -38,7 +40,7 @@ def test_constant_number_is_left_out_although_its_mean_is_rounded():
     constant = np.full(30, np.log(9))
     assert constant.std() > 0
     found = regress(x**2, {"x": x, "constant": constant})
-    assert [one.name for one in found.coefficients] == ["x"]
+    assert [coefficient.name for coefficient in found.coefficients] == ["x"]
 
 
 def test_unsolvable_regression_returns_none():

@@ -88,7 +88,7 @@ def test_threads_share_loaded_models(tiny_run: Run, loaded: list[int]) -> None:
     with ThreadPoolExecutor(6) as pool:
         loaded_models = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
     assert sorted(loaded) == [0, 8, 16]
-    assert len({id(one) for one in loaded_models}) == 3
+    assert len({id(model) for model in loaded_models}) == 3
 
 
 def test_failed_load_raises_in_every_waiting_thread(own_run: Run) -> None:
@@ -97,8 +97,8 @@ def test_failed_load_raises_in_every_waiting_thread(own_run: Run) -> None:
     (broken.path / "model.safetensors").write_bytes(b"")
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(models.get, checkpoint) for checkpoint in (broken, whole) * 4]
-        failures = [one.exception() for one in asked]
-    assert [type(one) for one in failures] == [BrokenCheckpoint, type(None)] * 4
+        failures = [future.exception() for future in asked]
+    assert [type(failure) for failure in failures] == [BrokenCheckpoint, type(None)] * 4
 
 
 def test_replacing_model_returns_its_memory(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

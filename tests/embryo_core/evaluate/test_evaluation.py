@@ -137,7 +137,7 @@ def test_metrics_with_a_shared_pass_fail_separately(own_run, monkeypatch):
 
 def test_treebank_is_read_once(own_run, monkeypatch):
     """All metrics that use the treebank share one reading for all three checkpoints."""
-    reading = [one for one in METRICS if one.source == "treebank" and one.needs <= MASKED_LANGUAGE_MODEL]
+    reading = [metric for metric in METRICS if metric.source == "treebank" and metric.needs <= MASKED_LANGUAGE_MODEL]
     read = []
     read_treebank = corpora.read_treebank
     counted = "embryo_core.metrics.treebank_words.read_treebank"

@@ -97,5 +97,5 @@ def test_figure_of_a_finding_has_its_comparisons(tiny_results: Run):
                 findings.comparisons([tiny_results], AxisChoice(), judgement.finding.name)
             continue
         figure = findings.comparisons([tiny_results], AxisChoice(), judgement.finding.name)
-        assert figure.table["value"].tolist() == [one.value for one in judgement.comparisons]
+        assert figure.table["value"].tolist() == [comparison.value for comparison in judgement.comparisons]
         assert judgement.finding.predicts in figure.caption.summary and figure.runs == (tiny_results.name,)

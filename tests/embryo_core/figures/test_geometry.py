@@ -74,10 +74,10 @@ def test_cka_intervals_are_those_of_a_jackknife():
     """Each word is left out in turn, and the CKA of the others is computed anew from their states."""
     first, second = states(0)[0]
     without = [plain_cka(np.delete(first, i, axis=0), np.delete(second, i, axis=0)) for i in range(WORDS)]
-    error = ((WORDS - 1) / WORDS * sum((one - np.mean(without)) ** 2 for one in without)) ** 0.5
+    error = ((WORDS - 1) / WORDS * sum((value - np.mean(without)) ** 2 for value in without)) ** 0.5
     actual = formulas.cka_interval(formulas.gram(first)[None], formulas.gram(second))
     middle = plain_cka(first, second)
-    assert [float(one[0]) for one in actual] == pytest.approx(
+    assert [float(part[0]) for part in actual] == pytest.approx(
         [middle, middle - 1.96 * error, middle + 1.96 * error], abs=1e-4
     )
 

@@ -85,7 +85,7 @@ def test_headline_counts_paradigms(run):
 def test_panels_are_sorted_by_onset(run):
     """The whole set comes first and has no shape; the colour of a panel is that of its shape, and chance is dashed."""
     figure = grammar.accuracy([run], AXIS, "zorro")
-    titles = [one.text.split("<br>")[0] for one in figure.plot.layout.annotations]
+    titles = [annotation.text.split("<br>")[0] for annotation in figure.plot.layout.annotations]
     assert titles == ["zorro, all pairs", "early", "late", "dips", "lost"]
     colours = [
         trace.line.color for trace in figure.plot.data if trace.mode == "lines+markers" and trace.x[0] is not None

@@ -48,14 +48,19 @@ def test_demo_has_answers_for_its_best_example(name: str) -> None:
     """Each checkpoint with weights has answers, all with a probability of at least 0.01."""
     run = runs.read_run(runs.REPOSITORY / "data" / "demo" / "runs" / name)
     best = growth.best_example(results.read_examples(run))
-    assert best and [one.step for one in best.answers] == [one.step for one in runs.loadable_checkpoints(run)]
-    assert min(share for one in best.answers for share in one.words.values()) >= 0.01
+    assert best and [checkpoint.step for checkpoint in best.answers] == [
+        checkpoint.step for checkpoint in runs.loadable_checkpoints(run)
+    ]
+    assert min(share for answers in best.answers for share in answers.words.values()) >= 0.01
 
 
 def test_findings_with_a_verdict_come_first(tiny_results: Run) -> None:
     """They are in the order of LEADING; findings that cannot be judged come after them."""
     judged = judge(tiny_results, tuple(growth.LEADING))
     leading = growth.leading([replace(one, verdict="undecided" if i < 2 else "partly") for i, one in enumerate(judged)])
-    rest = [one.finding.name for one in judged[2:]]
+    rest = [judgement.finding.name for judgement in judged[2:]]
     names = [name for name in growth.LEADING if name in rest]
-    assert [one.finding.name for one in leading] == [*names, *(one.finding.name for one in judged[:2])][:3]
+    assert [judgement.finding.name for judgement in leading] == [
+        *names,
+        *(judgement.finding.name for judgement in judged[:2]),
+    ][:3]

@@ -69,8 +69,8 @@ def asked(own_run: Run) -> Run:
             ClozeAnswer(f"{name}/of {word}", name, f"of {word}", word, 1 + 4 * (marks[place] == "-"), 0.2, word, 0.3)
             for name, (word, marks) in answers.items()
         ]
-        scores = [Score("world_knowledge", float(one.rank == 1), 1, one.relation) for one in cloze]
-        scores.append(Score("world_knowledge", sum(one.rank == 1 for one in cloze) / 3, 3, "all"))
+        scores = [Score("world_knowledge", float(answer.rank == 1), 1, answer.relation) for answer in cloze]
+        scores.append(Score("world_knowledge", sum(answer.rank == 1 for answer in cloze) / 3, 3, "all"))
         results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
     return own_run
 

@@ -79,7 +79,9 @@ def test_lost_and_regained_lead_has_two_stars() -> None:
 
 def test_lead_at_only_the_last_step_is_not_for_good() -> None:
     """The name of the star says so."""
-    (star,) = [one for one in draw(query.plot_rank, curves(), Lead("<b>paris</b>", 16, 16)).data if "lead" in one.name]
+    (star,) = [
+        trace for trace in draw(query.plot_rank, curves(), Lead("<b>paris</b>", 16, 16)).data if "lead" in trace.name
+    ]
     assert star.name == "leads only at the last step: 16"
 
 

@@ -174,7 +174,7 @@ def test_default_word_has_the_surest_age_of_the_middle_third():
 def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
     """The caption has Spearman's correlation over the words with an age in both runs."""
     figure = word_ages.ages([run, other], AXIS)
-    ages = [word_tables.age_table(one).dropna(subset="age").set_index("word")["age"] for one in (run, other)]
+    ages = [word_tables.age_table(r).dropna(subset="age").set_index("word")["age"] for r in (run, other)]
     both = pd.concat(ages, axis=1, keys=["first", "second"]).dropna()
     rho = spearmanr(both["first"], both["second"]).statistic
     assert f"rho = {rho:.2f}" in str(figure.caption) and f"{len(both)} words" in str(figure.caption)
@@ -212,7 +212,7 @@ def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
         (predicted, word_predictors.predictor_table, "predictor", "value"),
         (beside, word_predictors.children_table, "group", "rho"),
     ):
-        each = [table(one).set_index(key) for one in (run, seed)]
+        each = [table(r).set_index(key) for r in (run, seed)]
         both = pd.concat([own[value] for own in each], axis=1).dropna()
         rows = figure.table.set_index(key)
         assert rows["run"].nunique() == 1 and set(rows["seeds"]) == {2}

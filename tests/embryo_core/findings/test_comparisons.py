@@ -19,7 +19,7 @@ def curve(values, n=N) -> Curve:
 
 def onsets(*all_curves: Curve):
     """Return the onsets of curves."""
-    return tuple(one.onset() for one in all_curves)
+    return tuple(curve.onset() for curve in all_curves)
 
 
 # === Earlier ===
@@ -81,9 +81,13 @@ def test_interval_of_together_spans_all_pairs_of_steps():
         if comparison is None:
             continue
         before = dict(zip(STEPS[1:], STEPS)) | {STEPS[0]: STEPS[0]}  # a rise may be at any step after it
-        ends = [(before[one.earliest], one.latest or 256) for one in (first.rise(), second.rise())]
+        ends = [(before[rise.earliest], rise.latest or 256) for rise in (first.rise(), second.rise())]
         between = [[step for step in (*range(129), 256) if low <= step <= high] for low, high in ends]
-        spare = [1 - abs(np.log2((two + 1) / (one + 1))) for one in between[0] for two in between[1]]
+        spare = [
+            1 - abs(np.log2((second_step + 1) / (first_step + 1)))
+            for first_step in between[0]
+            for second_step in between[1]
+        ]
         assert (
             comparison.low == pytest.approx(min(spare)) and comparison.low <= comparison.value <= comparison.high <= 1
         )

@@ -32,7 +32,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
             scores = [Score(metric, 0.8 if step >= 1 + i % 9 else 0.0, 10_000, name) for i, name in enumerate(groups)]
             words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
             results.write(at(run, step), metric, Findings(scores=scores, words=words))
-        verdicts_of[metric] = {one.finding.name: one for one in judge(run)}
+        verdicts_of[metric] = {judgement.finding.name: judgement for judgement in judge(run)}
     return verdicts_of
 
 

@@ -18,11 +18,18 @@ def test_every_finding_is_judged(tiny_results: Run):
     judgements = judge(tiny_results)
     assert [judgement.finding for judgement in judgements] == list(FINDINGS)
     for judgement in judgements:
-        untied = sum(not one.tied for one in judgement.comparisons)
+        untied = sum(not comparison.tied for comparison in judgement.comparisons)
         said = bool(judgement.comparisons) and untied >= len(judgement.comparisons) / 2
         assert said == (judgement.verdict != "undecided")
-        assert all(one.low <= one.value <= one.high and one.n > 0 for one in judgement.comparisons), judgement
-    assert {one.finding.page for one in judgements if one.comparisons} >= {"Tokens", "Knowledge", "Probing"}
+        assert all(
+            comparison.low <= comparison.value <= comparison.high and comparison.n > 0
+            for comparison in judgement.comparisons
+        ), judgement
+    assert {judgement.finding.page for judgement in judgements if judgement.comparisons} >= {
+        "Tokens",
+        "Knowledge",
+        "Probing",
+    }
 
 
 def test_damaged_table_affects_only_its_finding(tiny_results: Run, monkeypatch):
@@ -31,9 +38,9 @@ def test_damaged_table_affects_only_its_finding(tiny_results: Run, monkeypatch):
     def damaged(run: Run):
         raise ResultsError("task_scores.parquet cannot be read")
 
-    before = {one.finding.name: one.verdict for one in judge(tiny_results)}
+    before = {judgement.finding.name: judgement.verdict for judgement in judge(tiny_results)}
     monkeypatch.setattr(results, "read_task_scores", damaged)
-    after = {one.finding.name: one for one in judge(tiny_results)}
+    after = {judgement.finding.name: judgement for judgement in judge(tiny_results)}
     judgement = after.pop("gains_flatten")
     assert (judgement.verdict, judgement.statistic) == ("undecided", "task_scores.parquet cannot be read")
     assert all(one.verdict == before[name] for name, one in after.items())
@@ -48,9 +55,9 @@ def test_run_without_results_gets_the_commands_to_run(run: Run):
     """No finding has a verdict, and each names its command."""
     judgements = judge(run)
     assert {judgement.verdict for judgement in judgements} == {"undecided"}
-    for one in judgements:
-        name, _, data = one.finding.command.partition(" ")
-        assert one.remedy == f"python -m embryo_core {name} {run.name} {data}"
+    for judgement in judgements:
+        name, _, data = judgement.finding.command.partition(" ")
+        assert judgement.remedy == f"python -m embryo_core {name} {run.name} {data}"
 
 
 def test_no_command_if_more_results_would_not_help(run: Run, monkeypatch):
@@ -59,7 +66,7 @@ def test_no_command_if_more_results_would_not_help(run: Run, monkeypatch):
     flat = pd.concat([flat.assign(group=name) for name in ("determiner", "noun", "verb")], ignore_index=True)
     monkeypatch.setattr(Evidence, "metrics", {"mask_prediction"})
     monkeypatch.setattr(results, "read_scores", lambda run, metric: flat.astype({"layer": "Int64"}))
-    judgements = {one.finding.name: one for one in judge(run)}
+    judgements = {judgement.finding.name: judgement for judgement in judge(run)}
     assert judgements["function_words_prediction"].statistic.startswith("No two of its curves can be compared")
     assert "(frequencies.tsv)" in judgements["verb_forms_prediction"].statistic
     assert not judgements["function_words_prediction"].remedy and not judgements["verb_forms_prediction"].remedy
@@ -75,7 +82,9 @@ def test_command_prints_each_verdict(tiny_results: Run, monkeypatch, capsys):
     for row, judgement in zip(json.loads(capsys.readouterr().out), judge(tiny_results), strict=True):
         assert f"{row['verdict']}: {row['claim']}" in text
         assert row["verdict"] == judgement.verdict
-        assert [one["value"] for one in row["comparisons"]] == [one.value for one in judgement.comparisons]
+        assert [comparison["value"] for comparison in row["comparisons"]] == [
+            comparison.value for comparison in judgement.comparisons
+        ]
 
 
 def test_judgement_keeps_the_stored_curves_it_used(tiny_results: Run):
@@ -83,9 +92,11 @@ def test_judgement_keeps_the_stored_curves_it_used(tiny_results: Run):
     by_curve = results.read_scores(tiny_results).groupby(["metric", "group", "layer"], dropna=False)
     stored = {tuple(rows["value"]) for _, rows in by_curve}
     made = ("diagonals", "gains_flatten")  # of several rows each
-    judged = [one for one in judge(tiny_results) if one.comparisons and one.finding.name not in made]
-    assert [one.finding.name for one in judged if not one.curves] == ["four_fates"]
-    assert all(tuple(curve.values) in stored for one in judged for curve in one.curves)
+    judged = [
+        judgement for judgement in judge(tiny_results) if judgement.comparisons and judgement.finding.name not in made
+    ]
+    assert [judgement.finding.name for judgement in judged if not judgement.curves] == ["four_fates"]
+    assert all(tuple(curve.values) in stored for judgement in judged for curve in judgement.curves)
 
 
 def test_taken_curves_are_unique_and_cleared(tiny_results: Run):

@@ -30,7 +30,7 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def test_planted_runs_have_the_expected_verdicts(made: tuple[str, Run]):
     """All findings are reproduced by the run made to show them, and contradicted by the run with permuted labels."""
     name, run = made
-    verdicts = {one.finding.name: one.verdict for one in judge(run)}
+    verdicts = {judgement.finding.name: judgement.verdict for judgement in judge(run)}
     if name in EXPECTED:
         assert verdicts == {finding.name: EXPECTED[name] for finding in FINDINGS}
     else:
@@ -52,10 +52,10 @@ def test_demo_matches_an_independent_computation(name: str):
 def _agree(run: Run) -> None:
     tables = Tables(run.results, run.path)
     assert RECOMPUTED.keys() == {finding.name for finding in FINDINGS}
-    for one in judge(run):
-        expected = list(RECOMPUTED[one.finding.name](tables))
-        comparisons = [(c.value, c.low, c.high, c.n, c.tied) for c in one.comparisons]
-        assert len(comparisons) == len(expected), one.finding.name
+    for judgement in judge(run):
+        expected = list(RECOMPUTED[judgement.finding.name](tables))
+        comparisons = [(c.value, c.low, c.high, c.n, c.tied) for c in judgement.comparisons]
+        assert len(comparisons) == len(expected), judgement.finding.name
         for mine, theirs in zip(expected, comparisons, strict=True):
-            assert theirs == pytest.approx(mine, abs=1e-7), one.finding.name
-        assert one.verdict == verdict(expected), one.finding.name
+            assert theirs == pytest.approx(mine, abs=1e-7), judgement.finding.name
+        assert judgement.verdict == verdict(expected), judgement.finding.name

@@ -47,7 +47,7 @@ def write_pairs(folder: Path, labels: int, validation: str = "validation", value
             hypothesis=texts[::-1],
             sentence1=texts,
             sentence2=texts[::-1],
-            label=[float(one) for one in gold] if value else gold,
+            label=[float(gold_answer) for gold_answer in gold] if value else gold,
         )
     return folder
 

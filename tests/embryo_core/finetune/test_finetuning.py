@@ -305,7 +305,7 @@ def test_overwriting_removes_all_seeds_of_other_data(own_run: Run, cola: Path):
 def test_overwriting_all_scores_chooses_a_new_learning_rate(own_run: Run, cola: Path, monkeypatch: pytest.MonkeyPatch):
     """No score with the old rate is left, so there is nothing to remark."""
     finetune(own_run, {"cola": cola}, [8, 16], seeds=2, jobs=1)
-    (before,) = {one["learning_rate"] for one in results.read_sources(own_run).values()}
+    (before,) = {source["learning_rate"] for source in results.read_sources(own_run).values()}
     monkeypatch.setattr(rates, "QUICK_RATES", (3e-4,))
     report = finetune(own_run, {"cola": cola}, [0, 8, 16], seeds=2, jobs=1, overwrite=True)
     assert (report.computed, report.remarks) == (6, [])

@@ -145,7 +145,7 @@ def test_right_answers_score_1_and_control_the_unanswerable_share(tmp_path: Path
     task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     outputs = logits_for(task.targets, int(task.validation.lengths.max()))
     outputs[task.windows.question != 1, :, 0] = -1
-    scores = {(one.predictor, one.metric): one.value for one in task.findings(outputs, seed=1).task_scores}
+    scores = {(score.predictor, score.metric): score.value for score in task.findings(outputs, seed=1).task_scores}
     assert scores == {
         ("model", "f1"): 1.0,
         ("model", "exact"): 1.0,
@@ -237,10 +237,10 @@ def official(answer: str, gold: list[str], unanswerable: bool) -> tuple[float, f
     """Return exact match and F1 in percent of one question, by version 2.0 if `unanswerable`, else by 1.1."""
     golds = list(gold)
     if unanswerable:
-        golds = [one for one in gold if words(one)] or [""]
+        golds = [gold_answer for gold_answer in gold if words(gold_answer)] or [""]
     exact, f1 = [], []
-    for one in golds:
-        given, right = words(answer), words(one)
+    for gold_answer in golds:
+        given, right = words(answer), words(gold_answer)
         exact.append(100.0 if " ".join(given) == " ".join(right) else 0.0)
         if unanswerable and not (given and right):
             f1.append(100.0 if given == right else 0.0)
@@ -257,9 +257,9 @@ def test_file_of_predictions_is_scored_by_the_official_rules(unanswerable: bool,
     (tmp_path / "predictions.json").write_text(json.dumps(predictions), encoding="utf-8")
     read = json.loads((tmp_path / "predictions.json").read_text(encoding="utf-8"))
     asked = [(answer, golds[question.split("/")[0]], unanswerable) for question, answer in read.items()]
-    ours, theirs = [exact_and_f1(*one) for one in asked], [official(*one) for one in asked]
-    for one in (0, 1):
-        mean, expected = (sum(score[one] for score in scores) / len(scores) for scores in (ours, theirs))
+    ours, theirs = [exact_and_f1(*answer) for answer in asked], [official(*answer) for answer in asked]
+    for i in (0, 1):
+        mean, expected = (sum(score[i] for score in scores) / len(scores) for scores in (ours, theirs))
         assert 100 * mean == pytest.approx(expected, rel=1e-12)
     assert [100 * exact for exact, _ in ours] == [exact for exact, _ in theirs]
     assert [100 * f1 for _, f1 in ours] == pytest.approx([f1 for _, f1 in theirs], rel=1e-12)

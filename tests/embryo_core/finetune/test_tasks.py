@@ -168,7 +168,9 @@ def test_order_of_text_columns_is_fixed():
     """The order does not depend on Python's hash seed: pairs come first, in the order of GLUE."""
     command = [sys.executable, "-c", "from embryo_core.finetune.task_specs import TEXTS; print(TEXTS)"]
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "0123")
-    printed = {subprocess.check_output(command, env=one, cwd=REPOSITORY, text=True) for one in environments}
+    printed = {
+        subprocess.check_output(command, env=environment, cwd=REPOSITORY, text=True) for environment in environments
+    }
     assert len(printed) == 1 and TEXTS[0] == ("sentence1", "sentence2") and len(TEXTS[-1]) == 1
 
 

@@ -78,10 +78,10 @@ def test_next_word_prediction_equals_plain_transformers(decoder: Model):
             right = all(plain.next(before + cut[at][:i]).argmax() == piece for i, piece in enumerate(cut[at]))
             asked.append((target.label, example.words[at], right))
     findings = NextWordPrediction().compute(decoder, read(NextWordPrediction(), decoder))
-    assert Counter((one.tag, one.word) for one in findings.words for _ in range(one.n)) == Counter(
+    assert Counter((word.tag, word.word) for word in findings.words for _ in range(word.n)) == Counter(
         (tag, word) for tag, word, _ in asked
     )
-    assert {(one.tag, one.word): one.correct for one in findings.words if one.correct} == Counter(
+    assert {(word.tag, word.word): word.correct for word in findings.words if word.correct} == Counter(
         (tag, word) for tag, word, right in asked if right
     )
     scores = {score.group: (score.value, score.n) for score in findings.scores}
@@ -119,16 +119,16 @@ def test_world_knowledge_equals_plain_transformers(decoder: Model, tmp_path: Pat
         expected[fact.relation, fact.id] = 1 + (logits > logits[piece[0]]).sum(), odds[piece[0]] / odds.sum()
     data = read(WorldKnowledge(), decoder, folder)
     findings = WorldKnowledge().compute(decoder, data)
-    assert {(one.relation, one.fact) for one in findings.cloze} == expected.keys()
-    for one in findings.cloze:
-        rank, probability = expected[one.relation, one.fact]
-        assert one.rank == rank and one.probability == pytest.approx(probability, rel=1e-4)
+    assert {(answer.relation, answer.fact) for answer in findings.cloze} == expected.keys()
+    for answer in findings.cloze:
+        rank, probability = expected[answer.relation, answer.fact]
+        assert answer.rank == rank and answer.probability == pytest.approx(probability, rel=1e-4)
     going_on = sum(fact.prompt is None for fact in facts)
     assert 0 < len(expected) < len(facts) and going_on
     assert f"left out: {going_on} whose template continues" in data.summary["note"]
-    coverage = {one.group: one.value for one in findings.scores if one.metric == "world_knowledge_coverage"}
+    coverage = {score.group: score.value for score in findings.scores if score.metric == "world_knowledge_coverage"}
     assert coverage["all"] == pytest.approx(len(expected) / len(facts))
-    assert any(one.rank == 1 for one in findings.cloze)
+    assert any(answer.rank == 1 for answer in findings.cloze)
 
 
 def test_ngram_divergence_equals_slow_counts(decoder: Model):
@@ -144,7 +144,9 @@ def test_ngram_divergence_equals_slow_counts(decoder: Model):
     unigram = np.array([singles[piece] + 1.0 for piece in range(size)])
     unigram /= unigram.sum()
     data = read(NgramDivergence(), decoder)
-    scores = {one.group: one for one in NgramDivergence().compute(decoder, data).scores if "error" not in one.metric}
+    scores = {
+        score.group: score for score in NgramDivergence().compute(decoder, data).scores if "error" not in score.metric
+    }
     expected = []
     for number, position in zip(data.line, data.position):
         line = lines[1][number][:64]
@@ -186,9 +188,9 @@ def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
         if len(inner) > 1:
             cosines.append((units @ units.T)[np.triu_indices(len(inner), 1)].mean())
     metric_scores = {
-        one.metric: (one.value, one.n)
-        for one in HeadBehaviour().compute(decoder, read(HeadBehaviour(), decoder)).scores
-        if (one.layer, one.group) == (2, "2")
+        score.metric: (score.value, score.n)
+        for score in HeadBehaviour().compute(decoder, read(HeadBehaviour(), decoder)).scores
+        if (score.layer, score.group) == (2, "2")
     }
     for name in ("same", "previous", "next"):
         expected = pytest.approx(sums[name] / counts[name], rel=1e-4)
@@ -197,7 +199,7 @@ def test_head_behaviour_and_positions_equal_plain_transformers(decoder: Model):
     cls = (pytest.approx(sums["cls"] / counts["same"], rel=1e-4), counts["same"]) if plain.begin else None
     assert metric_scores.get("head_behaviour_cls") == cls
     scores = Positions().compute(decoder, read(Positions(), decoder)).scores
-    assert next(one.value for one in scores if one.layer == 1) == pytest.approx(np.mean(cosines), rel=1e-4)
+    assert next(score.value for score in scores if score.layer == 1) == pytest.approx(np.mean(cosines), rel=1e-4)
 
 
 def test_first_word_of_decoder_has_no_link(decoder: Model):

@@ -45,7 +45,7 @@ def plain_measures(states: np.ndarray) -> dict[str, float]:
     spectrum = sorted(np.linalg.eigvalsh(np.cov(states.T)), reverse=True)
     rank = np.linalg.matrix_rank((states - states.mean(axis=0)).astype(np.float32))  # the rest is rounding
     x, y = zip(*[(log(i), log(spectrum[i - 1])) for i in range(11, 101) if i <= rank])
-    weights = [1 / exp(one) for one in x]
+    weights = [1 / exp(value) for value in x]
     mean_x, mean_y = (sum(w * v for w, v in zip(weights, values)) / sum(weights) for values in (x, y))
     slope = sum(w * (a - mean_x) * (b - mean_y) for w, a, b in zip(weights, x, y))
     slope /= sum(w * (a - mean_x) ** 2 for w, a in zip(weights, x))
@@ -53,8 +53,8 @@ def plain_measures(states: np.ndarray) -> dict[str, float]:
     cosines = [units[i] @ units[j] for i in range(len(units)) for j in range(i)]
     measures = {"alpha": -slope} if rank >= 20 else {}
     return measures | {
-        "rank_me": exp(-sum(one * log(one) for one in p)),
-        "participation": sum(spectrum) ** 2 / sum(one**2 for one in spectrum),
+        "rank_me": exp(-sum(share * log(share) for share in p)),
+        "participation": sum(spectrum) ** 2 / sum(value**2 for value in spectrum),
         "anisotropy": sum(cosines) / len(cosines),
         "dimension": plain_dimension(states),
     }
@@ -110,7 +110,7 @@ def test_sampled_words_do_not_depend_on_the_tokenizer(trained, gpt2, monkeypatch
     monkeypatch.setattr("embryo_core.metrics.geometry.SAMPLE_SIZE", 30)
     examples = corpora.read_treebank(SAMPLE_DATA["treebank"])
     keys = [(n, i, key) for n, one in enumerate(examples) for i, key in enumerate(plain_keys(n, len(one.words)))]
-    drawn = sorted(keys, key=lambda one: one[2])[:30]
+    drawn = sorted(keys, key=lambda word: word[2])[:30]
     for model in (trained, gpt2):
         data = read(Geometry(), model)
         places = [(n, i) for n, i, _ in drawn]
@@ -150,7 +150,7 @@ def test_cka_of_unrelated_states_is_near_0():
     random = np.random.default_rng(0)
     first, second = random.normal(size=(2, 100, 400))
     turned = 3 * first @ np.linalg.qr(random.normal(size=(400, 400)))[0] + 5
-    grams = [geometry.gram(one) for one in (first, second, turned)]
+    grams = [geometry.gram(states) for states in (first, second, turned)]
     assert geometry.cka(grams[0], grams[1]) == pytest.approx(plain_cka(first, second))
     assert abs(plain_cka(first, second)) < 0.1
     assert geometry.cka(grams[0], grams[2]) == pytest.approx(1)

@@ -83,8 +83,8 @@ def plain_shares(model: Model) -> dict[tuple[str, str], tuple[float, int]]:
             continue
         patterns = [row["pattern"] for row in rows("pararel_patterns.jsonl") if row["relation"] == fact.relation]
         patterns = [pattern[:-1] + " ." for pattern in patterns]
-        answers = [plain.answer(one, fact.subject) for one in patterns if one != fact.template]
-        answers = [one for one in answers if one is not None]
+        answers = [plain.answer(pattern, fact.subject) for pattern in patterns if pattern != fact.template]
+        answers = [answer for answer in answers if answer is not None]
         if answers:
             count("lama_variants_paraphrased", fact, answers.count(piece) > len(answers) / 2)
         if negated.get(fact.relation, fact.template) != fact.template:

@@ -22,7 +22,7 @@ def test_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, sho
     """It describes the data it reads, and computes findings that the store accepts, the same ones in a second run."""
     assert metric.page in get_args(Page) and metric.form
     assert metric.needs <= {"masked_words", "next_words", "words", "replaced_tokens", "states", "attentions"}
-    model = next(one for one in (trained, load(electra), gpt2) if metric.needs <= one.capabilities)
+    model = next(model for model in (trained, load(electra), gpt2) if metric.needs <= model.capabilities)
     data = read(metric, model)
     assert data.summary["note"]
     findings = metric.compute(model, data)

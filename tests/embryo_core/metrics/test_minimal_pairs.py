@@ -46,7 +46,7 @@ def test_scores_equal_one_masked_piece_at_a_time(trained, pll):
     metric = MinimalPairs()
     scored_pairs = metric.compute(trained, read(metric, trained, pll=pll)).pairs
     pairs = read_pairs(SAMPLE_DATA["pairs"])
-    assert [(one.paradigm, one.pair) for one in scored_pairs] == [(pair.paradigm, pair.number) for pair in pairs]
+    assert [(pair.paradigm, pair.pair) for pair in scored_pairs] == [(pair.paradigm, pair.number) for pair in pairs]
     for one, pair in zip(scored_pairs, pairs, strict=True):
         expected = [plain_score(trained, text, pll == "word-l2r") for text in (pair.good, pair.bad)]
         assert [one.good, one.bad] == pytest.approx(expected, abs=1e-3)

@@ -35,7 +35,7 @@ def slowly(checkpoint: Checkpoint, data) -> Iterator[bool]:
                 logits[position, ids[0, position]] = -torch.inf
                 passed = logits[position].softmax(0).cumsum(0) <= rng.random()
                 filled[0, position] = int(passed.sum())
-            original, replaced = (discriminator(one).logits[0, start:end] for one in (ids, filled))
+            original, replaced = (discriminator(row).logits[0, start:end] for row in (ids, filled))
         yield bool((original <= 0).all() and (replaced > 0).all())
 
 
@@ -46,7 +46,7 @@ def test_counts_equal_plain_transformers(electra: Checkpoint):
     expected = list(slowly(electra, data))
     assert 10 < sum(expected) < len(expected) - 10
     assert METRIC.judge(fast, data).tolist() == expected
-    parts = [TransformersEngine(one, fast.vocabulary_size) for one in (electra, runs.generator(electra))]
+    parts = [TransformersEngine(checkpoint, fast.vocabulary_size) for checkpoint in (electra, runs.generator(electra))]
     generator = Model(runs.generator(electra), fast.tokenizer, parts[1])
     assert METRIC.judge(Model(electra, fast.tokenizer, parts[0], generator), data).tolist() == expected
 

@@ -32,7 +32,7 @@ def test_bits_leave_out_the_occurrence_itself():
     for number, sentence in enumerate(SENTENCES):
         for place, part in enumerate(re.finditer(r"\w+", sentence)):
             assert counts.bits(sentence, *part.span()) == pytest.approx(plain(number, place))
-    single = [one.lower() for sentence in SENTENCES for one in re.findall(r"\w+", sentence)]
+    single = [word.lower() for sentence in SENTENCES for word in re.findall(r"\w+", sentence)]
     assert counts.single_bits("the") == pytest.approx(
         -math.log2(single.count("the") / (len(single) - 1 + len({*single})))
     )

@@ -49,7 +49,7 @@ def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float 
 def check_against_transformers(model: Model) -> None:
     """Check the mean and each occurrence of every word of the sample's list."""
     metric = WordSurprisal()
-    surprisals = {one.word: one for one in metric.compute(model, read(metric, model)).surprisals}
+    surprisals = {word.word: word for word in metric.compute(model, read(metric, model)).surprisals}
     sentences, words = read_sentences(SAMPLE_DATA["text"]), read_word_list(SAMPLE_DATA["words"])
     assert {"the", "river", "opened"} <= surprisals.keys() and "ice cream" not in surprisals
     for word, places in find_occurrences(words, sentences).items():

@@ -35,7 +35,7 @@ def test_table_equals_answers_at_single_steps(tiny_run: Run) -> None:
     assert answers.steps == STEPS and answers.skipped == () and answers.table["exact"].all()
     leaders = answers.leaders()
     for step, rows in answers.history().groupby("step"):
-        listed = {one.token: one for one in query.ask(tiny_run, ONE, [step], 700).best(step)}
+        listed = {answer.token: answer for answer in query.ask(tiny_run, ONE, [step], 700).best(step)}
         assert leaders[step] == next(iter(listed)) == answers.best(step)[0].token
         for row in rows.itertuples():
             assert row.probability == pytest.approx(listed[row.token].probability)
@@ -60,7 +60,7 @@ def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
     models = [MODELS.get(runs.checkpoint(tiny_run, step)) for step in STEPS]
     question = answers.question
     replies = search(models, question)
-    names = {query.SEPARATOR.join(question.tokenizer.readable(ids)): ids for one in replies for ids in one.answers}
+    names = {query.SEPARATOR.join(question.tokenizer.readable(ids)): ids for reply in replies for ids in reply.answers}
     for step, model, reply in zip(STEPS, models, replies, strict=True):
         kept = [tuple(ids) for ids in reply.answers.tolist()]
         history = answers.history(TOGETHER)
@@ -80,9 +80,9 @@ def test_joint_answers_are_scored_at_every_step(tiny_run: Run) -> None:
 def test_history_has_all_leaders_and_the_last_steps_best(tiny_run: Run, text: str, mask: int, k: int) -> None:
     """It has no other answers."""
     answers = query.ask(tiny_run, text, k=k)
-    best = [one.token for one in query.ask(tiny_run, text, [16], k).best(16, mask)]
+    best = [answer.token for answer in query.ask(tiny_run, text, [16], k).best(16, mask)]
     assert set(answers.history(mask)["token"]) == {*answers.leaders(mask).values(), *best}
-    assert [one.token for one in answers.best(16, mask)] == best
+    assert [answer.token for answer in answers.best(16, mask)] == best
 
 
 def test_final_answer_leads_for_good_after_all_others() -> None:
@@ -129,11 +129,11 @@ def test_last_layer_gives_the_models_answers(tiny_run: Run) -> None:
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
     for step in STEPS:
         expected = answers.best(step)
-        probabilities = [one.probability for one in expected]
+        probabilities = [answer.probability for answer in expected]
         tolerance = probability_rounding(model, model.max_positions, probabilities)
         last = layer_answers.best(step, layer=2)
-        assert [(one.token, one.rank) for one in last] == [(one.token, one.rank) for one in expected]
-        np.testing.assert_allclose([one.probability for one in last], probabilities, rtol=tolerance)
+        assert [(answer.token, answer.rank) for answer in last] == [(answer.token, answer.rank) for answer in expected]
+        np.testing.assert_allclose([answer.probability for answer in last], probabilities, rtol=tolerance)
 
 
 @pytest.mark.parametrize("mask", [1, 2])
@@ -154,7 +154,7 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
         own = layer_answers.best(16, mask, layer)
         assert own[0].token == model.tokenizer.readable(best[:1])[0]
         tolerance = probability_rounding(model, len(question.ids), expected)
-        np.testing.assert_allclose([one.probability for one in own], expected[best], rtol=tolerance)
+        np.testing.assert_allclose([answer.probability for answer in own], expected[best], rtol=tolerance)
 
 
 def test_layers_of_a_missing_mask_are_refused(tiny_run: Run) -> None:

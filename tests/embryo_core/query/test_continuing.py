@@ -84,9 +84,11 @@ def test_next_pieces_equal_transformers(run: Run) -> None:
         expected = probabilities(run, step, ids)
         best = np.argsort(-expected, kind="stable")[:5]
         listed = answers.best(step)
-        assert [one.token for one in listed] == answers.question.tokenizer.readable(best)
-        assert [one.rank for one in listed] == [1, 2, 3, 4, 5]
-        assert [one.probability for one in listed] == pytest.approx(expected[best], rel=tolerance(run, expected[best]))
+        assert [answer.token for answer in listed] == answers.question.tokenizer.readable(best)
+        assert [answer.rank for answer in listed] == [1, 2, 3, 4, 5]
+        assert [answer.probability for answer in listed] == pytest.approx(
+            expected[best], rel=tolerance(run, expected[best])
+        )
 
 
 def test_word_probability_is_the_product_over_its_pieces(run: Run) -> None:
@@ -106,7 +108,7 @@ def test_word_of_one_piece_has_its_listed_rank(run: Run) -> None:
     assert len(question.tracked.pieces) == 1
     listed = query.ask(run, TEXT, k=1000)
     for row in query.ask(run, question).table.itertuples():
-        own = next(one for one in listed.best(row.step) if one.token == "the")
+        own = next(answer for answer in listed.best(row.step) if answer.token == "the")
         assert (row.rank, row.exact) == (own.rank, True)
         assert row.probability == pytest.approx(own.probability, rel=tolerance(run, own.probability))
 
@@ -199,8 +201,8 @@ def test_lens_applies_final_norm_and_head_to_every_layer(run: Run) -> None:
         for layer, of_layer in enumerate(expected):
             best = np.argsort(-of_layer, kind="stable")[:3]
             listed = layer_answers.best(step, 1, layer)
-            assert [one.token for one in listed] == layer_answers.question.tokenizer.readable(best)
-            own = [one.probability for one in listed]
+            assert [answer.token for answer in listed] == layer_answers.question.tokenizer.readable(best)
+            own = [answer.probability for answer in listed]
             assert own == pytest.approx(of_layer[best], rel=tolerance(run, of_layer[best]))
         own = query.ask(run, TEXT, [step]).best(step)[0].probability
         assert listed[0].probability == pytest.approx(own, rel=tolerance(run, own))

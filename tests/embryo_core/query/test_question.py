@@ -117,7 +117,7 @@ def test_word_of_two_pieces_follows_the_chain_rule(tiny_run: Run, text: str, mas
     assert word_scores.question.widened.count("[MASK]") == text.count("[MASK]") + 1
     for row in word_scores.table.itertuples():
         alone, given = ((widened, at, river), (filled, at + 1, s))
-        expected = np.prod([probabilities(tiny_run, row.step, *one[:2])[one[2]] for one in (alone, given)])
+        expected = np.prod([probabilities(tiny_run, row.step, *mask[:2])[mask[2]] for mask in (alone, given)])
         model = MODELS.get(runs.checkpoint(tiny_run, row.step))
         tolerance = probability_rounding(model, len(widened), expected)
         assert row.probability == pytest.approx(expected, rel=2 * tolerance)
@@ -128,7 +128,7 @@ def test_word_of_one_piece_equals_the_listed_answer(tiny_run: Run) -> None:
     word_scores, listed = track(tiny_run, ONE, "river"), query.ask(tiny_run, ONE, k=700)
     assert word_scores.steps == STEPS and word_scores.question.widened == ONE and word_scores.skipped == ()
     for row in word_scores.table.itertuples():
-        own = next(one for one in listed.best(row.step) if one.token == "river")
+        own = next(answer for answer in listed.best(row.step) if answer.token == "river")
         assert (row.rank, row.exact) == (own.rank, True)
         assert row.probability == pytest.approx(own.probability)
 

@@ -61,7 +61,7 @@ def test_layer_report_has_the_answers_of_each_layer(tiny_run: Run) -> None:
 
     def cells(step: int, layer: int, count: int) -> list[str]:
         best = layer_answers.best(step, layer=layer)[:count]
-        return [text for one in best for text in (one.token, f"{one.probability:.1%}")]
+        return [text for answer in best for text in (answer.token, f"{answer.probability:.1%}")]
 
     head, *rows = [line.split() for line in report.report_layers(tiny_run, ONE).splitlines()[-4:]]
     assert head == ["step", "embeddings", "layer", "1", "layer", "2"]

@@ -112,7 +112,7 @@ def test_smaller_chunks_give_the_same_answer(
     model = MODELS.get(runs.checkpoint(tiny_run, 16))
     tolerance = 2 * probability_rounding(model, model.max_positions, expected.table["probability"])  # two factors
     key = ["step", "mask", "token"]
-    tables = [one.history(mask).sort_values(key, ignore_index=True) for one in (answers, expected) for mask in (0,)]
+    tables = [each.history(mask).sort_values(key, ignore_index=True) for each in (answers, expected) for mask in (0,)]
     assert_frame_equal(*tables, rtol=tolerance)
 
 

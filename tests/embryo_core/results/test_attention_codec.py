@@ -32,7 +32,8 @@ def make_earlier(run: Run, kind: pa.DataType) -> None:
     rows = pq.read_table(path)
     maps = attention_codec.decode(rows)[attention_codec.COLUMN].to_pylist()
     column = pa.array(
-        maps if kind == attention_codec.MAP else [np.frombuffer(one, attention_codec.WEIGHT) for one in maps], kind
+        maps if kind == attention_codec.MAP else [np.frombuffer(head_map, attention_codec.WEIGHT) for head_map in maps],
+        kind,
     )
     place = rows.column_names.index(attention_codec.STORED_COLUMN)
     pq.write_table(rows.set_column(place, pa.field(attention_codec.COLUMN, kind), column), path, row_group_size=5)
@@ -97,7 +98,7 @@ def test_map_with_odd_number_of_bytes_is_refused(run: Run, maps: np.ndarray):
     """Weights are float16, so an odd number of bytes cannot be a matrix."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path)
-    odd = pa.array([one[:-1] for one in rows[attention_codec.STORED_COLUMN].to_pylist()], attention_codec.MAP)
+    odd = pa.array([content[:-1] for content in rows[attention_codec.STORED_COLUMN].to_pylist()], attention_codec.MAP)
     rows = rows.set_column(
         rows.column_names.index(attention_codec.STORED_COLUMN),
         pa.field(attention_codec.STORED_COLUMN, attention_codec.MAP),

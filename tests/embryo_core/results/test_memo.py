@@ -71,7 +71,7 @@ def test_weak_references_to_copies_do_not_accumulate(run: Run):
 
 def _dead_references() -> int:
     gc.collect()
-    return sum(type(one) is weakref.ref and one() is None for one in gc.get_objects())
+    return sum(type(object_) is weakref.ref and object_() is None for object_ in gc.get_objects())
 
 
 def test_large_or_evicted_frames_are_read_again(run: Run, reads: list[str], monkeypatch: pytest.MonkeyPatch):

@@ -246,7 +246,7 @@ def test_file_replaced_after_size_check_is_read_again(run: Run, monkeypatch: pyt
         path.with_suffix(f".{step}").write_bytes(path.read_bytes())
     before, after = path.with_suffix(".0"), path.with_suffix(".8")
     write_checksums(
-        path.with_name(f"{path.name}.sha256"), {(parquet_files.sha256(one), path.name) for one in (before, after)}
+        path.with_name(f"{path.name}.sha256"), {(parquet_files.sha256(file), path.name) for file in (before, after)}
     )
     before.rename(path)
 

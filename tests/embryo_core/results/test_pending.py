@@ -98,8 +98,10 @@ def assert_evaluations_are_whole(root: Path) -> None:
     assert 0 in results.steps_by_metric(run)["attention"]
     for step in results.steps_by_metric(run)["attention"]:
         weights, _ = results.read_attention_step(run, step)
-        for one in find("attention", step).attention:
-            np.testing.assert_array_equal(weights[one.layer - 1, one.head - 1], one.weights.astype(np.float16))
+        for head_map in find("attention", step).attention:
+            np.testing.assert_array_equal(
+                weights[head_map.layer - 1, head_map.head - 1], head_map.weights.astype(np.float16)
+            )
 
 
 @pytest.mark.slow

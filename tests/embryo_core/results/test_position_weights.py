@@ -22,7 +22,10 @@ def write(run: Run, *steps: int, seed: int = 0) -> None:
     """Write pending maps of all heads at these steps, with rows that do not sum to 1."""
     for step in steps:
         attention = find("attention", step, seed).attention
-        maps = [AttentionMap(one.layer, one.head, one.weights * 0.75**one.head, one.sentences) for one in attention]
+        maps = [
+            AttentionMap(head_map.layer, head_map.head, head_map.weights * 0.75**head_map.head, head_map.sentences)
+            for head_map in attention
+        ]
         results.write(at(run, step), "attention", Findings(attention=maps))
 
 

@@ -239,7 +239,7 @@ def test_finetuning_results_are_read_as_written(run):
     )
     for read, given in pairs:
         rows = read(run, "squad")
-        own = sorted(tuple(vars(one).values()) for one in given if one.task == "squad")
+        own = sorted(tuple(vars(row).values()) for row in given if row.task == "squad")
         assert sorted(map(tuple, rows[rows["step"] == 8].drop(columns="step").to_numpy().tolist())) == own
 
 

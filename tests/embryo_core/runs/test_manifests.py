@@ -69,12 +69,14 @@ def test_listing_is_reused_until_files_change(own_run: Run):
     assert all(one is other for one, other in zip(before, runs.checkpoints(own_run), strict=True))
     folder = own_run.path / "checkpoints"
     (folder / "step8").rename(folder / "gone")
-    assert [one.step for one in runs.checkpoints(own_run)] == [0, 16]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(own_run)] == [0, 16]
     (folder / "gone").rename(folder / "step8")
     assert runs.checkpoints(own_run) == before
     runs.write_run(replace(own_run, note="another"))
     listed = runs.checkpoints(runs.open_run(own_run.path))
-    assert [one.step for one in listed] == [0, 8, 16] and {one.run.note for one in listed} == {"another"}
+    assert [checkpoint.step for checkpoint in listed] == [0, 8, 16] and {
+        checkpoint.run.note for checkpoint in listed
+    } == {"another"}
 
 
 # === Untrusted folders ===

@@ -73,7 +73,7 @@ def test_every_page_has_its_file_and_data(tiny_site: Path):
 def test_figure_csv_has_the_stored_scores(tiny_site: Path, tiny_results: Run):
     """The values equal those that the evaluation wrote, and the figure has a plot for each scale of the axis."""
     panel = next(part for part in read(data(tiny_site) / "tokens.js")["parts"] if part["name"] == "accuracy")
-    choice = next(one for one in panel["choices"] if one["label"] == "Mask prediction, parts of speech")
+    choice = next(choice for choice in panel["choices"] if choice["label"] == "Mask prediction, parts of speech")
     figure = read(tiny_site / "data" / f"{choice['file']}.js")
     table = pd.read_csv(StringIO(figure["csv"])).set_index(["group", "step"])["accuracy"]
     scores = results.read_scores(tiny_results, "mask_prediction").set_index(["group", "step"])["value"]
@@ -228,7 +228,7 @@ def test_page_csv_files_have_the_stored_scores(tiny_site: Path, tiny_results: Ru
     ):
         scores = results.read_scores(tiny_results, metric).set_index(["group", "step"])
         shown = next(part for part in read(data(tiny_site) / f"{page}.js")["parts"] if part["name"] == panel)
-        for choice in (one for one in shown["choices"] if not one["label"].startswith("Token reconstruction")):
+        for choice in (choice for choice in shown["choices"] if not choice["label"].startswith("Token reconstruction")):
             table = pd.read_csv(StringIO(read(tiny_site / "data" / f"{choice['file']}.js")["csv"]))
             table = table.set_index([key, "step"])
             table = table.loc[table.index.intersection(scores.index)]

@@ -138,10 +138,10 @@ def test_numbered_weight_files_share_one_config(root, trainer_folder, byte_level
     flat, reference = add([str(folder)], "flat").run, add([str(trainer_folder)], "reference").run
     for step in STEPS:
         actual, expected = (query.ask(run, "The [MASK] .", [step]).best(step) for run in (flat, reference))
-        assert [one.token for one in actual] == [one.token for one in expected]
-        model, probabilities = load(runs.checkpoint(flat, step)), [one.probability for one in expected]
+        assert [answer.token for answer in actual] == [answer.token for answer in expected]
+        model, probabilities = load(runs.checkpoint(flat, step)), [answer.probability for answer in expected]
         tolerance = probability_rounding(model, model.max_positions, np.array(probabilities))
-        assert [one.probability for one in actual] == pytest.approx(probabilities, rel=tolerance)
+        assert [answer.probability for answer in actual] == pytest.approx(probabilities, rel=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ class _Hostile:
 def test_invalid_sources_are_refused(root, trainer_folder, source, more, message):
     """Each error names the problem, and no run is created."""
     with pytest.raises(RunError) as raised:
-        add([one.replace("{folder}", str(trainer_folder)) for one in source], "none", **more)
+        add([argument.replace("{folder}", str(trainer_folder)) for argument in source], "none", **more)
     assert message in str(raised.value) and not runs.list_runs()
 
 

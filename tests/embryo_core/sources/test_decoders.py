@@ -23,7 +23,7 @@ def test_decoder_series_is_added_with_log_and_tokenizer(root, tmp_path, family, 
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 40}
     assert sizes.items() <= run.config.items()
     assert run.config["intermediate_size"] == (128 if family == "gpt2" else 48)
-    assert run.family == family and [one.step for one in runs.checkpoints(run)] == [5, 10]
+    assert run.family == family and [checkpoint.step for checkpoint in runs.checkpoints(run)] == [5, 10]
     assert [row["step"] for row in runs.read_log(run)] == [5, 10]
     model = load(runs.checkpoints(run)[-1])
     own, theirs = model.tokenizer, AutoTokenizer.from_pretrained(source / "checkpoint-10")

@@ -235,13 +235,13 @@ def test_moved_run_can_be_added_again(root, source, tmp_path, monkeypatch, capsy
 def test_symlinked_run_folder_is_refused(root, trainer_folder, linked):
     """The link stays, and no file of the run behind it changes."""
     run, other = (add([str(trainer_folder)], name).run for name in ("run", "other"))
-    path, there = (one.path if linked == "run" else one.path / linked for one in (run, other))
+    path, there = (run_.path if linked == "run" else run_.path / linked for run_ in (run, other))
     shutil.rmtree(path)
     path.symlink_to(there)
-    before = {one: one.read_bytes() for one in other.path.rglob("*") if one.is_file()}
+    before = {path: path.read_bytes() for path in other.path.rglob("*") if path.is_file()}
     with pytest.raises(RunError, match="is a link"):
         add([str(trainer_folder)], "run")
-    assert path.is_symlink() and before == {one: one.read_bytes() for one in other.path.rglob("*") if one.is_file()}
+    assert path.is_symlink() and before == {path: path.read_bytes() for path in other.path.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("folder", ["run", "run.tmp", "run/checkpoints/step10"])

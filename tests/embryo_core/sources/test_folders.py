@@ -96,7 +96,7 @@ def test_path_that_is_not_utf8_is_refused(root, source, trainer_folder, name):
         (source.parent / "link").symlink_to(strange)
         with pytest.raises(RunError, match="bytes that are no UTF-8 text"):
             add([str(source.parent / "link")], "strange")
-        assert [one.name for one in runs.list_runs()] == ["there"]
+        assert [run.name for run in runs.list_runs()] == ["there"]
     else:
         assert len(runs.checkpoints(add([str(strange)], "strange").run)) == 3
     assert len(runs.checkpoints(run)) == 3
@@ -126,7 +126,7 @@ def test_electra_is_added_with_its_generator(root, electra, copy):
     """The generator answers questions on masked words, whether weights are copied or not."""
     tokenizer = str(electra.run.tokenizer)
     run = add([f"16:{electra.path}"], "taken", copy=copy, tokenizer=tokenizer).run
-    answers = [query.ask(one, "The [MASK] .", [16]).best(16) for one in (run, electra.run)]
+    answers = [query.ask(r, "The [MASK] .", [16]).best(16) for r in (run, electra.run)]
     assert answers[0] == answers[1]
     inside = runs.generator(runs.checkpoint(run, 16))
     assert (inside.pointer is None) == copy and (inside.path / "manifest.json").is_file()

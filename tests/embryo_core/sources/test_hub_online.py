@@ -49,7 +49,7 @@ def test_adding_fetches_no_weights(root, hub, series):
     """Configs are fetched at once; weights are fetched when a step is needed, and only once."""
     run = add([f"hf:{NAME}"], "public").run
     checkpoints = runs.checkpoints(run)
-    assert {one.step: one.pointer.commit for one in checkpoints} == series
+    assert {checkpoint.step: checkpoint.pointer.commit for checkpoint in checkpoints} == series
     assert fetched(hub, WEIGHTS) == 0 and fetched(hub, "config.json") > 0
     one = runs.checkpoint(run, 10)
     assert hub_cache.fetch_checkpoint(one) and not hub_cache.fetch_checkpoint(one)
@@ -111,7 +111,7 @@ def test_family_of_repositories_is_listed_by_owner(root, hub, trainer_folder):
     hub.push("owner/seed_1-step_5k", "main", trainer_folder / "checkpoint-0")
     hub.push("other/seed_0-step_7k", "main", trainer_folder / "checkpoint-0")
     run = add(["hf:owner/seed_0-step_{step}k"], "family").run
-    assert [one.step for one in runs.checkpoints(run)] == [1000 * step for step in STEPS]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [1000 * step for step in STEPS]
 
 
 def test_interrupted_download_is_reported_and_repeated(root, hub, series):
@@ -217,7 +217,9 @@ def test_folders_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
     run = add([f"hf:{source}"], "public", patterns=patterns).run
     expected = {"updates": [0, 10, 20], "tokens": [780_000_000, 10_780_000_000, 20_780_000_000]}
     checkpoints = runs.checkpoints(run)
-    assert run.step_unit == unit and [one.step for one in checkpoints] == expected.get(unit, [0, 10**7, 2 * 10**7])
+    assert run.step_unit == unit and [checkpoint.step for checkpoint in checkpoints] == expected.get(
+        unit, [0, 10**7, 2 * 10**7]
+    )
     for step, one in zip(STEPS, checkpoints, strict=True):
         assert (one.pointer.commit, one.pointer.file) == (commit, f"{form.format(step)}/{WEIGHTS}")
     assert query.ask(run, "The [MASK] .", [checkpoints[1].step]).best(checkpoints[1].step) == answer(trainer_folder, 10)
@@ -252,7 +254,7 @@ def test_commits_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
         commits[step] = hub.push(NAME, "main", folder, title)
     hub.push(NAME, "main", folder, "End of training")  # pushed with the same weights
     added = add([f"hf:{NAME}"], "public")
-    commit_of_step = {one.step: one.pointer.commit for one in runs.checkpoints(added.run)}
+    commit_of_step = {checkpoint.step: checkpoint.pointer.commit for checkpoint in runs.checkpoints(added.run)}
     assert commit_of_step.keys() == {*STEPS} and commit_of_step[10] == commits[10] and not added.notes
     assert fetched(hub, WEIGHTS) == 0
 

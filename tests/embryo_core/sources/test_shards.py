@@ -79,9 +79,9 @@ def test_shards_are_read_in_place(root, parts, trainer_folder, pickled):
         pickle(parts / f"checkpoint-{step}")
     run, whole = add([str(parts)], "parts").run, add([str(trainer_folder)], "whole").run
     assert not [*run.path.rglob("*.safetensors"), *run.path.rglob("*.bin")]
-    stored, expected = (read_tensors(runs.checkpoint(one, 20)) for one in (run, whole))
+    stored, expected = (read_tensors(runs.checkpoint(r, 20)) for r in (run, whole))
     assert stored.keys() == expected.keys() and all(torch.equal(stored[name], expected[name]) for name in stored)
-    tokens, alike = ([one.token for one in query.ask(each, TEXT, [20]).best(20)] for each in (run, whole))
+    tokens, alike = ([answer.token for answer in query.ask(each, TEXT, [20]).best(20)] for each in (run, whole))
     assert tokens == alike
     assert audit(run).faults == audit(whole).faults
     assert pickled or parameters(run) == parameters(whole)

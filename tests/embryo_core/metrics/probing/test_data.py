@@ -125,7 +125,7 @@ def test_control_type_is_all_words_of_each_span(trained: Model, tmp_path: Path, 
     (task,) = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None).tasks
     types = [[words[first:last] for first, last in each] for each in spans]
     alike = task.test.control[:, None] == task.test.control
-    assert alike.tolist() == [[one == other for other in types] for one in types]
+    assert alike.tolist() == [[first == second for second in types] for first in types]
     assert drawn_from == [0, 1] * 3
 
 
