@@ -70,9 +70,7 @@ def paper_ranks(names: Iterable[str]) -> dict[str, int]:
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> TestOutcome:
     """Compare the onsets of every two verb forms; the more frequent one in the training corpus should be first."""
     if not evidence.frequencies:
-        return TestOutcome(
-            [], f"No words of its training text were counted ({evidence.run.frequencies.name}).", final=True
-        )
+        return _without_counts(evidence)
     if not (frequencies := mean_frequencies(evidence, task)):
         return TestOutcome([])
     forms = sorted(frequencies, key=frequencies.__getitem__, reverse=True)
@@ -84,6 +82,8 @@ def frequent_verb_forms_first(evidence: Evidence, task: str) -> TestOutcome:
 
 def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> TestOutcome:
     """Compare the onsets of every two frequency bands in each task."""
+    if not evidence.frequencies and not any({*BANDS} & {*evidence.groups(task)} for task in tasks):
+        return _without_counts(evidence)
     return TestOutcome(
         [
             comparison
@@ -91,6 +91,12 @@ def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> TestOutcom
             for comparison in _compare_pairs(evidence, task, combinations(BANDS, 2), SHORT_NAMES[task])
         ]
     )
+
+
+def _without_counts(evidence: Evidence) -> TestOutcome:
+    """Return the outcome if pretraining counted no words; no command adds the counts."""
+    statistic = f"No words of its training text were counted ({evidence.run.frequencies.name})."
+    return TestOutcome([], statistic, final=True)
 
 
 def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:

@@ -60,6 +60,13 @@ def test_frequent_bands_are_compared_in_both_tasks(run):
     assert verdict_of(tested.comparisons) == "reproduced" and len(tested.comparisons) == 6
 
 
+def test_bands_cannot_be_compared_without_word_counts(run):
+    """No command is suggested: evaluating the treebank again would give no bands either."""
+    found = evidence(run, *(row for task in words.TASKS for row in rows(task, ONSETS)))
+    tested = words.frequent_bands_first(found, words.TASKS)
+    assert not tested.comparisons and tested.final and "frequencies.tsv" in tested.statistic
+
+
 def test_verb_forms_are_ordered_by_mean_word_frequency(run, monkeypatch):
     """Each occurrence in the treebank counts; a word that the corpus lacks is looked up in lower case."""
     counted = {"VBZ": [("Is", 3), ("does", 1)], "VBD": [("went", 2)]}
