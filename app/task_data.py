@@ -46,10 +46,10 @@ def _find(run: Run, dataset: str) -> TextFolder:
     """Return the folder of the data behind the results of a task, or of minimal pairs (PAIRS). Raises ResultsError."""
     folder = None
     with suppress(CorpusError):
-        pairs = dataset == PAIRS
-        folder = (
-            pair_sentences.find_data(run, runs.roots()) if pairs else task_folders.find_data(run, dataset, runs.roots())
-        )
+        if dataset == PAIRS:
+            folder = pair_sentences.find_pairs(run, runs.roots())
+        else:
+            folder = task_folders.find_task_data(run, dataset, runs.roots())
     return TextFolder(run, folder, "" if folder is None else _state(run, folder), monotonic())
 
 

@@ -13,15 +13,18 @@ from embryo_core.audit.equal import MIN_NUMBERS, Twins, equal_steps, equal_tenso
 from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.order import ForeignSteps, foreign_steps, misplaced, misplaced_shard
 from embryo_core.audit.series import Series
+from embryo_core.engine.capabilities import checkpoint_capabilities
 from embryo_core.engine.hub_cache import not_cached, prefetched
+from embryo_core.engine.model import read_model
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
-from embryo_core.errors import BrokenCheckpoint, MissingWeights, printable
+from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, printable
 from embryo_core.runs import Audit, Fault
 from embryo_core.types import Checkpoint, Run, StepUnit
 from embryo_core.words import join_steps, name_step, percent, quantity
 
 REMEDY = "get the right file from where it came from, or leave the step out"
 MIN_CHECKPOINTS = 3  # fewest checkpoints that can be compared
+MAX_READ_BYTES = 2**30  # larger weights are not read to check whether the model can be queried
 
 
 def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = False) -> Audit:
@@ -30,10 +33,8 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     Weights on the Hub are fetched, and with `discard` removed afterwards; without `fetch`, only cached weights are
     audited.
     """
-    loadable = [
-        candidate for candidate in runs.checkpoints(run) if candidate.has_weights and (fetch or _is_local(candidate))
-    ]
     all_checkpoints = runs.checkpoints(run)
+    loadable = [one for one in all_checkpoints if one.has_weights and (fetch or _is_local(one))]
     faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken_checkpoints(run)]
     faults += [*files.missing(run), *files.exchanged_folders(all_checkpoints), *files.other_configs(all_checkpoints)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(loadable)]
@@ -41,22 +42,22 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     statistics = []
     meter = TensorMeter(len(loadable))
     fetches, is_shown = prefetched(loadable, discard), progress and bool(loadable)
-    for checkpoint, missing in tqdm(
-        fetches, desc=run.name, total=len(loadable), unit="checkpoint", disable=not is_shown
-    ):
+    for checkpoint, missing in tqdm(fetches, run.name, len(loadable), unit="checkpoint", disable=not is_shown):
         try:
             if missing:
                 raise missing
             statistics.append(meter.measure(checkpoint))
         except (BrokenCheckpoint, MissingWeights) as reason:
             faults.append(Fault((checkpoint.step,), "unreadable", str(reason)))
-    faults += judge(statistics, is_frozen, run.step_unit)
+    faults += find_faults(statistics, is_frozen, run.step_unit)
     result = Audit(tuple(sorted(faults, key=lambda fault: (fault.steps, fault.kind, fault.what))), len(loadable))
     runs.write_audit(run, result)
     return result
 
 
-def judge(statistics: Sequence[TensorStatistics], is_frozen: Callable[[int, int], bool], unit: StepUnit) -> list[Fault]:
+def find_faults(
+    statistics: Sequence[TensorStatistics], is_frozen: Callable[[int, int], bool], unit: StepUnit
+) -> list[Fault]:
     """Return the faults of tensors; `is_frozen(i, j)` says whether no weight could move from step i to the next, j."""
     faults = [_infinite_fault(entry, unit) for entry in statistics if entry.infinite]
     usual_shapes = Counter(entry.shapes for entry in statistics).most_common(1)[0][0] if statistics else ()
@@ -143,6 +144,34 @@ def _is_local(checkpoint: Checkpoint) -> bool:
         return True  # the error is reported when the checkpoint is read
 
 
+# === Whether a run can be queried ===
+
+
+def unanswerable(run: Run) -> str:
+    """Return a sentence on why the last local checkpoint cannot be queried; "" if it can, or was not checked."""
+    last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _has_files(one)), None)
+    if not last:
+        return ""
+    given = checkpoint_capabilities(last)
+    if not given & {"masked_words", "next_words"}:
+        named = " and ".join(name.replace("_", " ") for name in sorted(given - {"trainable"}))
+        return f"No question can be asked: there is no head for words; checkpoints give {named or 'nothing'}."
+    if runs.weights_file(last)[0].stat().st_size > MAX_READ_BYTES:
+        return ""
+    try:
+        read_model(last)
+    except EmbryoError as reason:
+        return f"No question can be asked: {reason}"
+    return ""
+
+
+def _has_files(checkpoint: Checkpoint) -> bool:
+    try:
+        return runs.weights_file(checkpoint)[0].is_file()
+    except BrokenCheckpoint:
+        return False
+
+
 # === Sentences ===
 
 
@@ -171,8 +200,7 @@ def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, 
     text = (
         f"The weights at {join_steps(steps, unit)} come from another training than the others, such as another seed: "
         f"{step_after} keeps {percent(max(foreign.kept_share, 0), 0)} of {step_before}, by the cosines of large "
-        "tensors; "
-        f"{REMEDY}."
+        f"tensors; {REMEDY}."
     )
     return Fault(tuple(steps), "out of line", text)
 

@@ -110,8 +110,7 @@ def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
             (outlier.step,),
             "tokenizer",
             f"The tokenizer with the weights at {name_step(outlier.step, outlier.run.step_unit)} differs from that of "
-            "the "
-            "other checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
+            "the other checkpoints; make sure that it belongs to the same pretraining, or leave the checkpoint out.",
         )
         for outlier, own_digest in digests.items()
         if own_digest != common
@@ -176,8 +175,7 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
             "swapped",
             f"The folder {printable(checkpoint.path.name)} has the manifest of the checkpoint at "
             f"{name_step(checkpoint.step, checkpoint.run.step_unit)}; name it step{checkpoint.step}, or copy both "
-            "again from their "
-            "source.",
+            "again from their source.",
         )
         for checkpoint in checkpoints
         if step_of(checkpoint.path.name) not in ((), (checkpoint.step,))

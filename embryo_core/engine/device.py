@@ -7,7 +7,7 @@ from functools import cache
 
 import torch
 
-from embryo_core.errors import ConfigError
+from embryo_core.errors import ConfigError, first_line
 
 NAMES = ("cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -48,6 +48,21 @@ def find_device(name: str, dtype: str = "float32") -> Device:
         present = ", ".join(device for device in NAMES if available[device])
         raise ConfigError(f"This machine has no device '{name}'; it has: {present}. Leave out --device, or name one.")
     return Device(name, DTYPES[dtype])
+
+
+def find_training_device(name: str | None) -> str:
+    """Return torch's name of any device, such as "cuda:1"; for None and "auto", CUDA if available, else the CPU.
+
+    Raises ConfigError if torch cannot use it.
+    """
+    if name is None or name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(1, device=name).item()  # also fails for the device "meta", whose tensors have no values
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
+        why = first_line(reason).partition(". ")[0].removesuffix(".")
+        raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
+    return name
 
 
 # === CPU ===

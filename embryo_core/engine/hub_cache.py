@@ -149,7 +149,7 @@ def fetch_file(repository: str, commit: str, name: str, label: str = "") -> Path
         if reason is None or isinstance(reason, OfflineModeIsEnabled):
             why = "is not in the local cache, and the network is off"
         else:
-            why = f"cannot be fetched ({refusal(reason)})"
+            why = f"cannot be fetched ({why_refused(reason)})"
         if isinstance(reason, ConnectError | TimeoutException):
             _unreached = monotonic(), why
     raise MissingWeights(
@@ -189,7 +189,7 @@ def _wait(reason: "HfHubHTTPError") -> int | None:
         return limit.reset_in_seconds if limit else None
 
 
-def refusal(reason: BaseException) -> str:
+def why_refused(reason: BaseException) -> str:
     """Return in a few words why the Hub refused a request, with a remedy if there is one."""
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
 

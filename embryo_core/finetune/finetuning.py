@@ -10,6 +10,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from embryo_core import results, runs
+from embryo_core.engine.device import Device, find_training_device
 from embryo_core.engine.transformers_engine import max_sequence_length
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
@@ -63,7 +64,7 @@ def finetune(
         raise ConfigError(unknown("protocol", protocol, PROTOCOLS))
     checkpoints = planning.trainable_checkpoints(run, steps)
     plans = planning.plan_tasks(run, tasks, checkpoints, seeds, protocol, overwrite)
-    planning.remove_leftovers(run, plans)
+    planning.remove_unneeded_weights(run, plans)
     report = Report(done_before=sum(plan.done_before for plan in plans))
     from_mnli = any(plan.from_mnli and plan.pending for plan in plans)
     needed_plans = [plan for plan in plans if plan.pending or (plan.name == "mnli" and from_mnli)]
@@ -77,8 +78,8 @@ def _worker_opener(device: str | None, jobs: int | None, ray: str | None) -> Ope
     """Return the function that opens workers, on this machine or a cluster. Raises ConfigError for a missing device."""
     if ray is not None:
         return lambda encoded_tasks: workers.cluster_workers(ray, encoded_tasks, device)
-    device = workers.choose_device(device)
-    return lambda encoded_tasks: workers.open_workers(encoded_tasks, device, jobs or workers.default_jobs(device))
+    device = find_training_device(device)
+    return lambda encoded_tasks: workers.open_workers(encoded_tasks, device, jobs or Device(device).parallel_passes())
 
 
 def _finetune(
@@ -175,7 +176,7 @@ def _set_settings(run: Run, plan: TaskPlan, encoded_task: EncodedTask, choice: R
         rate += f", chosen{criterion} at step {choice.step} on a tenth of the training data"
     note = f"{len(encoded_task.targets):,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"
     summary = {"note": note, "labels": labels, **(choice.summary if choice else {})}
-    for name in planning.stored_names(run, plan.name) if plan.overwrite else ():
+    for name in planning.names_of_results(run, plan.name) if plan.overwrite else ():
         results.note_dataset(run, name, plan.identity, overwrite=True)
     for seed in sorted({seed for _, seed in plan.pending}):
         results.note_dataset(run, results_name(plan.name, seed), plan.identity, summary, plan.overwrite)

@@ -86,7 +86,7 @@ def plan_tasks(
                 )
             plan.more["mnli_sha256"] = mnli.sha256
     for plan in plans:  # checked before slow work; all seeds must agree, since their mean is shown
-        for name in () if plan.overwrite else stored_names(run, plan.name):
+        for name in () if plan.overwrite else names_of_results(run, plan.name):
             protected_steps = results.steps_by_metric(run)[name] & runs.steps_without_weights(run)
             results.check_dataset(run, name, plan.identity, protected_steps)
     return plans
@@ -101,7 +101,7 @@ def _plan_task(
     stored_pairs = {(step, seed) for seed in range(1, seeds + 1) for step in stored_steps[results_name(name, seed)]}
     stored_names_by_step = {
         (step, stored_name.rpartition(":")[2])
-        for stored_name in stored_names(run, name)
+        for stored_name in names_of_results(run, name)
         for step in stored_steps[stored_name]
     }
     replaced = {(step, str(seed)) for step, seed in pairs}
@@ -118,14 +118,14 @@ def _data_hash(run: Run, name: str, folder: Path) -> str:
     """Return the hash of a task's data, or of its whole folder if results of an earlier version recorded that hash."""
     sha256, sources = data_sha256(name, folder), results.read_sources(run)
     recorded_hashes = {
-        str(sources[stored_name].get("sha256")) for stored_name in stored_names(run, name) if stored_name in sources
+        str(sources[stored_name].get("sha256")) for stored_name in names_of_results(run, name) if stored_name in sources
     }
     if recorded_hashes - {sha256} and (folder_sha256 := corpora.open_source(folder).sha256) in recorded_hashes:
         return folder_sha256
     return sha256
 
 
-def stored_names(run: Run, task: str) -> list[str]:
+def names_of_results(run: Run, task: str) -> list[str]:
     """List the names of a task's results, one for each seed with results."""
     prefix = results_name(task, "")
     return sorted(name for name, steps in results.steps_by_metric(run).items() if steps and name.startswith(prefix))
@@ -230,7 +230,7 @@ def _mnli_chain(
     ]
 
 
-def remove_leftovers(run: Run, plans: Sequence[TaskPlan]) -> None:
+def remove_unneeded_weights(run: Run, plans: Sequence[TaskPlan]) -> None:
     """Remove weights after MNLI that a killed process left behind once the tasks starting from them were done."""
     dependents, stored_steps = [plan for plan in plans if plan.from_mnli], results.steps_by_metric(run)
     for (step, seed), file in mnli_files(run) if dependents else ():

@@ -75,7 +75,7 @@ def _download(source: str, name: str, folder: Path) -> None:
 # === Finding the data of results ===
 
 
-def find_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
+def find_task_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
     """Return a folder with exactly the data of a task's results, or None.
 
     The search covers `corpora` below each root, and the folders on which this user fine-tuned before.

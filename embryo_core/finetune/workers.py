@@ -21,8 +21,8 @@ import safetensors.torch
 import torch
 
 from embryo_core import results, runs
-from embryo_core.engine.device import parallel_passes
-from embryo_core.errors import ConfigError, DatasetMismatch, ResultsError, first_line
+from embryo_core.engine.device import find_training_device, parallel_passes
+from embryo_core.errors import ConfigError, DatasetMismatch, ResultsError
 from embryo_core.evaluate.cluster import connect_to_ray, map_on_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
@@ -218,23 +218,6 @@ def open_workers(encoded_tasks: EncodedTasks, device: str, jobs: int) -> Iterato
         pool.shutdown(cancel_futures=True)
 
 
-def choose_device(name: str | None) -> str:
-    """Return the named device; for None and "auto", CUDA if available, else the CPU. Raises ConfigError."""
-    if name is None or name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(1, device=name).item()  # also fails for the device "meta", whose tensors have no values
-    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as reason:
-        why = first_line(reason).partition(". ")[0].removesuffix(".")
-        raise ConfigError(f"Device '{name}' cannot be used ({why}); give cpu, or leave out --device.") from None
-    return name
-
-
-def default_jobs(device: str) -> int:
-    """Return one job for each core of a CPU, one on any other device."""
-    return parallel_passes() if device == "cpu" else 1
-
-
 def _start_worker(encoded_tasks: EncodedTasks, device: str, thread_count: int) -> None:
     """Set up a worker process, which ignores Ctrl-C and ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -287,4 +270,4 @@ def cluster_workers(address: str, encoded_tasks: EncodedTasks, device: str | Non
 def _work_on_cluster(work: JobFunction, job: Any, encoded_tasks: EncodedTasks, device: str | None) -> Any:
     """Run one job in a worker of the cluster, with one CPU thread."""
     torch.set_num_threads(1)
-    return work(job, encoded_tasks, choose_device(device))
+    return work(job, encoded_tasks, find_training_device(device))

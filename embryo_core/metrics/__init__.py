@@ -1,4 +1,4 @@
-"""The metrics, one file each. To add one, write metrics/foo.py and add Foo() to METRICS; nothing else changes."""
+"""The metrics. To add one, write metrics/foo.py and add Foo() to METRICS; nothing else changes."""
 
 from collections.abc import Iterable
 
@@ -9,13 +9,11 @@ from embryo_core.metrics.edge_probing import EdgeProbing
 from embryo_core.metrics.geometry import Geometry
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.metrics.lama_variants import LamaVariants
-from embryo_core.metrics.mask_prediction import MaskPrediction
 from embryo_core.metrics.minimal_pairs import MinimalPairs
-from embryo_core.metrics.next_word_prediction import NextWordPrediction
 from embryo_core.metrics.ngram_divergence import NgramDivergence
 from embryo_core.metrics.positions import Positions
 from embryo_core.metrics.replaced_token_accuracy import ReplacedTokenAccuracy
-from embryo_core.metrics.token_reconstruction import TokenReconstruction
+from embryo_core.metrics.word_prediction import MaskPrediction, NextWordPrediction, TokenReconstruction
 from embryo_core.metrics.word_surprisal import WordSurprisal
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 

@@ -21,7 +21,6 @@ from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL, BANDS, band_of, groups_of_tags
 from embryo_core.measurements import Findings, Score, WordCount
 from embryo_core.metric import Limits, Metric, Option, Source
-from embryo_core.metrics import batches
 from embryo_core.types import Example
 from embryo_core.words import quantity
 
@@ -150,26 +149,6 @@ class WordMetric(Metric):
 
     def compute(self, model: "Model", data: TreebankWords) -> Findings:
         return findings(self.name, data, self.judge(model, data))
-
-
-class PieceMetric(WordMetric):
-    """Base of the metrics that predict all pieces of a sentence in one pass."""
-
-    @abstractmethod
-    def best_pieces(self, model: "Model", ids: np.ndarray) -> np.ndarray:
-        """Return the best piece [b, L] at each position of ids [b, L]."""
-
-    def judge(self, model: "Model", data: TreebankWords) -> np.ndarray:
-        offsets = np.cumsum([0, *map(len, data.sentences)])  # start of each sentence in the array of all pieces
-        right = np.zeros(offsets[-1], bool)
-
-        def judge_batch(batch: np.ndarray, ids: np.ndarray) -> None:
-            right[offsets[batch][:, None] + np.arange(ids.shape[1])] = self.best_pieces(model, ids) == ids
-
-        batches.map_batches(model, data.sentences, judge_batch)
-        right_before = np.cumsum([0, *right])
-        starts = offsets[data.sentence]
-        return right_before[starts + data.end] - right_before[starts + data.start] == data.end - data.start
 
 
 @lru_cache(maxsize=1)

@@ -30,7 +30,7 @@ NAME, SOURCE = MinimalPairs.name, MinimalPairs.source
 # === Finding the data of results ===
 
 
-def find_data(run: Run, roots: Iterable[Path]) -> Path | None:
+def find_pairs(run: Run, roots: Iterable[Path]) -> Path | None:
     """Return the file or folder with exactly the pairs of a run's results, or None. Raises ResultsError.
 
     The search covers the path that this user last evaluated on, and `corpora/pairs` and its entries in each root.

@@ -234,7 +234,7 @@ def replacing_table(path: Path) -> Iterator[Path]:
     write_checksum(path)
 
 
-def remove(path: Path) -> None:
+def remove_table(path: Path) -> None:
     """Remove a table and its checksum, if they exist."""
     if is_stored(path):
         trust.write_checksums(_checksum_file(path), {*_listed(path, path.parent), (NOTHING, path.name)})

@@ -26,7 +26,7 @@ from embryo_core.curves.reached import LABEL_METRICS, SHARES, Reached, reached
 from embryo_core.errors import ResultsError
 from embryo_core.results.checks import check_keys
 from embryo_core.results.memo import memoized
-from embryo_core.results.parquet_files import is_stored, open_table, remove, replacing_table, stored_checksum
+from embryo_core.results.parquet_files import is_stored, open_table, remove_table, replacing_table, stored_checksum
 from embryo_core.results.pending import list_pending
 from embryo_core.results.read import read_answers, read_spans, read_task_scores
 from embryo_core.results.rows import read_pending, read_table, read_values, steps_of_file
@@ -78,7 +78,7 @@ def write_summary(run: Run, summary: Summary) -> None:
     """Write the summary of the compacted table, or remove it with the table. The caller holds the lock."""
     path, source = run.results / summary.file, _source(run, summary)
     if source is None:
-        remove(path)
+        remove_table(path)
     elif not is_written(run, summary):
         rows = summary.compute(run)
         rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), SOURCE: source})

@@ -29,7 +29,7 @@ from embryo_core.measurements import Findings
 from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.fact_histories import FACTS, takes_pending
-from embryo_core.results.parquet_files import is_stored, remove, replacing_table, write_checksum
+from embryo_core.results.parquet_files import is_stored, remove_table, replacing_table, write_checksum
 from embryo_core.results.position_weights import POSITION_WEIGHTS_SUMMARY
 from embryo_core.results.provenance import DatasetId, check_dataset, read_sources
 from embryo_core.results.read import EXAMPLES_FILE, steps_by_metric
@@ -223,7 +223,7 @@ def replace_table(run: Run, table: Table, chunks: Iterable[pa.Table]) -> None:
     path = run.results / f"{table.name}.parquet"
     filled = (rows for rows in chunks if rows.num_rows)
     if (first := next(filled, None)) is None:
-        remove(path)
+        remove_table(path)
         return
     with replacing_table(path) as temporary:
         _write_file(temporary, table, chain([first], filled))

@@ -32,7 +32,7 @@ from embryo_core.runs.pointers import HUB
 from embryo_core.runs.schema import Settings
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.patterns import Counts
-from embryo_core.sources.shards import check_shards, join
+from embryo_core.sources.shards import check_shards, join_shards
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, planned
 from embryo_core.types import Pointer, Run, StepUnit
 from embryo_core.words import name_step
@@ -232,7 +232,7 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
     if source.index and files:
         check_shards(source.index, files)
     if copy and source.index:
-        join(source.index, files, folder / SAFETENSORS)
+        join_shards(source.index, files, folder / SAFETENSORS)
     elif copy:
         shutil.copyfile(files[0], folder / (PICKLED if runs.is_pickled(files[0], files[0].parent) else SAFETENSORS))
     more: dict[str, Any] = {}
@@ -244,7 +244,7 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
             "parts": dict(zip(source.pointer.parts, hashes[1:], strict=True)),
         }
     # a Trainer counts tokens only on request
-    tokens = counts.tokens or trainer.state_of(source).num_input_tokens_seen or None
+    tokens = counts.tokens or trainer.trainer_state(source).num_input_tokens_seen or None
     runs.write_manifest(folder, source.step, counts.sequences, tokens, **more)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from embryo_core.engine.hub_cache import blob_of, is_offline, refusal, retry_while_busy
+from embryo_core.engine.hub_cache import blob_of, is_offline, retry_while_busy, why_refused
 from embryo_core.errors import RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
@@ -81,5 +81,5 @@ def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
         return retry_while_busy(lambda: question(HfApi()))
     except (HTTPError, HFValidationError, OSError) as reason:
         raise RunError(
-            f"The Hub does not list {HUB}{repository} ({refusal(reason)}); check the name, or set HF_HUB_OFFLINE=1."
+            f"The Hub does not list {HUB}{repository} ({why_refused(reason)}); check the name, or set HF_HUB_OFFLINE=1."
         ) from None

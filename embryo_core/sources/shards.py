@@ -31,7 +31,7 @@ def check_shards(index: Path, shards: Sequence[Path]) -> None:
             _refuse_lacking(path, names, runs.read_header(path, path.parent)[0])
 
 
-def join(index: Path, shards: Sequence[Path], file: Path) -> None:
+def join_shards(index: Path, shards: Sequence[Path], file: Path) -> None:
     """Write all tensors of an index to one safetensors file; `shards` are in the order of `shard_names`.
 
     Raises BrokenCheckpoint if a shard cannot be read or lacks a tensor.

@@ -81,11 +81,11 @@ def _number(value: Any) -> float | None:
 
 def saved_every(checkpoint: SourceCheckpoint) -> int:
     """Return the Trainer's number of updates between checkpoints; 0 if unknown."""
-    state = state_of(checkpoint)
+    state = trainer_state(checkpoint)
     return int(state.save_steps) if checkpoint.counts.step == state.global_step else 0
 
 
-def state_of(checkpoint: SourceCheckpoint) -> TrainerState:
+def trainer_state(checkpoint: SourceCheckpoint) -> TrainerState:
     """Return the Trainer's state beside a checkpoint; an empty state if it is missing or cannot be read."""
     try:
         return (read_state(checkpoint.folder) if checkpoint.folder else None) or TrainerState()

@@ -16,13 +16,13 @@ from tests.tuned import store_tuning
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the tasks whose data are searched for; a search reads the data completely."""
-    searched_tasks, find = [], task_folders.find_data
+    searched_tasks, find = [], task_folders.find_task_data
 
     def counted(run: Run, task: str, roots: list[Path]) -> Path | None:
         searched_tasks.append(task)
         return find(run, task, roots)
 
-    monkeypatch.setattr(task_folders, "find_data", counted)
+    monkeypatch.setattr(task_folders, "find_task_data", counted)
     return searched_tasks
 
 

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
 from embryo_core.audit import audit, auditing
-from embryo_core.audit.auditing import judge
+from embryo_core.audit.auditing import find_faults
 from embryo_core.audit.files import missing, other_configs
 from embryo_core.cli import main
 from embryo_core.engine.tensor_statistics import TensorStatistics
@@ -386,9 +386,9 @@ def test_distances_are_measured_or_taken_from_sketches():
 def test_at_least_three_checkpoints_are_compared():
     """Two equal checkpoints alone are no fault."""
     first, second = np.random.default_rng(0).normal(size=(2, 30))
-    (fault,) = judge(measured(first, first, second), lambda first, other: False, "updates")
+    (fault,) = find_faults(measured(first, first, second), lambda first, other: False, "updates")
     assert (fault.kind, fault.steps) == ("equal", (0, 1))
-    assert judge(measured(first, first), lambda first, other: False, "updates") == []
+    assert find_faults(measured(first, first), lambda first, other: False, "updates") == []
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])

@@ -18,7 +18,7 @@ def brief(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(task_specs, "QUICK_UPDATES", 2)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4,))
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "nowhere"))
-    monkeypatch.setattr("embryo_core.finetune.workers.default_jobs", lambda device: 1)
+    monkeypatch.setattr("embryo_core.engine.device.parallel_passes", lambda: 1)
 
 
 def test_evaluate_and_finetune_do_the_same(own_run: Run, cola: Path, capsys: pytest.CaptureFixture):

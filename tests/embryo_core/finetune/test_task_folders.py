@@ -10,7 +10,7 @@ from embryo_core import corpora, results, runs
 from embryo_core.commands.fetch import fetch
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.squad import read_questions
-from embryo_core.finetune.task_folders import find_data, read_texts
+from embryo_core.finetune.task_folders import find_task_data, read_texts
 from embryo_core.finetune.task_specs import GLUE, results_name
 from embryo_core.finetune.tasks import data_sha256, read_task
 from embryo_core.types import Run
@@ -117,28 +117,28 @@ def test_data_are_found_in_a_data_folder(own_run: Run, tmp_path: Path, task: str
     """GLUE's are in corpora/glue/ and others in corpora/; the first data folder may have none."""
     folder = write_cola(tmp_path / "second" / "corpora" / place)
     note(own_run, task, folder)
-    assert find_data(own_run, task, [tmp_path / "first", tmp_path / "second"]) == folder
-    assert find_data(own_run, task, [tmp_path / "first"]) is None
+    assert find_task_data(own_run, task, [tmp_path / "first", tmp_path / "second"]) == folder
+    assert find_task_data(own_run, task, [tmp_path / "first"]) is None
 
 
 def test_changed_data_are_not_found(own_run: Run, tmp_path: Path):
     """Data of a task without results are not found either."""
     folder = write_cola(tmp_path / "corpora" / "glue" / "cola")
-    assert find_data(own_run, "cola", [tmp_path]) is None
+    assert find_task_data(own_run, "cola", [tmp_path]) is None
     note(own_run, "cola", folder)
     write_cola(folder, n=20)
-    assert find_data(own_run, "cola", [tmp_path]) is None
+    assert find_task_data(own_run, "cola", [tmp_path]) is None
 
 
 def test_data_are_found_in_a_remembered_folder(own_run: Run, tmp_path: Path):
     """The user's settings hold the folder, which no longer counts after its content has changed."""
     folder = write_cola(tmp_path / "elsewhere")
     note(own_run, "mine", folder)
-    assert find_data(own_run, "mine", []) is None
+    assert find_task_data(own_run, "mine", []) is None
     runs.remember_folder(data_sha256("mine", folder), folder)
-    assert find_data(own_run, "mine", []) == folder
+    assert find_task_data(own_run, "mine", []) == folder
     write_cola(folder, n=20)
-    assert find_data(own_run, "mine", []) is None
+    assert find_task_data(own_run, "mine", []) is None
 
 
 def test_path_noted_in_a_run_is_never_read(own_run: Run, tmp_path: Path):
@@ -146,10 +146,10 @@ def test_path_noted_in_a_run_is_never_read(own_run: Run, tmp_path: Path):
     folder = write_cola(tmp_path / "elsewhere")
     identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
     results.note_dataset(own_run, results_name("mine", 1), identity, {"note": ""})
-    assert find_data(own_run, "mine", []) is None
+    assert find_task_data(own_run, "mine", []) is None
     (tmp_path / "settings" / "embryo").mkdir(parents=True)
     (tmp_path / "settings" / "embryo" / "tasks.json").write_text("[")
-    assert find_data(own_run, "mine", []) is None
+    assert find_task_data(own_run, "mine", []) is None
 
 
 @pytest.mark.parametrize("absolute", [True, False])
@@ -159,7 +159,7 @@ def test_path_as_a_task_name_is_never_followed(own_run: Run, tmp_path: Path, abs
     (tmp_path / "corpora").mkdir()
     task = str(folder) if absolute else "../elsewhere"
     note(own_run, task, folder)
-    assert find_data(own_run, task, [tmp_path]) is None
+    assert find_task_data(own_run, task, [tmp_path]) is None
     assert (tmp_path / "corpora" / task).resolve() == folder
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from embryo_core.engine.device import Device, find_training_device
 from embryo_core.errors import ConfigError
-from embryo_core.finetune.workers import choose_device, default_jobs, open_workers
+from embryo_core.finetune.workers import open_workers
 from tests.conftest import REPOSITORY
 
 
@@ -88,16 +89,16 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path):
 def test_unknown_device_is_refused():
     """Known devices are accepted, and a GPU gets one worker."""
     with pytest.raises(ConfigError, match="Device 'abacus' cannot be used"):
-        choose_device("abacus")
-    assert choose_device("cpu") == "cpu" and default_jobs("cuda") == 1
-    assert choose_device("auto") == choose_device(None)
+        find_training_device("abacus")
+    assert find_training_device("cpu") == "cpu" and Device("cuda").parallel_passes() == 1
+    assert find_training_device("auto") == find_training_device(None)
 
 
 @pytest.mark.parametrize("name", ["hpu", "meta", "privateuseone", "vulkan"])
 def test_device_that_torch_cannot_use_is_refused(name: str):
     """The short message leaves out torch's list of devices; meta is refused as its tensors have no numbers."""
     with pytest.raises(ConfigError, match=f"Device '{name}' cannot be used") as refused:
-        choose_device(name)
+        find_training_device(name)
     assert len(str(refused.value)) < 300
 
 

@@ -14,9 +14,9 @@ from embryo_core import corpora
 from embryo_core.engine.model import Model
 from embryo_core.groups import PARTS_OF_SPEECH, TAGS
 from embryo_core.metrics.head_behaviour import HeadBehaviour
-from embryo_core.metrics.next_word_prediction import NextWordPrediction
 from embryo_core.metrics.ngram_divergence import NgramDivergence
 from embryo_core.metrics.positions import Positions
+from embryo_core.metrics.word_prediction import NextWordPrediction
 from embryo_core.metrics.world_knowledge import WorldKnowledge
 from embryo_core.types import Example
 from tests.conftest import SAMPLE_DATA

@@ -9,7 +9,7 @@ from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.model import load
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits
-from embryo_core.metrics.token_reconstruction import TokenReconstruction
+from embryo_core.metrics.word_prediction import TokenReconstruction
 from tests.conftest import copy_run
 from tests.embryo_core.metrics.conftest import read, write_treebank
 

@@ -7,7 +7,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.errors import QueryError
 from embryo_core.evaluate import evaluate
-from embryo_core.query.pair_sentences import find_data, read_sentences, score_words
+from embryo_core.query.pair_sentences import find_pairs, read_sentences, score_words
 from tests.conftest import SAMPLE_DATA
 
 
@@ -22,19 +22,19 @@ def evaluated(own_run, tmp_path, monkeypatch):
 def test_sentences_are_found_where_they_were_evaluated(evaluated, tmp_path):
     """The folder is no longer used once its data have changed."""
     mine = tmp_path / "mine"
-    assert find_data(evaluated, []) == mine
+    assert find_pairs(evaluated, []) == mine
     assert [pair.number for pair in read_sentences(evaluated, mine)["nouns/case/pronoun"]] == [0, 1, 2]
     (mine / "nouns.jsonl").write_text("{}\n")
-    assert find_data(evaluated, []) is None
+    assert find_pairs(evaluated, []) is None
 
 
 def test_sentences_are_found_in_a_data_folder(evaluated, tmp_path):
     """The folder used for evaluation is gone, but a folder in corpora/pairs has the same data."""
     shutil.rmtree(tmp_path / "mine")
     root = tmp_path / "root"
-    assert find_data(evaluated, [root]) is None
+    assert find_pairs(evaluated, [root]) is None
     shutil.copytree(SAMPLE_DATA["pairs"], root / "corpora" / "pairs" / "sample")
-    assert find_data(evaluated, [root]) == root / "corpora" / "pairs" / "sample"
+    assert find_pairs(evaluated, [root]) == root / "corpora" / "pairs" / "sample"
 
 
 def test_word_scores_add_up_to_stored_scores(evaluated):

@@ -275,7 +275,7 @@ def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.Monke
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", unlink_but_the_table)
         with pytest.raises(KeyboardInterrupt):
-            parquet_files.remove(path)
+            parquet_files.remove_table(path)
     assert len(results.read_scores(run)) == 1
     path.unlink()
     assert results.read_scores(run).empty and results.steps_by_metric(run)["m"] == set()
