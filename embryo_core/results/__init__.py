@@ -3,7 +3,6 @@
 from embryo_core.results.fact_histories import read_histories, read_right_answers
 from embryo_core.results.memo import memoized, results_state
 from embryo_core.results.parquet_files import read_foreign, write_foreign
-from embryo_core.results.position_weights import read_position_weights
 from embryo_core.results.provenance import DatasetId, check_dataset, incomparable_evaluations, read_sources
 from embryo_core.results.read import (
     AttentionHistory,
@@ -29,5 +28,5 @@ from embryo_core.results.read import (
     steps_by_metric,
     steps_done,
 )
-from embryo_core.results.summaries import read_reached, read_word_counts
+from embryo_core.results.summaries import read_position_weights, read_reached, read_word_counts
 from embryo_core.results.write import compact, note_dataset, write, write_examples

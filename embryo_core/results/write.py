@@ -30,11 +30,17 @@ from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.fact_histories import FACTS, takes_pending
 from embryo_core.results.parquet_files import is_stored, remove_table, replacing_table, write_checksum
-from embryo_core.results.position_weights import POSITION_WEIGHTS_SUMMARY
 from embryo_core.results.provenance import DatasetId, check_dataset, read_sources
 from embryo_core.results.read import EXAMPLES_FILE, steps_by_metric
 from embryo_core.results.rows import EVERYTHING, read_table, read_values, sort_rows, steps_of_file
-from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, is_written, write_summary
+from embryo_core.results.summaries import (
+    COUNTS,
+    IN_ANSWERS,
+    IN_SPANS,
+    POSITION_WEIGHTS_SUMMARY,
+    is_written,
+    write_summary,
+)
 from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
 from embryo_core.runs import own_folder, write_json
 from embryo_core.runs.atomic_files import UNFINISHED

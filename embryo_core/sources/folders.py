@@ -13,8 +13,7 @@ from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_text
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.sources.other_formats import other_format
-from embryo_core.sources.patterns import KNOWN, Counts, match_names, unmatched
+from embryo_core.sources.patterns import KNOWN, Counts, match_names, other_format, unmatched
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import read_state

@@ -19,8 +19,15 @@ from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, hub_store
 from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
-from embryo_core.sources.other_formats import other_format
-from embryo_core.sources.patterns import FIELD, Counts, match_folders, match_names, match_titles, unmatched
+from embryo_core.sources.patterns import (
+    FIELD,
+    Counts,
+    match_folders,
+    match_names,
+    match_titles,
+    other_format,
+    unmatched,
+)
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import STATE, read_state

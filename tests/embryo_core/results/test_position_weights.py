@@ -9,7 +9,7 @@ from embryo_core.curves import normalise_rows
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.errors import ResultsError
 from embryo_core.measurements import AttentionMap, Findings
-from embryo_core.results.position_weights import POSITION_WEIGHTS_SUMMARY
+from embryo_core.results.summaries import POSITION_WEIGHTS_SUMMARY
 from embryo_core.types import Run
 from tests.conftest import at
 from tests.embryo_core.results.conftest import STEPS, find, lose
