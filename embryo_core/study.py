@@ -162,15 +162,15 @@ class Study:
 
         if layers:
             table = query.ask_layers(self.run, text, mask, steps, k).table
-            return _with_given(table.assign(given=""))
+            return _with_given(table, "")
         question = query.parse(self.run, text)
         asked = query.ask(self.run, question.track(track, mask) if track else question, steps, k)
         if track or asked.masks < 2:
-            return _with_given(asked.table.assign(given=""))
+            return _with_given(asked.table, "")
         best = {step: asked.best(step, query.TOGETHER)[0].token.split(query.SEPARATOR) for step in asked.steps}
         rows = zip(asked.table["step"], asked.table["mask"], strict=True)
         given = [query.SEPARATOR.join(best[step][: max(0, one - 1)]) for step, one in rows]
-        return _with_given(asked.table.assign(given=given))
+        return _with_given(asked.table, given)
 
     def lens(self, text: str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10) -> pd.DataFrame:
         """Return the answers of each layer, where layer 0 is the embeddings: the table of `ask` with `layers`."""
@@ -187,10 +187,11 @@ class Study:
         return pd.DataFrame(rows, columns="name claim section verdict hold opposed of statistic".split())
 
 
-def _with_given(table: pd.DataFrame) -> pd.DataFrame:
-    """Move the column `given` of a table behind the columns step and mask."""
-    columns = [column for column in table if column != "given"]
-    return table[[*columns[:2], "given", *columns[2:]]]
+def _with_given(table: pd.DataFrame, given: str | list[str]) -> pd.DataFrame:
+    """Return a table with the column `given` behind the columns step and mask."""
+    table = table.copy(deep=False)
+    table.insert(2, "given", given)
+    return table
 
 
 # === Several runs ===

@@ -65,14 +65,11 @@ def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], 
     earlier, later = indices[i], indices[j]
     if j - i == 1:  # the move into or out of the wrong step covers two intervals at once
         units = _units(series, [(indices[k], indices[k + 1]) for k in range(len(indices) - 1) if k != i])
-        misfits = (
-            _relative_move(series, tensors, indices, i - 1, units),
-            _relative_move(series, tensors, indices, j, units),
-        )
+        before, after = (_relative_move(series, tensors, indices, k, units) for k in (i - 1, j))
     else:
         measure = _lengthening if i > 0 and j < len(indices) - 1 else _misfit
-        misfits = measure(series, tensors, indices, i), measure(series, tensors, indices, j)
-    return Twins(tuple(tensors), *((earlier, later) if misfits[0] > misfits[1] else (later, earlier)))
+        before, after = (measure(series, tensors, indices, k) for k in (i, j))
+    return Twins(tuple(tensors), *((earlier, later) if before > after else (later, earlier)))
 
 
 def _relative_move(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray) -> float:

@@ -103,11 +103,7 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
 
     It is 0 for a tensor that also turns around at nearby steps, as some tensors of the sentence loss do.
     """
-    nearby_cosines = [
-        series.cosines(steps[i], steps[i + 1])
-        for i in range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
-        if i not in (k - 1, k)
-    ]
+    nearby_cosines = [series.cosines(steps[i], steps[i + 1]) for i in _nearby(steps, k) if i not in (k - 1, k)]
     previous, step, following, *later = steps[k - 1 : k + 3]
     incoming, outgoing, across = (
         series.cosines(*pair) for pair in ((previous, step), (step, following), (previous, following))
@@ -171,24 +167,22 @@ def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     The usual move is the median of the moves nearby, each scaled by the median growth of all tensors' moves. Without
     moves nearby, the ratio is infinite.
     """
-    moves = {
-        i: series.apart(steps[i], steps[i + 1])
-        for i in range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
-    }
+    moves = {i: series.apart(steps[i], steps[i + 1]) for i in _nearby(steps, k)}
     incoming, outgoing = moves.pop(k - 1), moves.pop(k)
     if not moves:
         return np.full(len(series.names), np.inf)
     rounding = series.resolution * series.norms[:, steps[k]] + TINY
-    usual_moves = (
-        np.median([move * growth(adjacent_move, move) for move in moves.values()], axis=0)
-        for adjacent_move in (incoming, outgoing)
-    )
-    return np.minimum(
-        *(
-            adjacent_move / (usual_move + rounding)
-            for adjacent_move, usual_move in zip((incoming, outgoing), usual_moves, strict=True)
-        )
-    )
+
+    def ratio(adjacent_move: np.ndarray) -> np.ndarray:
+        usual_move = np.median([move * growth(adjacent_move, move) for move in moves.values()], axis=0)
+        return adjacent_move / (usual_move + rounding)
+
+    return np.minimum(ratio(incoming), ratio(outgoing))
+
+
+def _nearby(steps: Sequence[int], k: int) -> range:
+    """Return the moves to and from the k-th step and those around them, each by the position of its first step."""
+    return range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
 
 
 def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:

@@ -187,9 +187,8 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
 # === Steps of another training ===
 
 MIN_KEPT_SHARE = 0.1  # a kept share below this counts as nothing kept
-MIN_FORGETTING_RATIO = (
-    4.0  # smallest ratio of the forgetting rate at a break to the rates of the neighbouring intervals
-)
+# smallest ratio of the forgetting rate at a break to the rates of the neighbouring intervals
+MIN_FORGETTING_RATIO = 4.0
 CHANCE_DEVIATIONS = 5.0  # standard deviations that the share of unrelated weights may reach
 LOST_SHARE = 0.6  # share of the large tensors that are lost with a whole checkpoint; a shard has fewer
 MIN_STEPS = 3  # fewest steps that can be compared

@@ -46,11 +46,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
         found_onset = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
         ends = (found_onset.step, found_onset.earliest, found_onset.latest) if found_onset else (None,) * 3
         slope = found_onset.slope if isinstance(found_onset, Rise) else None
-        slope_values = (
-            [SLOPE_STEPS * value for value in (slope.value, slope.low, slope.high)]
-            if slope
-            else [None] * len(SLOPE_COLUMNS)
-        )
+        slope_values = [SLOPE_STEPS * value for value in (slope.value, slope.low, slope.high)] if slope else [None] * 3
         rows.append((group, *ends, accuracy.iloc[-1], n.iloc[-1], *slope_values))
         rises += [found_onset] if isinstance(found_onset, Rise) else []
     table = pd.DataFrame(rows, columns=[*COLUMNS[1:], *SLOPE_COLUMNS])

@@ -27,9 +27,8 @@ PART_PATTERNS = {  # a tensor belongs to the first part whose pattern its name m
 # parts that layers share, by the setting `share`
 SHARED_PATTERNS = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}
 LAYER_PATTERN = r"(^|\.)albert_layer_groups\.(\d+)\."
-TIED_PATTERN = (
-    r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"  # tensors that copy the word embeddings or the output bias
-)
+# tensors that copy the word embeddings or the output bias
+TIED_PATTERN = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"
 BUFFER_PATTERN = r"(^|\.)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"  # buffers of masks and positions
 GENERATOR = "generator"
 

@@ -118,13 +118,9 @@ def _describe_sharing(run: Run, settings: Settings, last: Checkpoint | None) -> 
     sharing = settings.share
     if architecture is None:
         return sharing
-    group_count = settings.num_hidden_groups
     if sharing in PARTIAL_SHARING:  # the checkpoints of such runs are written as if layers shared nothing
-        return (
-            PARTIAL_SHARING[sharing]
-            if group_count == 1
-            else f"{PARTIAL_SHARING[sharing]} within {group_count} groups of layers"
-        )
+        group_count = settings.num_hidden_groups
+        return PARTIAL_SHARING[sharing] + ("" if group_count == 1 else f" within {group_count} groups of layers")
     if architecture.groups >= architecture.num_hidden_layers:
         return "none"
     return "all layers" if architecture.groups == 1 else f"within {architecture.groups} groups of layers"
@@ -180,10 +176,9 @@ def _describe_domain(run: Run) -> str | None:
 
 def _training_dates(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
     """Return the first and last time in the log (UTC), or if it has none, of the manifests, marked "(file)"."""
-    log_times = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < MAX_TIME]
-    times, suffix = (
-        (log_times, "") if log_times else ([checkpoint.manifest_mtime / 1e9 for checkpoint in checkpoints], " (file)")
-    )
+    times, suffix = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < MAX_TIME], ""
+    if not times:
+        times, suffix = [checkpoint.manifest_mtime / 1e9 for checkpoint in checkpoints], " (file)"
     ends = [times[0], times[-1]] if times else []
     dates = [datetime.fromtimestamp(end, UTC).strftime("%Y-%m-%d %H:%M") + suffix for end in ends]
     return {"trained from": dates[0] if dates else None, "trained until": dates[-1] if dates else None}

@@ -1,6 +1,7 @@
 """Differences in accuracy between two designs, at their last common step."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,8 @@ def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[R
 
     If some runs continue each other, the result has only these.
     """
-    run_pairs = [
-        *((first_run, second_run) for first_run in first for second_run in second),
-        *((second_run, first_run) for first_run in first for second_run in second),
-    ]
-    continuations = [(old, new) for old, new in run_pairs if continues(new, old)]
+    pairs = [*product(first, second)]
+    continuations = [(old, new) for old, new in (*pairs, *((b, a) for a, b in pairs)) if continues(new, old)]
     if not continuations:
         common = sorted(set.intersection(*(set(table.index) for table in tables.values())))
         return dict.fromkeys(tables, int(common[-1])) if common else {}

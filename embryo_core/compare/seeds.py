@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from msgspec import convert
 
+from embryo_core.compare.acquisition import SLOPE_COLUMNS
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
 NON_DESIGN_FIELDS = ("name", "path", "note", "code_version")  # fields of a run that are not part of its design
-STEP_COLUMNS = ("onset", "earliest", "latest")
-SLOPE_COLUMNS = ("slope", "slope_low", "slope_high")
+STEP_COLUMNS = ["onset", "earliest", "latest"]
 
 
 def group_by_design(runs: Sequence[Run]) -> list[tuple[Run, ...]]:

@@ -29,14 +29,19 @@ def read_text(folder: Path, split: str) -> list[str]:
     return [line for _, line in read_lines(split_file(folder, f"{split}.txt")) if line.strip()]
 
 
+def find_file(folder: Path, name: str) -> Path | None:
+    """Return the file with this name in a folder, plain or compressed; None if both are missing."""
+    files = (folder / f"{name}{suffix}" for suffix in ("", *OPENERS))
+    return next((file for file in files if file.is_file()), None)
+
+
 def split_file(folder: Path, name: str) -> Path:
-    """Return the file with this name in a folder, plain or compressed. Raises CorpusError if both are missing."""
-    files = [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)]
-    path = next((file for file in files if file.is_file()), None)
+    """Return the file of a split as `find_file` does. Raises CorpusError if it is missing."""
+    path = find_file(folder, name)
     if path is None:
         names = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else ""
         siblings = f"; its folder holds {names or 'no file'}" if folder.is_dir() else ", nor does its folder"
-        raise CorpusError(f"{files[0]} (or .xz, .gz) does not exist{siblings}. Add that split.")
+        raise CorpusError(f"{folder / name} (or .xz, .gz) does not exist{siblings}. Add that split.")
     return path
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from embryo_core.corpora.data_files import OPENERS, read_json_lines, split_file, without_compression
+from embryo_core.corpora.data_files import OPENERS, find_file, read_json_lines, without_compression
 from embryo_core.errors import CorpusError
 from embryo_core.types import Fact
 
@@ -54,13 +54,11 @@ def read_lama(path: Path) -> list[Fact]:
 
 def _read_templates(folder: Path) -> dict[str, str]:
     """Read the template of each relation. Raises CorpusError if the file is missing or a template malformed."""
-    try:
-        path = split_file(folder, "relations.jsonl")
-    except CorpusError:
+    if (path := find_file(folder, "relations.jsonl")) is None:
         raise CorpusError(
             f"{folder / 'relations.jsonl'} does not exist; add it with a line for each relation, such as "
             '{"relation": "P19", "template": "[X] was born in [Y] ."}, or run: python -m embryo_core fetch lama'
-        ) from None
+        )
     templates = {}
     for location, row in read_json_lines(path):
         try:
@@ -105,8 +103,7 @@ def read_variants(folder: Path) -> Variants:
 
     A space is put before a full stop, as in LAMA's templates, so that a paraphrase differs only in its words.
     """
-    places = {name: [folder / f"{name}{suffix}" for suffix in ("", *OPENERS)] for name in NAMES}
-    files = {name: next((path for path in candidates if path.is_file()), None) for name, candidates in places.items()}
+    files = {name: find_file(folder, name) for name in NAMES}
     if not any(files.values()):
         raise CorpusError(f"{folder} has none of {', '.join(NAMES)} (or .xz, .gz); give a {FORM}.")
     variants = Variants()

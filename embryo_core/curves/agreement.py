@@ -39,11 +39,9 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> Agreement
 def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Compute Spearman's rho of two rankings of the same items; None for no items, or if all of a ranking are tied."""
     first_ranks, second_ranks = (_mean_ranks(tuple(values)) for values in (first, second))
-    return (
-        float(np.corrcoef(first_ranks, second_ranks)[0, 1])
-        if len({*first_ranks}) > 1 and len({*second_ranks}) > 1
-        else None
-    )
+    if len({*first_ranks}) < 2 or len({*second_ranks}) < 2:
+        return None
+    return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
 
 
 @lru_cache(maxsize=1024)  # each ranking is compared many times

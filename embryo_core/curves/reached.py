@@ -47,11 +47,9 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
     example_column, value_column = ("question", metric) if is_span_task else ("example", "answer")
     _check_answers(answers, example_column, has_labels=metric in LABEL_METRICS and not is_span_task)
     table = answers.pivot(index=["step", "seed"], columns=example_column, values=value_column)
-    gold = (
-        None
-        if is_span_task
-        else answers.drop_duplicates(example_column).set_index(example_column)["gold"].loc[table.columns].to_numpy()
-    )
+    gold = None
+    if not is_span_task:
+        gold = answers.drop_duplicates(example_column).set_index(example_column)["gold"].loc[table.columns].to_numpy()
 
     def score(row: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return weights @ row / len(row) if gold is None else resampled(metric, gold, row, weights)

@@ -57,13 +57,8 @@ def regress(
     residuals = values - design @ coefficients
     half_widths = stdtrit(freedom, TAIL) * np.sqrt(np.diag(inverse_gram) * (residuals @ residuals) / freedom)
     total = float(((values - values.mean()) ** 2).sum())
-    rows = zip(
-        names,
-        coefficients.tolist(),
-        (coefficients - half_widths).tolist(),
-        (coefficients + half_widths).tolist(),
-        strict=True,
-    )
+    columns = [coefficients, coefficients - half_widths, coefficients + half_widths]
+    rows = zip(names, *(column.tolist() for column in columns), strict=True)
     return Regression(
         tuple(Coefficient(*row) for row in rows if row[0]),
         1 - float(residuals @ residuals) / total if total else 0.0,

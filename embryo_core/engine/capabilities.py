@@ -97,9 +97,8 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
     has_foreign_head = model_class.name.endswith(DECODER_HEADS) or (
         model_class.name and not model_class.name.endswith((*MASKED_HEADS, "Model"))
     )
-    if (
-        stored_heads is None or has_foreign_head or model_class.model_type in BARE_HEAD_FAMILIES
-    ):  # a class of another task has that task's head
+    is_bare = model_class.model_type in BARE_HEAD_FAMILIES
+    if stored_heads is None or has_foreign_head or is_bare:  # a class of another task has that task's head
         return class_heads
     layout = FAMILIES.get(model_class.model_type)
     return stored_heads if layout and layout.replaced_token_heads else stored_heads - {"replaced_tokens"}

@@ -13,9 +13,8 @@ from embryo_core import runs
 from embryo_core.engine import decoder_network as network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
-from embryo_core.engine.fast_engine import ACTIVATIONS, FastBase
+from embryo_core.engine.fast_engine import ACTIVATIONS, FastBase, Stored
 from embryo_core.engine.kernels import copy_float32
-from embryo_core.engine.stored import Stored
 from embryo_core.families import DECODERS, DecoderLayout
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -85,12 +84,9 @@ def _read_network(checkpoint: Checkpoint, architecture: runs.Architecture, piece
     tensors = Stored(checkpoint, layout.unread, config.epsilon, mapped)
     base = layout.base if tensors.has_prefix(layout.base) else ""
     words = tensors.take(f"{base}{names['words']}.weight", architecture.vocab_size, hidden)
-    position_name = names.get("positions")
-    positions = (
-        tensors.take(f"{base}{position_name}.weight", architecture.max_position_embeddings, hidden)
-        if position_name
-        else None
-    )
+    positions = None
+    if name := names.get("positions"):
+        positions = tensors.take(f"{base}{name}.weight", architecture.max_position_embeddings, hidden)
     table = words[:pieces] if mapped else words[:pieces].clone()
     network = DecoderNetwork(
         table,

@@ -58,20 +58,12 @@ def make_linear(weight: Tensor, bias: Tensor, shared: bool = False) -> Linear:
     """
     forms = kernels()
     out, into = weight.shape
-    if (
-        "half" in forms
-        and weight.dtype == torch.float16
-        and into >= (BLOCK_SIZE // 2 if out >= MIN_TALL else BLOCK_SIZE // 8)
-    ):
+    min_width = BLOCK_SIZE // (2 if out >= MIN_TALL else 8)
+    if "half" in forms and weight.dtype == torch.float16 and into >= min_width:
         return _half(weight, bias)
     if shared and weight.dtype == torch.float16:
         return Linear(weight, copy_float32(bias), "stored", 4 * len(bias))
     return _onednn(weight, bias) if "onednn" in forms else _plain(weight, bias)
-
-
-def keep_linear(weight: Tensor, bias: Tensor, transposed: bool = False) -> Linear:
-    """Return the linear map of a weight [out, in] ([in, out] if `transposed`) that stays as stored, such as mapped."""
-    return Linear(weight, copy_float32(bias), "transposed" if transposed else "stored", weight.nbytes + 4 * len(bias))
 
 
 def linear(states: Tensor, linear_map: Linear) -> Tensor:

@@ -216,13 +216,10 @@ def _logits(
     all_ids = torch.as_tensor(ids)
     mask = _mask(attention_mask)
     logits: list[Tensor] = []
-    for engine_type, group in groupby(
-        range(len(engines)), key=lambda i: type(engines[i])
-    ):  # usually one kind for a whole run
-        indices = [*group]
-        logits += engine_type.logits(
-            [engines[i] for i in indices], all_ids[indices[0] : indices[-1] + 1], mask, positions
-        )
+    for engine_type, group in groupby(engines, key=type):  # usually one kind for a whole run
+        of_type = [*group]
+        ids_of_type = all_ids[len(logits) : len(logits) + len(of_type)]
+        logits += engine_type.logits(of_type, ids_of_type, mask, positions)
     return [model._finite("logits", of_model) for model, of_model in zip(models, logits, strict=True)]
 
 

@@ -34,10 +34,8 @@ def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
     """Return the capabilities of the heads in an encoder's weights; None if the weights are not on this machine."""
     try:
         architecture = runs.read_config(checkpoint, runs.Architecture)
-        heads_of_files = [heads_of(path, root, architecture) for path, root in runs.weights_files(checkpoint)]
-        return (
-            None if None in heads_of_files else frozenset().union(*(file_heads or () for file_heads in heads_of_files))
-        )
+        of_files = [heads_of(path, root, architecture) for path, root in runs.weights_files(checkpoint)]
+        return None if None in of_files else frozenset[str]().union(*filter(None, of_files))
     except (BrokenCheckpoint, MissingWeights):  # the error is reported on loading
         return None
 

@@ -107,16 +107,11 @@ def _read(checkpoint: Checkpoint) -> _Tensors:
 def _distance(tensor: Tensor, reference: Tensor | None = None) -> float:
     """Return the Euclidean distance of two tensors, or the norm of one, computed in pieces and summed in float64."""
     pieces = [operand.reshape(-1).split(CHUNK_SIZE) for operand in (tensor, reference) if operand is not None]
-    differences = (
-        _widen(piece) if not reference_pieces else _widen(piece) - _widen(reference_pieces[0])
-        for piece, *reference_pieces in zip(*pieces)
-    )
-    return math.sqrt(
-        sum(
-            torch.dot(difference, difference).item()
-            for difference in (difference.double() for difference in differences)
-        )
-    )
+    total = 0.0
+    for piece, *reference_pieces in zip(*pieces):
+        difference = _widen(piece) - _widen(reference_pieces[0]) if reference_pieces else _widen(piece)
+        total += torch.dot(difference := difference.double(), difference).item()
+    return math.sqrt(total)
 
 
 def _widen(piece: Tensor) -> Tensor:

@@ -25,13 +25,12 @@ def last_step_is_not_the_best(evidence: Evidence) -> TestOutcome:
         if name == ALL or curves.classify_curve(curve.values, curve.n) != "never learned"
     }
     relation_count, unlearned_count = len(curves_by_name.keys() - {ALL}), len(curves_by_name) - len(learned_curves)
-    labels = {relation: "all relations" if relation == ALL else relation for relation in learned_curves}
-    return TestOutcome(
-        [compare_with_peak(labels[relation], curve) for relation, curve in learned_curves.items()],
-        f"{unlearned_count} of {relation_count} relations were never learned and are left out."
-        if unlearned_count
-        else "",
-    )
+    comparisons = [
+        compare_with_peak("all relations" if relation == ALL else relation, curve)
+        for relation, curve in learned_curves.items()
+    ]
+    left_out = f"{unlearned_count} of {relation_count} relations were never learned and are left out."
+    return TestOutcome(comparisons, left_out if unlearned_count else "")
 
 
 def four_histories(evidence: Evidence) -> TestOutcome:

@@ -1,6 +1,7 @@
 """Section 4: when layers learn syntax and semantics, and where their heads attend."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -27,17 +28,10 @@ MIN_PATTERN_GAIN = 0.05  # smallest gain in attention weight of a head that show
 def syntax_and_semantics_together(evidence: Evidence) -> TestOutcome:
     """Compare the rise of every syntactic task with that of every semantic task, each in the layer best at the end."""
     best_curves = _best_curves(evidence, (*SYNTAX, *SEMANTICS))
-    pairs = [
-        (syntactic, semantic)
-        for syntactic in SYNTAX
-        for semantic in SEMANTICS
-        if syntactic in best_curves and semantic in best_curves
-    ]
     comparisons = [
-        compare_rises(
-            f"{NAMES[syntactic]} with {NAMES[semantic]}", best_curves[syntactic], best_curves[semantic], MAX_STEP_RATIO
-        )
-        for syntactic, semantic in pairs
+        compare_rises(f"{NAMES[first]} with {NAMES[second]}", best_curves[first], best_curves[second], MAX_STEP_RATIO)
+        for first, second in product(SYNTAX, SEMANTICS)
+        if first in best_curves and second in best_curves
     ]
     return TestOutcome([comparison for comparison in comparisons if comparison], _describe_unrisen(best_curves))
 
@@ -80,14 +74,8 @@ def _compare_saturation(name: str, curve: Curve) -> Comparison:
     below = np.where(weights > 0, weights * (shares - low), weights * (shares - high))
     above = np.where(weights > 0, weights * (high - shares), weights * (low - shares))
     value = float(weights @ shares)
-    return Comparison(
-        name,
-        value,
-        value - float(np.hypot.reduce(below)),
-        value + float(np.hypot.reduce(above)),
-        SCORE_UNIT,
-        curve.cases,
-    )
+    low_end, high_end = value - float(np.hypot.reduce(below)), value + float(np.hypot.reduce(above))
+    return Comparison(name, value, low_end, high_end, SCORE_UNIT, curve.cases)
 
 
 def upper_layers(evidence: Evidence) -> TestOutcome:

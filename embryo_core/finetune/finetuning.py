@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from embryo_core import results, runs
 from embryo_core.engine.device import Device, find_training_device
-from embryo_core.engine.transformers_engine import max_sequence_length
+from embryo_core.engine.transformers_models import max_sequence_length
 from embryo_core.errors import ConfigError, MissingCapability, unknown
 from embryo_core.evaluate import Report
 from embryo_core.finetune import plan as planning

@@ -206,8 +206,7 @@ def _check_labels(folder: Path, spec: TaskSpec, train: Split, validation: Split)
     if missing_labels := sorted(set(validation.gold.tolist()) - train_labels):
         raise CorpusError(
             f"The validation data of {folder} have the label '{spec.labels[missing_labels[0]]}', which the training "
-            "data "
-            "lack; give both the same labels."
+            "data lack; give both the same labels."
         )
     if len(train_labels) < 2:
         raise CorpusError(f"The training data of {folder} have one label only; give at least two.")

@@ -14,7 +14,7 @@ from embryo_core.engine.capabilities import is_decoder
 from embryo_core.engine.device import multiplies_bfloat16
 from embryo_core.engine.hub_cache import fetch_checkpoint
 from embryo_core.engine.tensor_files import read_finite
-from embryo_core.engine.transformers_engine import check_all_read, read_configuration
+from embryo_core.engine.transformers_models import check_all_read, read_configuration
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.sequences import Sequences, batches_by_length, training_batches

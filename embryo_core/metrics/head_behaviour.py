@@ -67,12 +67,10 @@ class HeadBehaviour(AttentionMetric):
         pieces = sum(len(sentence.word) for sentence in sentences)
         headed_words = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-        syntax = (
-            f"; syntax over {quantity(headed_words, 'word')} with a head"
-            if headed_words
-            else "; it has no syntactic heads"
+        heads = (
+            f"syntax over {quantity(headed_words, 'word')} with a head" if headed_words else "it has no syntactic heads"
         )
-        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": note + syntax}
+        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": f"{note}; {heads}"}
         return treebank_words.EncodedSentences(sentences, summary)
 
     def observe(self, model: "Model", data: treebank_words.EncodedSentences) -> "Sums":

@@ -85,16 +85,10 @@ class MinimalPairs(Metric):
             raise CorpusError(
                 f"No pair in {source.path} can be scored ({_describe_left_out(reasons)}); give other pairs."
             )
-        method = source.options.get("pll", WORD_L2R)
+        good, bad = np.array(sentence_indices).reshape(-1, 2).T
+        whole_words = source.options.get("pll", WORD_L2R) == WORD_L2R
         summary = _summarize(pairs, scored_pairs, reasons)
-        return EncodedPairs(
-            scored_pairs,
-            sentences,
-            np.array(sentence_indices[::2]),
-            np.array(sentence_indices[1::2]),
-            method == WORD_L2R,
-            summary,
-        )
+        return EncodedPairs(scored_pairs, sentences, good, bad, whole_words, summary)
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
         pieces = score_sentences(model, data.sentences, data.whole_words)
@@ -116,11 +110,8 @@ def _find_problem(
         return "of equal sentences"
     if any(not len(encoding.ids) or (encoding.ids == tokenizer.unk_id).any() for encoding in encodings):
         return "with a word that the tokenizer cannot encode"
-    return (
-        f"longer than {positions} pieces"
-        if any(len(tokenizer.surround(encoding.ids)) > positions for encoding in encodings)
-        else ""
-    )
+    is_too_long = any(len(tokenizer.surround(encoding.ids)) > positions for encoding in encodings)
+    return f"longer than {positions} pieces" if is_too_long else ""
 
 
 def _summarize(

@@ -76,9 +76,7 @@ class WordSurprisal(Metric):
         sentences = word_list.read_sentences(text)
         occurrences = word_list.find_occurrences(words, sentences)
         shuffled = {word: _shuffled(word, occurrences_of_word) for word, occurrences_of_word in occurrences.items()}
-        sentence_numbers = sorted(
-            {number for occurrences_of_word in shuffled.values() for number, *_ in occurrences_of_word}
-        )
+        sentence_numbers = sorted({number for of_word in shuffled.values() for number, *_ in of_word})
         pieces = batches.encode_texts(tokenizer, [sentences[number] for number in sentence_numbers])
         pieces_of_sentence = dict(zip(sentence_numbers, pieces, strict=True))
         measurable: dict[str, list[tuple[int, ...]]] = {}  # sentence, first and end piece, first and end character
@@ -88,13 +86,12 @@ class WordSurprisal(Metric):
             for occurrence in occurrences_of_word:
                 if len(measurable[word]) == source.options["occurrences"]:
                     break
-                span = _locate(
-                    sentences[occurrence[0]], pieces_of_sentence[occurrence[0]], occurrence, tokenizer, limits
-                )
+                number, *characters = occurrence
+                span = _locate(sentences[number], pieces_of_sentence[number], occurrence, tokenizer, limits)
                 if isinstance(span, str):
                     why[span] += 1
                 else:
-                    measurable[word].append((occurrence[0], *span, *occurrence[1:]))
+                    measurable[word].append((number, *span, *characters))
             skip_reasons += why
             if not measurable[word]:
                 reasons[word] = why.most_common(1)[0][0] if why else ABSENT_REASON

@@ -71,10 +71,8 @@ class WorldKnowledge(Metric):
                 "vocabulary; world knowledge cannot be measured."
             )
         total = Counter(fact.relation for fact in facts)
-        note = (
-            f"{len(questions.asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx, those whose "
-        )
-        note += "object is one piece"
+        note = f"{len(questions.asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx, "
+        note += "those whose object is one piece"
         if questions.going_on:
             note += f"; left out: {questions.going_on:,} whose template continues after the object, which is read last"
         summary = {

@@ -16,7 +16,8 @@ from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, checkpoint_cap
 from embryo_core.engine.device import CPU, Device, find_device
 from embryo_core.engine.fast_engine import FastEngine
 from embryo_core.engine.model import Model, load
-from embryo_core.engine.transformers_engine import TransformersEngine, max_sequence_length
+from embryo_core.engine.transformers_engine import TransformersEngine
+from embryo_core.engine.transformers_models import max_sequence_length
 from embryo_core.errors import BrokenCheckpoint, ConfigError, TokenizerMismatch
 from embryo_core.families import FAMILIES
 from embryo_core.tokenizers.tokenizer import load_tokenizer

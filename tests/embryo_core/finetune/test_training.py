@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from embryo_core import runs
-from embryo_core.engine.transformers_engine import max_sequence_length
+from embryo_core.engine.transformers_models import max_sequence_length
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune import training
 from embryo_core.finetune.encoded_tasks import EncodedTextTask, encode_task
