@@ -216,7 +216,7 @@ def _logits(
     all_ids = torch.as_tensor(ids)
     mask = _mask(attention_mask)
     logits: list[Tensor] = []
-    for engine_type, group in groupby(engines, key=type):  # usually one kind for a whole run
+    for engine_type, group in groupby(engines, key=lambda engine: type(engine)):  # usually one kind for a whole run
         of_type = [*group]
         ids_of_type = all_ids[len(logits) : len(logits) + len(of_type)]
         logits += engine_type.logits(of_type, ids_of_type, mask, positions)

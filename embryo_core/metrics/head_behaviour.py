@@ -67,10 +67,9 @@ class HeadBehaviour(AttentionMetric):
         pieces = sum(len(sentence.word) for sentence in sentences)
         headed_words = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-        heads = (
-            f"syntax over {quantity(headed_words, 'word')} with a head" if headed_words else "it has no syntactic heads"
-        )
-        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": f"{note}; {heads}"}
+        syntax = f"syntax over {quantity(headed_words, 'word')} with a head"
+        note += f"; {syntax if headed_words else 'it has no syntactic heads'}"
+        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": note}
         return treebank_words.EncodedSentences(sentences, summary)
 
     def observe(self, model: "Model", data: treebank_words.EncodedSentences) -> "Sums":
