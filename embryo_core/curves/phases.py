@@ -78,9 +78,9 @@ def phases(steps: Sequence[int], losses: ArrayLike) -> list[Phase]:
     phase_list = []
     for name, group in zip(names, stretches, strict=True):
         first, last = knots[group[0]], knots[group[-1] + 1]
-        low, high = (
-            _widen(_interval(resampled_turns, doublings[first]), doublings) if group[0] else (doublings[first],) * 2
-        )
+        low = high = doublings[first]
+        if group[0]:
+            low, high = _widen(_interval(resampled_turns, low), doublings)
         fall = (line[first] - line[last]) / (doublings[last] - doublings[first])
         start, earliest, latest, end = (round(2.0**x) for x in (doublings[first], low, high, doublings[last]))
         phase_list.append(Phase(name, start, earliest, latest, end, float(fall)))
@@ -148,6 +148,10 @@ class _Lines:
         each change, every two neighbours are moved together to where the sum of squares is smallest, until no move
         helps. Of the two lines with the same number of breakpoints the better one is returned.
         """
+
+        def squares(turns: Sequence[int]) -> float:
+            return float(((values - self.line(values, turns)) ** 2).sum())
+
         products, rounding = (values - values.mean())[None] @ self.columns, _rounding(values)
         forward: list[list[int]] = [[]]
         while len(forward) <= MAX_BREAKS:
@@ -158,16 +162,9 @@ class _Lines:
         backward = forward[-1:]
         while len(backward) < len(forward):
             candidates = [[*combination] for combination in combinations(backward[0], len(backward[0]) - 1)]
-            backward.insert(
-                0, self._sweep(products, min(candidates, key=lambda turns: self._squares(values, turns)), rounding)
-            )
-        best_turns = [
-            min(pair, key=lambda turns: self._squares(values, turns)) for pair in zip(forward, backward, strict=True)
-        ]
+            backward.insert(0, self._sweep(products, min(candidates, key=squares), rounding))
+        best_turns = [min(pair, key=squares) for pair in zip(forward, backward, strict=True)]
         return [(turns, self.line(values, turns)) for turns in best_turns]
-
-    def _squares(self, values: Floats, turns: Sequence[int]) -> float:
-        return float(((values - self.line(values, turns)) ** 2).sum())
 
     def _sweep(self, products: Floats, turns: list[int], rounding: float) -> list[int]:
         """Move breakpoints until no two neighbours can be improved by more than `rounding`."""

@@ -60,10 +60,8 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
     samples = chain([np.ones((1, n))], resampled_counts(n, DRAW_COUNT, MAX_VALUES_AT_ONCE, SEED))
     first_steps = [_first_steps(by_step, score, shares, weights) for weights in samples]
     observed_steps, *sampled_steps = np.concatenate(first_steps)
-    return [
-        _with_interval(observed_steps[i], [sample[i] for sample in sampled_steps if sample[i] >= 0])
-        for i in range(len(shares))
-    ]
+    columns = zip(observed_steps, *sampled_steps, strict=True)  # one for each share
+    return [_with_interval(step, [sample for sample in samples if sample >= 0]) for step, *samples in columns]
 
 
 def _with_interval(step: int, sampled_steps: list[int]) -> Reached | None:

@@ -60,17 +60,11 @@ class EncodedTextTask:
         """Return the scores of the model and of the control, and the model's answer to every validation example."""
         answers, n = self._answers(outputs), len(self.gold)
         predictor, guesses = control(self.labels, self.train_gold, n)
-        by_name = {
-            "model": scores(self.metrics, self.gold, answers),
-            predictor: scores(self.metrics, self.gold, guesses),
-        }
-        return Findings(
-            task_scores=_task_scores(self.name, seed, by_name, n),
-            answers=[
-                TaskAnswer(self.name, seed, i, float(gold), float(answer))
-                for i, (gold, answer) in enumerate(zip(self.gold, answers, strict=True))
-            ],
-        )
+        given = {"model": answers, predictor: guesses}
+        by_name = {name: scores(self.metrics, self.gold, values) for name, values in given.items()}
+        pairs = enumerate(zip(self.gold, answers, strict=True))
+        rows = [TaskAnswer(self.name, seed, i, float(gold), float(answer)) for i, (gold, answer) in pairs]
+        return Findings(task_scores=_task_scores(self.name, seed, by_name, n), answers=rows)
 
     def _standardised(self, values: np.ndarray) -> np.ndarray:
         return (values - self.train_gold.mean()) / self._deviation

@@ -153,10 +153,8 @@ def _encode(
     for plan in plans:
         data = plan.data
         runs.remember_folder(plan.sha256, plan.folder)
-        protocol_length = (
-            QUICK_LENGTH if plan.protocol == "quick" else paper_settings(plan.name, plan.unanswerable).length
-        )
-        length = min(protocol_length, max_length)
+        is_quick = plan.protocol == "quick"
+        length = min(QUICK_LENGTH if is_quick else paper_settings(plan.name, plan.unanswerable).length, max_length)
         encoded_tasks[plan.name] = encode_task(data, tokenizer, length)
         if plan.name in to_choose:
             encoded_tasks[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)

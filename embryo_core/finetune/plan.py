@@ -99,15 +99,12 @@ def _plan_task(
     pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
     stored_steps = results.steps_by_metric(run)
     stored_pairs = {(step, seed) for seed in range(1, seeds + 1) for step in stored_steps[results_name(name, seed)]}
-    stored_names_by_step = {
-        (step, stored_name.rpartition(":")[2])
-        for stored_name in names_of_results(run, name)
-        for step in stored_steps[stored_name]
-    }
+    names = names_of_results(run, name)
+    stored_seeds = {(step, each.rpartition(":")[2]) for each in names for step in stored_steps[each]}
     replaced = {(step, str(seed)) for step, seed in pairs}
     # results of steps whose weights are gone could not be computed again
-    replaceable = overwrite and not {step for step, _ in stored_names_by_step} & runs.steps_without_weights(run)
-    pending, remaining = (pairs, stored_names_by_step - replaced) if overwrite else (pairs - stored_pairs, set())
+    replaceable = overwrite and not {step for step, _ in stored_seeds} & runs.steps_without_weights(run)
+    pending, remaining = (pairs, stored_seeds - replaced) if overwrite else (pairs - stored_pairs, set())
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is not a folder; give one with --glue, --squad or --task.")
     sha256 = _data_hash(run, name, folder)
@@ -222,12 +219,10 @@ def _mnli_chain(
     mnli = next(plan for plan in plans if plan.name == "mnli")
     mnli_task = mnli.job_task(written="mnli" in pending)
     weights = mnli_file(checkpoint, seed, mnli_task.settings, mnli.identity)
-    is_needed = "mnli" in pending or not is_readable(weights)
-    return [
-        TuningJob(
-            checkpoint, seed, (*([mnli_task] if is_needed else []), *(plan.job_task() for plan in dependents)), weights
-        )
-    ]
+    tasks = [plan.job_task() for plan in dependents]
+    if "mnli" in pending or not is_readable(weights):
+        tasks.insert(0, mnli_task)
+    return [TuningJob(checkpoint, seed, tuple(tasks), weights)]
 
 
 def remove_unneeded_weights(run: Run, plans: Sequence[TaskPlan]) -> None:

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,9 +66,8 @@ def choose_rates(
     tasks' results. Ties in the score are broken by the lower loss, then by the smaller rate.
     """
     trials = [
-        RateTrial(checkpoint, task, quick_settings(lengths[task], rate), identities[task])
-        for task in lengths
-        for rate in QUICK_RATES
+        RateTrial(checkpoint, task, quick_settings(of_task, rate), identities[task])
+        for (task, of_task), rate in product(lengths.items(), QUICK_RATES)
     ]
     by_task: dict[str, dict[float, TrialResult]] = {task: {} for task in lengths}
     title = f"learning rates, at step {checkpoint.step:,}"

@@ -90,9 +90,8 @@ def _question(line: str, id: Any, context: Any, text: Any, answers: Any) -> Squa
         gold_answers, answer_starts = tuple(answers["text"]), tuple(answers["answer_start"])
     except (KeyError, TypeError):
         raise CorpusError(f"{line}: answers have text and answer_start, received {str(answers)[:60]}.") from None
-    if not all(isinstance(value, str) for value in (id, context, text, *gold_answers)) or len(gold_answers) != len(
-        answer_starts
-    ):
+    are_texts = all(isinstance(value, str) for value in (id, context, text, *gold_answers))
+    if not are_texts or len(gold_answers) != len(answer_starts):
         raise CorpusError(f"{line}: id, context, question and answers must be strings; each answer needs a start.")
     for gold, start in zip(gold_answers, answer_starts, strict=True):
         if context[start : start + len(gold)] != gold:
@@ -209,9 +208,8 @@ def exact_and_f1(answer: str, gold: Sequence[str], unanswerable: bool) -> tuple[
     words, gold_answers = normalise(answer), [*map(normalise, gold)]
     if unanswerable:
         gold_answers = [answer for answer in gold_answers if answer] or [[]]
-    return max(float(words == gold_words) for gold_words in gold_answers), max(
-        _f1(words, gold_words, unanswerable) for gold_words in gold_answers
-    )
+    scores = [(float(words == gold_words), _f1(words, gold_words, unanswerable)) for gold_words in gold_answers]
+    return max(exact for exact, _ in scores), max(f1 for _, f1 in scores)
 
 
 def _f1(words: list[str], gold: list[str], unanswerable: bool) -> float:

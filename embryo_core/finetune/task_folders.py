@@ -56,14 +56,10 @@ def _download(source: str, name: str, folder: Path) -> None:
     except ImportError:
         raise CorpusError(f"Fetching {source} needs the package datasets; run: pip install datasets") from None
     repository, commit = SOURCES[source]
-    load_options = {
-        "name": None if name == SQUAD else name,
-        "revision": commit,
-        "cache_dir": str(folder.parent / "cache"),
-    }
+    options = {"name": None if name == SQUAD else name, "revision": commit, "cache_dir": str(folder.parent / "cache")}
     for split in ("train", GLUE[name].validation if name in GLUE else "validation"):
         try:
-            rows = datasets.load_dataset(repository, split=split, **load_options)
+            rows = datasets.load_dataset(repository, split=split, **options)
         except (OSError, ValueError, HTTPError, datasets.exceptions.DatasetsError) as reason:
             why = " ".join(str(reason).split())[:200]
             raise CorpusError(

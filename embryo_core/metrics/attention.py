@@ -116,9 +116,6 @@ class MapSums:
 
     def findings(self) -> Findings:
         mean = (self._total / self._reached).astype(np.float32)
-        return Findings(
-            attention=[
-                AttentionMap(layer + 1, head + 1, mean[layer, head], self._sentences)
-                for layer, head in np.ndindex(mean.shape[:2])
-            ]
-        )
+        heads = np.ndindex(mean.shape[:2])
+        maps = [AttentionMap(layer + 1, head + 1, mean[layer, head], self._sentences) for layer, head in heads]
+        return Findings(attention=maps)

@@ -85,17 +85,13 @@ class NgramDivergence(Metric):
         lines = [np.concatenate([ids[:room], end]) for ids in heldout_lines if len(ids) > 1][: source.limit]
         if not lines:
             raise CorpusError(f"{source.path} has no line of text in heldout; add one.")
-        predictions = [
-            (number, position)
-            for number, ids in enumerate(lines)
-            for position in predicted(len(ids) - len(end), number)
-        ]
-        line, position = np.array(predictions).T
+        positions = [predicted(len(ids) - len(end), number) for number, ids in enumerate(lines)]
+        line, position = np.repeat(np.arange(len(lines)), [*map(len, positions)]), np.concatenate(positions)
         bigrams = count(train_lines, tokenizer.vocabulary_size, len(begin))
         pieces = sum(len(ids) - len(begin) for ids in train_lines)
         adjective = "next" if limits.decoder else "masked"
-        note = f"{len(predictions):,} {adjective} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
-        summary = {adjective: len(predictions), "lines": len(lines), "counted": pieces, "note": note}
+        note = f"{len(position):,} {adjective} pieces in {len(lines):,} held-out lines, {pieces:,} pieces counted"
+        summary = {adjective: len(position), "lines": len(lines), "counted": pieces, "note": note}
         return HeldoutText(lines, line, position, bigrams, summary)
 
     def compute(self, model: "Model", data: HeldoutText) -> Findings:

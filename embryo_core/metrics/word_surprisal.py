@@ -203,13 +203,8 @@ def _summarize(
         note += f"; left out: {reasons_text}"
     if skip_reasons:
         note += f"; skipped: {_describe(skip_reasons, 'occurrence')}"
-    return {
-        "words": len(counts),
-        "of": len(words),
-        "occurrences_found": sum(counts),
-        "left_out": left_out,
-        "note": note,
-    }
+    numbers = {"words": len(counts), "of": len(words), "occurrences_found": sum(counts)}
+    return numbers | {"left_out": left_out, "note": note}
 
 
 def _describe(reasons: Counter[str], noun: str = "word") -> str:

@@ -18,7 +18,7 @@ from embryo_core.types import RightAnswers, Run
 FACT_HISTORIES = Table(
     "facts",
     "relation fact subject object history first right",  # right: one bit per step
-    key=("relation", "fact"),
+    key_names="relation fact",
     optional=("first",),
     is_summary=True,
 )

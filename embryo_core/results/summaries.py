@@ -123,9 +123,7 @@ def _read_file(run: Run, summary: Summary) -> pa.Table | None:
 
 # === How often each word occurs in the treebank ===
 
-WORD_COUNTS = Table(
-    "counts", "metric tag word band n", key=("metric", "tag", "word"), optional=WORDS.optional, is_summary=True
-)
+WORD_COUNTS = Table("counts", "metric tag word band n", "metric tag word", optional=WORDS.optional, is_summary=True)
 
 
 @memoized
@@ -150,6 +148,7 @@ COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
 
 # === When a task's score reached a share of its last value ===
 
+KEY = "task metric share"
 ENDS = ("step", "earliest", "latest")  # columns, null if the last score is not significantly above 0
 REACHED_METRICS = {ANSWERS.name: (*LABEL_METRICS, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 
@@ -189,8 +188,7 @@ def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:
 
 
 def _reached_summary(name: str, table: Table) -> Summary:
-    key = ("task", "metric", "share")
-    own = Table(name, " ".join([*key, *ENDS]), key, optional=ENDS, is_summary=True)
+    own = Table(name, " ".join([KEY, *ENDS]), KEY, optional=ENDS, is_summary=True)
     return Summary(own, table, partial(_compute_reached, table, own), ("task", "step"))
 
 
@@ -200,7 +198,7 @@ IN_ANSWERS, IN_SPANS = _reached_summary("reached", ANSWERS), _reached_summary("r
 
 NORMALISED = tuple(f"{position}_normalised" for position in POSITIONS)
 MEANS = (*POSITIONS, *NORMALISED)
-POSITION_WEIGHTS = Table("positions", " ".join([*ATTENTION.key, *MEANS]), key=ATTENTION.key, is_summary=True)
+POSITION_WEIGHTS = Table("positions", " ".join([ATTENTION.key_names, *MEANS]), ATTENTION.key_names, is_summary=True)
 
 
 @memoized

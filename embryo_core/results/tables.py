@@ -49,9 +49,8 @@ class Table:
 
     name: str
     names: str  # names of its columns after `evaluation` and `step`, in order
-    key: tuple[str, ...]  # these columns identify a row; rows are sorted by them
-    # rows that are equal in these columns form a row group, the unit of reading and skipping
-    group: tuple[str, ...] = ()
+    key_names: str  # these columns identify a row; rows are sorted by them
+    group_size: int = 0  # rows that are equal in the first columns of the key, this many, form a row group
     max_group_rows: int = 2**26
     optional: tuple[str, ...] = ()  # columns that may have no value
     is_summary: bool = False
@@ -61,6 +60,16 @@ class Table:
     def columns(self) -> list[str]:
         """Return the names of the columns, without `evaluation` and `step`."""
         return self.names.split()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Return the columns that identify a row."""
+        return tuple(self.key_names.split())
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """Return the columns in which the rows of a row group, the unit of reading and skipping, are equal."""
+        return self.key[: self.group_size]
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,81 +83,44 @@ class Table:
 
 
 SCORES = Table(
-    "scores",
-    "metric layer group value n",
-    key=("metric", "step", "layer", "group"),
-    group=("metric",),
-    optional=("layer", "group"),
+    "scores", "metric layer group value n", "metric step layer group", group_size=1, optional=("layer", "group")
 )
-WORDS = Table(
-    "words",
-    "metric tag word band n correct",
-    key=("metric", "tag", "word", "step"),
-    group=("metric", "tag"),
-    optional=("band",),
-)
+WORDS = Table("words", "metric tag word band n correct", "metric tag word step", group_size=2, optional=("band",))
 CLOZE = Table(
     "cloze",
     "fact relation subject object rank probability prediction prediction_probability",
-    key=("relation", "fact", "step"),
-    group=("relation",),
+    "relation fact step",
+    group_size=1,
     max_group_rows=2**16,  # limits the memory for reading a relation of a long series, as in the next two
 )
 VARIANTS = Table(
     "variants",
     "fact relation kind variant rank prediction",
-    key=("relation", "fact", "kind", "variant", "step"),
-    group=("relation",),
+    "relation fact kind variant step",
+    group_size=1,
     max_group_rows=2**16,
 )
-PAIRS = Table(
-    "pairs",
-    "paradigm pair good bad",
-    key=("paradigm", "pair", "step"),
-    group=("paradigm",),
-    max_group_rows=2**16,
-)
+PAIRS = Table("pairs", "paradigm pair good bad", "paradigm pair step", group_size=1, max_group_rows=2**16)
 SURPRISALS = Table(
     "surprisals",
     "word n surprisal chance occurrences pieces category age concreteness",
-    key=("word", "step"),
+    "word step",
     optional=("category", "age", "concreteness"),
 )
-GRAM_MATRICES = Table("grams", "layer n products", key=("layer", "step"), group=("layer",))
-ATTENTION = Table(  # `length` is L; `weights` holds the L x L matrix row by row
-    "attention", "layer head sentences length weights", key=("step", "layer", "head"), group=("step",)
-)
+GRAM_MATRICES = Table("grams", "layer n products", "layer step", group_size=1)
+# `length` is L; `weights` holds the L x L matrix row by row
+ATTENTION = Table("attention", "layer head sentences length weights", "step layer head", group_size=1)
 PROBES = Table(
-    "probes",
-    "task layer control iteration train_loss dev_f1",
-    key=("task", "layer", "control", "step", "iteration"),
-    group=("task",),
+    "probes", "task layer control iteration train_loss dev_f1", "task layer control step iteration", group_size=1
 )
 TASK_SCORES = Table(
-    "task_scores",
-    "task seed predictor metric value n",
-    key=("task", "metric", "predictor", "seed", "step"),
-    command="finetune",
+    "task_scores", "task seed predictor metric value n", "task metric predictor seed step", command="finetune"
 )
 TUNING = Table(
-    "tuning",
-    "task seed update train_loss dev_score",
-    key=("task", "seed", "step", "update"),
-    group=("task",),
-    command="finetune",
+    "tuning", "task seed update train_loss dev_score", "task seed step update", group_size=1, command="finetune"
 )
-ANSWERS = Table(
-    "answers",
-    "task seed example gold answer",
-    key=("task", "example", "seed", "step"),
-    group=("task",),
-    command="finetune",
-)
+ANSWERS = Table("answers", "task seed example gold answer", "task example seed step", group_size=1, command="finetune")
 SPANS = Table(
-    "spans",
-    "task seed question start end exact f1",
-    key=("task", "question", "seed", "step"),
-    group=("task",),
-    command="finetune",
+    "spans", "task seed question start end exact f1", "task question seed step", group_size=1, command="finetune"
 )
 TABLES = tuple(table for table in globals().values() if isinstance(table, Table))

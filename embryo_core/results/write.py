@@ -217,7 +217,7 @@ def _stored(run: Run, table: Table, where: pc.Expression = EVERYTHING) -> Iterat
     if not table.group:
         yield read_table(run, table, where)
         return
-    for value in read_values(run, table, table.group[0]):  # the first column of the group is also the first of the key
+    for value in read_values(run, table, table.group[0]):
         yield read_table(run, table, where & (pc.field(table.group[0]) == value))
 
 

@@ -143,12 +143,12 @@ def _scan(run: Run) -> list[Found]:
     """Return each checkpoint folder, sorted by name, with the checkpoint or the error of reading it."""
     folder = run.path / "checkpoints"
     try:
-        list_steps = os.listdir(folder)
+        listed = os.listdir(folder)
     except FileNotFoundError:
         return []
     except OSError as reason:
         return [(folder, refusal(folder, reason, BrokenCheckpoint))]
-    names = sorted(name for name in list_steps if name.startswith("step") and not name.endswith(UNFINISHED))
+    names = sorted(name for name in listed if name.startswith("step") and not name.endswith(UNFINISHED))
     states: dict[str, State] = dict.fromkeys(names[:MAX_CHECKPOINTS], ())
     for name in states:
         with suppress(BrokenCheckpoint):

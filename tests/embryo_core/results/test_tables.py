@@ -25,7 +25,6 @@ def test_columns_are_the_fields_of_a_row(table: Table):
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_keys_and_groups_are_columns(table: Table):
-    """Rows are sorted by key, and the group is its beginning, so rows of one group are adjacent."""
+def test_keys_are_columns(table: Table):
+    """Rows are sorted by key."""
     assert set(table.key) <= set(table.schema.names)
-    assert table.group == table.key[: len(table.group)]
