@@ -55,11 +55,8 @@ def read_tensors(checkpoint: Checkpoint, mappings: list[mmap.mmap] | None = None
     for path, root in runs.weights_files(checkpoint):
         tensors |= read_file(path, root, mappings)
     wrapper = _wrapper(tensors)
-    tensors = {
-        _name_of_today(name.removeprefix(wrapper)): tensor
-        for name, tensor in tensors.items()
-        if not _is_buffer(name, tensor)
-    }
+    read = {name: tensor for name, tensor in tensors.items() if not _is_buffer(name, tensor)}
+    tensors = {_name_of_today(name.removeprefix(wrapper)): tensor for name, tensor in read.items()}
     for name, tensor in tensors.items():
         if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASK_DTYPES):
             dtype = str(tensor.dtype).removeprefix("torch.")
@@ -85,12 +82,11 @@ def read_file(path: Path, root: Path, mappings: list[mmap.mmap] | None = None) -
             if runs.is_pickled(path, root):
                 return _read_pickled(file, mapping)
         headers, start = runs.read_header(path, root)
-        return {
-            name: _numbers(mapping, DTYPES[header.dtype], start + header.data_offsets[0], header.nbytes).reshape(
-                header.shape
-            )
-            for name, header in headers.items()
-        }
+        tensors = {}
+        for name, header in headers.items():
+            numbers = _numbers(mapping, DTYPES[header.dtype], start + header.data_offsets[0], header.nbytes)
+            tensors[name] = numbers.reshape(header.shape)
+        return tensors
     except BrokenCheckpoint:
         raise
     except Exception as reason:  # noqa: BLE001, a damaged file may fail anywhere

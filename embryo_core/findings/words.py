@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from embryo_core import results
@@ -39,11 +39,8 @@ def measured_as(run: Run, metric: str) -> str:
 
 def reconstruction_first(evidence: Evidence) -> TestOutcome:
     """Compare the onsets of reconstruction and prediction in every category."""
-    comparisons = [
-        _compare_curves(evidence, (RECONSTRUCTION, category), (PREDICTION, category), category)
-        for category in (*FUNCTION, *CONTENT)
-    ]
-    return TestOutcome([comparison for comparison in comparisons if comparison])
+    pairs = ((name, (RECONSTRUCTION, name), (PREDICTION, name)) for name in (*FUNCTION, *CONTENT))
+    return TestOutcome(_compare_curves(evidence, pairs))
 
 
 def function_words_first(evidence: Evidence, task: str) -> TestOutcome:
@@ -84,13 +81,8 @@ def frequent_bands_first(evidence: Evidence, tasks: Sequence[str]) -> TestOutcom
     """Compare the onsets of every two frequency bands in each task."""
     if not evidence.frequencies and not any({*BANDS} & {*evidence.groups(task)} for task in tasks):
         return _without_counts(evidence)
-    return TestOutcome(
-        [
-            comparison
-            for task in tasks
-            for comparison in _compare_pairs(evidence, task, combinations(BANDS, 2), SHORT_NAMES[task])
-        ]
-    )
+    by_task = (_compare_pairs(evidence, task, combinations(BANDS, 2), SHORT_NAMES[task]) for task in tasks)
+    return TestOutcome([*chain.from_iterable(by_task)])
 
 
 def _without_counts(evidence: Evidence) -> TestOutcome:
@@ -120,20 +112,20 @@ def mean_frequencies(evidence: Evidence, task: str) -> dict[str, float]:
 def _compare_pairs(evidence: Evidence, task: str, pairs: Iterable[tuple[str, str]], note: str = "") -> list[Comparison]:
     """Compare the onsets of each pair of groups: by how many checkpoints the first precedes the second."""
     suffix = f", {note}" if note else ""
-    comparisons = [
-        _compare_curves(evidence, (task, first), (task, second), f"{first} before {second}{suffix}")
-        for first, second in pairs
-    ]
-    return [comparison for comparison in comparisons if comparison]
+    named = ((f"{first} before {second}{suffix}", (task, first), (task, second)) for first, second in pairs)
+    return _compare_curves(evidence, named)
 
 
 def _compare_curves(
-    evidence: Evidence, first_key: tuple[str, str], second_key: tuple[str, str], label: str
-) -> Comparison | None:
-    first, second = evidence.curve(*first_key), evidence.curve(*second_key)
-    if first is None or second is None:
-        return None
-    return compare_onsets(label, first, second, (first.onset(), second.onset()))
+    evidence: Evidence, pairs: Iterable[tuple[str, tuple[str, str], tuple[str, str]]]
+) -> list[Comparison]:
+    """Compare the onsets of each label's two curves, given by task and group; leave out pairs without a comparison."""
+    comparisons = []
+    for label, *keys in pairs:
+        first, second = (evidence.curve(*key) for key in keys)
+        if first and second:
+            comparisons.append(compare_onsets(label, first, second, (first.onset(), second.onset())))
+    return [comparison for comparison in comparisons if comparison]
 
 
 def _findings_of(task: str) -> list[Finding]:

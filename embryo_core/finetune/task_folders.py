@@ -12,7 +12,7 @@ import pandas as pd
 from embryo_core import corpora, results, runs
 from embryo_core.errors import CorpusError
 from embryo_core.finetune.squad import read_questions
-from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name, results_name
+from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name, results_name, validation_split
 from embryo_core.finetune.tasks import data_sha256, read_split, read_task, text_columns
 from embryo_core.results import write_foreign
 from embryo_core.types import Run
@@ -57,7 +57,7 @@ def _download(source: str, name: str, folder: Path) -> None:
         raise CorpusError(f"Fetching {source} needs the package datasets; run: pip install datasets") from None
     repository, commit = SOURCES[source]
     options = {"name": None if name == SQUAD else name, "revision": commit, "cache_dir": str(folder.parent / "cache")}
-    for split in ("train", GLUE[name].validation if name in GLUE else "validation"):
+    for split in ("train", validation_split(name)):
         try:
             rows = datasets.load_dataset(repository, split=split, **options)
         except (OSError, ValueError, HTTPError, datasets.exceptions.DatasetsError) as reason:
@@ -102,11 +102,10 @@ def _has_hash(task: str, folder: Path, hashes: Collection[str]) -> bool:
 
 def read_texts(task: str, folder: Path) -> pd.DataFrame:
     """Read the texts of the validation examples, indexed by row, or for SQuAD by question id. Raises CorpusError."""
-    spec = GLUE.get(task)
-    columns = read_split(folder, spec.validation if spec else "validation")
+    columns = read_split(folder, validation_split(task))
     if task == SQUAD:
         answers = [", ".join(dict.fromkeys(answer["text"])) for answer in columns["answers"]]
         texts = {name: columns[name] for name in ("question", "context")} | {"answers": answers}
         return pd.DataFrame(texts, index=pd.Index(columns["id"], name="id"))
-    names = spec.texts if spec else text_columns(folder, columns)
+    names = GLUE[task].texts if task in GLUE else text_columns(folder, columns)
     return pd.DataFrame({name: columns[name] for name in names})

@@ -57,6 +57,11 @@ GLUE = {  # the tasks of the paper's Table 6, which leaves out WNLI
 TEXTS = tuple(sorted(dict.fromkeys(spec.texts for spec in GLUE.values()), key=len, reverse=True))
 
 
+def validation_split(task: str) -> str:
+    """Return the name of the split of a task that is scored."""
+    return GLUE[task].validation if task in GLUE else "validation"
+
+
 # === Settings of the two protocols ===
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from embryo_core import corpora
 from embryo_core.curves.reached import MAX_LABELS
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.task_specs import GLUE, TEXTS, TaskSpec
+from embryo_core.finetune.task_specs import GLUE, TEXTS, TaskSpec, validation_split
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
@@ -64,11 +64,9 @@ def read_task(name: str, folder: Path) -> TextTask:
     A user's task has the text columns of one of GLUE's tasks, and a column "label": integers or texts (classes), or
     floats (a regression). Raises CorpusError, which describes the fault in the data.
     """
-    spec = GLUE.get(name)
     train = read_split(folder, "train")
-    validation = read_split(folder, spec.validation if spec else "validation")
-    if spec is None:
-        spec = _own_spec(folder, train)
+    validation = read_split(folder, validation_split(name))
+    spec = GLUE.get(name) or _own_spec(folder, train)
     splits = (
         _split(f"The training data of {folder}", train, spec),
         _split(f"The validation data of {folder}", validation, spec),
@@ -96,8 +94,7 @@ def data_sha256(name: str, folder: Path) -> str:
 
     It equals the hash of the folder (`corpora.open_source`) if there are no other files. Raises CorpusError.
     """
-    splits = ("train", GLUE[name].validation if name in GLUE else "validation")
-    files = sorted(file for split in splits for file in _files(folder, split))
+    files = sorted(file for split in ("train", validation_split(name)) for file in _files(folder, split))
     checksums = "".join(f"{corpora.open_source(file).sha256}  {file.name}\n" for file in files)
     return hashlib.sha256(checksums.encode()).hexdigest()
 

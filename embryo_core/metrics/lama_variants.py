@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.tokenizer import Tokenizer
 
 PARAPHRASED, NEGATED = "paraphrased", "negated"
-VARIANT_KINDS = (PARAPHRASED, NEGATED, *PRIMES)
 
 
 @dataclass(frozen=True, eq=False)
