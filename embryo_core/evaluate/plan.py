@@ -71,9 +71,8 @@ def plan_evaluation(
     plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
     for path in data.values():  # checked even if all results exist and nothing is read, since a path may be mistyped
         corpora.require(path)
-    if not named and not any(
-        may_support(one, plan.metric.needs) for one in runs.checkpoints(run)[-1:] for plan in plans
-    ):
+    last = runs.checkpoints(run)[-1:]
+    if not named and not any(may_support(one, plan.metric.needs) for one in last for plan in plans):
         raise MissingCapability(
             f"Run '{run.name}' has models of the family '{run.family}', which no metric can evaluate; "
             "evaluate a run of another family."

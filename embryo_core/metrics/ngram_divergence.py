@@ -74,13 +74,8 @@ class NgramDivergence(Metric):
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> HeldoutText:
         begin, end = tokenizer.begin.astype(np.int32), tokenizer.end
-        train_lines, heldout_lines = (
-            [
-                np.concatenate([begin, encoding.ids])
-                for encoding in batches.encode_texts(tokenizer, read_text(source.path, split))
-            ]
-            for split in ("train", "heldout")
-        )
+        splits = (batches.encode_texts(tokenizer, read_text(source.path, split)) for split in ("train", "heldout"))
+        train_lines, heldout_lines = ([np.concatenate([begin, one.ids]) for one in encodings] for encodings in splits)
         room = min(limits.positions, MAX_LENGTH) - len(end)
         lines = [np.concatenate([ids[:room], end]) for ids in heldout_lines if len(ids) > 1][: source.limit]
         if not lines:

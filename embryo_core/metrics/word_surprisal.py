@@ -147,11 +147,11 @@ def _locate(
         return f"in a sentence longer than {limits.positions} pieces"
     _, start, end = occurrence
     piece_starts, piece_ends = pieces.characters.T
-    blank_counts = np.array(
-        [len(text[start_of_piece:]) - len(text[start_of_piece:].lstrip()) for start_of_piece in piece_starts.tolist()],
-        np.int64,
-    )
-    piece_starts = piece_starts + blank_counts  # a word's first piece, or a separate one, has the space before it
+    rests = [text[piece_start:] for piece_start in piece_starts.tolist()]
+    blank_counts = [len(rest) - len(rest.lstrip()) for rest in rests]
+    piece_starts = piece_starts + np.array(
+        blank_counts, np.int64
+    )  # a word's first piece, or a separate one, has the space before it
     inside = np.flatnonzero((piece_starts < end) & (np.maximum(piece_ends, piece_starts + 1) > start))
     mark, names = tokenizer.word_start, tokenizer.pieces(pieces.ids[inside].tolist())
     while mark and len(names) > 1 and not names[0].strip(mark) and names[1].startswith(mark):

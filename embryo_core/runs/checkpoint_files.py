@@ -79,12 +79,11 @@ def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
 def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
     """Return each file of a checkpoint's weights with the folder that it must be in. Raises BrokenCheckpoint."""
     if checkpoint.pointer:
-        files = checkpoint.pointer.files
-        followed_files = [follow(checkpoint.run, file, checkpoint.path / "manifest.json") for file in files]
-        return [
-            (path, hub_store(path, file.repository) if file.repository else within)
-            for file, (path, within) in zip(files, followed_files, strict=True)
-        ]
+        files = []
+        for file in checkpoint.pointer.files:
+            path, within = follow(checkpoint.run, file, checkpoint.path / "manifest.json")
+            files.append((path, hub_store(path, file.repository) if file.repository else within))
+        return files
     names = [name for name in WEIGHTS if os.path.lexists(checkpoint.path / name)] or [SAFETENSORS]
     return [(checkpoint.path / names[0], checkpoint.run.path)]
 

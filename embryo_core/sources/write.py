@@ -92,10 +92,8 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
     if not copy:
         listed = source.hashes or [None] * len(pointers)
         hashes = [sha256 or runs.sha256(_local(one)) for sha256, one in zip(listed, pointers, strict=True)]
-        more["weights"] = asdict(source.pointer) | {
-            "sha256": hashes[0],
-            "parts": dict(zip(source.pointer.parts, hashes[1:], strict=True)),
-        }
+        parts = dict(zip(source.pointer.parts, hashes[1:], strict=True))
+        more["weights"] = asdict(source.pointer) | {"sha256": hashes[0], "parts": parts}
     # a Trainer counts tokens only on request
     tokens = counts.tokens or trainer.trainer_state(source).num_input_tokens_seen or None
     runs.write_manifest(folder, source.step, counts.sequences, tokens, **more)
