@@ -148,10 +148,8 @@ def _locate(
     _, start, end = occurrence
     piece_starts, piece_ends = pieces.characters.T
     rests = [text[piece_start:] for piece_start in piece_starts.tolist()]
-    blank_counts = [len(rest) - len(rest.lstrip()) for rest in rests]
-    piece_starts = piece_starts + np.array(
-        blank_counts, np.int64
-    )  # a word's first piece, or a separate one, has the space before it
+    # a word's first piece, or a separate one, has the space before it
+    piece_starts = piece_starts + np.array([len(rest) - len(rest.lstrip()) for rest in rests], np.int64)
     inside = np.flatnonzero((piece_starts < end) & (np.maximum(piece_ends, piece_starts + 1) > start))
     mark, names = tokenizer.word_start, tokenizer.pieces(pieces.ids[inside].tolist())
     while mark and len(names) > 1 and not names[0].strip(mark) and names[1].startswith(mark):

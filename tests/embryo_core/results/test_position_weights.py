@@ -68,7 +68,7 @@ def test_position_weights_are_read_from_summary(run: Run, monkeypatch: pytest.Mo
     write(run, STEPS[-1])
     expected = of_maps(run, 2, 1, False)
     for name in ("read_table", "read_attention"):
-        monkeypatch.setattr(f"embryo_core.results.position_weights.{name}", None)
+        monkeypatch.setattr(f"embryo_core.results.summaries.{name}", None)
     assert results.read_position_weights(run, 2, 1).equals(expected)
 
 
