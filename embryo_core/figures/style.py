@@ -60,6 +60,7 @@ def _assign_symbols() -> dict[str, str]:
 SYMBOL_OF = _assign_symbols()
 
 FONT_SIZE = 14  # pixels
+AXIS_MARGINS = {"l": 60, "b": 46}  # pixels; if an axis needs more, Plotly draws the whole figure a second time
 INK = "#000037"  # colour of text, almost black; on a page Streamlit replaces it by its own text colour
 
 
@@ -132,7 +133,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
     layout = {
         "height": height,
         "font": {"size": FONT_SIZE, "color": INK},
-        "margin": {"l": 8, "r": 8, "t": 36 if legend else 12, "b": 8},
+        "margin": {**AXIS_MARGINS, "r": 8, "t": 36 if legend else 12},
         "hovermode": "closest",
         "dragmode": "zoom",  # a double click zooms out again
         "hoverlabel": {"font": {"size": FONT_SIZE, "color": INK}, "align": "left"},
