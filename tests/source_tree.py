@@ -19,19 +19,21 @@ def tree(module: str) -> ast.Module:
 @cache
 def imports(module: str) -> frozenset[str]:
     """Return the dotted names that a module imports anywhere except in `if TYPE_CHECKING:` blocks, which never run."""
-    return frozenset(name for node in running(tree(module)) for name in imported(node, module))
+    return frozenset(name for node in running(tree(module)) for name in imported_names(node, module))
 
 
-def offered(package: str) -> set[str]:
+def public_names(package: str) -> set[str]:
     """Return the names in the __all__ of a package, or else those that it imports from its modules."""
     nodes, package_name = tree(package).body, package.removesuffix("/__init__.py").replace("/", ".")
     assigned = [node for node in nodes if isinstance(node, ast.Assign)]
     lists = [ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
-    own = [node.names for node in nodes if isinstance(node, ast.ImportFrom) and within(str(node.module), package_name)]
+    own = [
+        node.names for node in nodes if isinstance(node, ast.ImportFrom) and is_within(str(node.module), package_name)
+    ]
     return {name for names in lists for name in names} or {alias.name for names in own for alias in names}
 
 
-def taken(module: str, package: str) -> set[str]:
+def used_names(module: str, package: str) -> set[str]:
     """Return the names that a module imports from a package, or reads as its attributes."""
     above, _, last = package.rpartition(".")
     froms, attributes = froms_and_attributes(module)
@@ -66,7 +68,7 @@ def running(node: ast.AST) -> Iterator[ast.AST]:
         yield from running(child)
 
 
-def imported(node: ast.AST, module: str) -> list[str]:
+def imported_names(node: ast.AST, module: str) -> list[str]:
     """Return the dotted names that one statement or importlib call imports: "from a import b" is a.b."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -86,6 +88,6 @@ def package_of(name: str) -> str:
     return ".".join(name.split(".")[:2])
 
 
-def within(name: str, package: str) -> bool:
+def is_within(name: str, package: str) -> bool:
     """Return whether a dotted name is the package or inside it."""
     return name == package or name.startswith(package + ".")

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_tree import MODULES, PACKAGES, REPOSITORY, imports, offered, package_of, taken, tree, within
+from tests.source_tree import (
+    MODULES,
+    PACKAGES,
+    REPOSITORY,
+    imports,
+    is_within,
+    package_of,
+    public_names,
+    tree,
+    used_names,
+)
 
 RUNS = tuple(module for module in MODULES if module.startswith("embryo_core/runs/"))
 COMMANDS = tuple(module for module in MODULES if module.startswith("embryo_core/commands/"))
@@ -61,7 +71,7 @@ WALLS = (
 def test_forbidden_imports_do_not_exist(wall: Wall):
     """Imports inside functions count too."""
     packages = [module for module in MODULES if module.startswith(wall.package) and not module.startswith(wall.doors)]
-    through = [(m, name) for m in packages for name in imports(m) for never in wall.never if within(name, never)]
+    through = [(m, name) for m in packages for name in imports(m) for never in wall.never if is_within(name, never)]
     assert packages and not through
 
 
@@ -100,9 +110,9 @@ def test_pretraining_imports_only_the_layout_of_runs():
         for module in MODULES
         if module.startswith("pretrain/")
         for name in imports(module)
-        if within(name, "embryo_core") and name != "embryo_core"
+        if is_within(name, "embryo_core") and name != "embryo_core"
     }
-    assert used and not {use for use in used if not any(within(use[1], name) for name in allowed)}
+    assert used and not {use for use in used if not any(is_within(use[1], name) for name in allowed)}
 
 
 @pytest.mark.parametrize("module", LIGHT)
@@ -186,12 +196,12 @@ def test_every_module_begins_with_a_sentence(module: str):
 @pytest.mark.parametrize("package", [module for module in MODULES if module.endswith("__init__.py")])
 def test_packages_list_the_names_that_others_import(package: str):
     """Nothing else of a package is imported except its modules."""
-    listed = offered(package)
+    listed = public_names(package)
     assert bool(listed) == any(not isinstance(node, ast.Expr) for node in tree(package).body)
     modules = {path.stem for path in (REPOSITORY / package.removesuffix("__init__.py")).iterdir()}
     package_name = package.removesuffix("/__init__.py").replace("/", ".")
     inside = {
-        name.removeprefix(f"{package_name}.") for m in MODULES for name in imports(m) if within(name, package_name)
+        name.removeprefix(f"{package_name}.") for m in MODULES for name in imports(m) if is_within(name, package_name)
     } - {package_name}
     assert {name.split(".")[0] for name in inside} <= listed | modules
 
@@ -204,7 +214,9 @@ def test_every_offered_name_is_used_outside_its_package(package: str):
     users = [
         str(path.relative_to(REPOSITORY)) for path in outside if not path.is_relative_to(REPOSITORY / package_name)
     ]
-    unused = offered(package) - {name for user in users for name in taken(user, package_name.replace("/", "."))}
+    unused = public_names(package) - {
+        name for user in users for name in used_names(user, package_name.replace("/", "."))
+    }
     assert not unused
 
 

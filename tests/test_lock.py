@@ -25,7 +25,7 @@ ENTRY = re.compile(r"([\w.-]+)==(\S+)((?: ; [^\\\n]+)?)((?: \\\n    --hash=sha25
 
 
 @cache
-def pins(name: str) -> dict[str, set[str]]:
+def pinned_versions(name: str) -> dict[str, set[str]]:
     """Return the versions of each package in a lock file; check that it has only packages with hashes after line 1."""
     head, _, text = (REPOSITORY / name).read_text(encoding="utf-8").partition("\n")
     assert head.startswith("# ")
@@ -37,12 +37,12 @@ def pins(name: str) -> dict[str, set[str]]:
     return versions
 
 
-def required(name: str) -> list[Requirement]:
+def required_packages(name: str) -> list[Requirement]:
     """Return the requirements of a file, including those of the files that it includes."""
     requirements = []
     for line in (REPOSITORY / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("-r "):
-            requirements += required(line.removeprefix("-r "))
+            requirements += required_packages(line.removeprefix("-r "))
         elif not line.startswith(("#", "-e")):
             requirements.append(Requirement(line))
     return requirements
@@ -51,14 +51,16 @@ def required(name: str) -> list[Requirement]:
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_line_is_a_package_with_hashes(name: str):
     """A lock file has no address of an index, no option, and no package without a hash."""
-    assert pins(name) and "://" not in (REPOSITORY / name).read_text(encoding="utf-8")
+    assert pinned_versions(name) and "://" not in (REPOSITORY / name).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("requirements", INSTALLED)
 def test_locked_versions_satisfy_the_requirements(requirements: str):
     """After a change of requirements alone this test fails until `make lock` is run."""
-    locked = {package: versions for name in INSTALLED[requirements] for package, versions in pins(name).items()}
-    for requirement in required(requirements):
+    locked = {
+        package: versions for name in INSTALLED[requirements] for package, versions in pinned_versions(name).items()
+    }
+    for requirement in required_packages(requirements):
         versions = locked.get(canonicalize_name(requirement.name), set())
         assert versions and all(requirement.specifier.contains(version) for version in versions), requirement
 
@@ -71,8 +73,8 @@ def test_dependencies_of_every_requirement_are_locked(requirements: str):
     """
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     overridden = {own["name"]: own["requires-dist"] for own in project["tool"]["uv"]["dependency-metadata"]}
-    locked = {package for name in INSTALLED[requirements] for package in pins(name)}
-    waiting, seen = required(requirements), set()
+    locked = {package for name in INSTALLED[requirements] for package in pinned_versions(name)}
+    waiting, seen = required_packages(requirements), set()
     while waiting:
         requirement = waiting.pop()
         extras = requirement.extras or {""}
@@ -90,15 +92,15 @@ def test_dependencies_of_every_requirement_are_locked(requirements: str):
 
 def test_lock_files_agree():
     """A package in two of them has one version, apart from the build of torch."""
-    everything = pins("requirements-dev.lock")
-    assert all(everything[package] == versions for package, versions in pins("requirements.lock").items())
-    builds = [pins(name)["torch"] for name in ("requirements-torch.lock", "requirements-torch-cpu.lock")]
+    everything = pinned_versions("requirements-dev.lock")
+    assert all(everything[package] == versions for package, versions in pinned_versions("requirements.lock").items())
+    builds = [pinned_versions(name)["torch"] for name in ("requirements-torch.lock", "requirements-torch-cpu.lock")]
     assert len({Version(version).public for versions in builds for version in versions}) == 1
 
 
 def test_build_backend_is_locked():
     """The project is installed without build isolation, which would fetch the backend without a hash."""
-    assert "setuptools" in pins("requirements.lock")
+    assert "setuptools" in pinned_versions("requirements.lock")
     assert f'requires = ["{lock.BUILD}"]' in (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
 
 
@@ -131,7 +133,7 @@ def test_unreachable_index_keeps_only_a_lock_of_the_same_torch(monkeypatch: pyte
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     path = REPOSITORY / "requirements-torch-cpu.lock"
     before = path.read_bytes()
-    (version,) = pins("requirements-torch.lock")["torch"]
+    (version,) = pinned_versions("requirements-torch.lock")["torch"]
     lock.write_cpu_torch(f"torch=={version}")
     with pytest.raises(SystemExit, match="requirements-torch-cpu"):
         lock.write_cpu_torch("torch==99.0")

@@ -38,7 +38,7 @@ PAGES = {  # page and parameters: how many figures it has
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame]]:
+def shown_figures(monkeypatch: pytest.MonkeyPatch) -> list[tuple[go.Figure, pd.DataFrame]]:
     """Return a list that fills with the figures that are shown, each with its table."""
     drawn_figures = []
     show_figure = figures.show
@@ -58,14 +58,14 @@ def numbers(values: Any) -> list[Any]:
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
-def same(drawn: Any, stored: Any) -> bool:
+def same(shown_figures: Any, stored: Any) -> bool:
     """Return whether a drawn coordinate is a stored value: equal, as a percentage, a rank in a name, or step 0."""
-    if isinstance(stored, str) or isinstance(drawn, str):
-        both = isinstance(stored, str) and isinstance(drawn, str)
-        return both and (drawn.endswith(stored) or f" {stored}, " in drawn)  # "4= IN, preposition"
-    if stored is None or isinstance(stored, bool) or pd.isna(stored) or pd.isna(drawn):
+    if isinstance(stored, str) or isinstance(shown_figures, str):
+        both = isinstance(stored, str) and isinstance(shown_figures, str)
+        return both and (shown_figures.endswith(stored) or f" {stored}, " in shown_figures)  # "4= IN, preposition"
+    if stored is None or isinstance(stored, bool) or pd.isna(stored) or pd.isna(shown_figures):
         return False
-    ways = (drawn, drawn / 100, round(drawn), 0 if drawn == 0.5 else drawn)
+    ways = (shown_figures, shown_figures / 100, round(shown_figures), 0 if shown_figures == 0.5 else shown_figures)
     return any(math.isclose(way, stored, rel_tol=1e-6, abs_tol=1e-9) for way in ways)
 
 
@@ -131,16 +131,16 @@ def expect_written_at_once(values: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("page", "query"), list(PAGES))
 @pytest.mark.parametrize("smooth", ["1", "3"])
 def test_every_drawn_point_has_its_row(
-    page: str, query: tuple, smooth: str, dashboard_with_results, drawn: list
+    page: str, query: tuple, smooth: str, dashboard_with_results, shown_figures: list
 ) -> None:
     """This holds for measured and for smoothed curves; table and caption name the points of the running mean."""
     app = dashboard_with_results.open(page, **dict(query), smooth=smooth)
     assert not app.exception and not app.error
-    assert len(drawn) >= PAGES[page, query]
-    assert any(marks(figure) for figure, _ in drawn)
-    for figure, data in drawn:
+    assert len(shown_figures) >= PAGES[page, query]
+    assert any(marks(figure) for figure, _ in shown_figures)
+    for figure, data in shown_figures:
         expect_in_table(marks(figure), data)
-    smoothed = [data for _, data in drawn if WINDOW in data]
+    smoothed = [data for _, data in shown_figures if WINDOW in data]
     assert bool(smoothed) == (smooth == "3") and all((data[WINDOW] == 3).all() for data in smoothed)
     captions = [caption for caption in captions_of(app) if "mean of 3 neighbouring points" in caption]
     assert len(captions) == len(smoothed)

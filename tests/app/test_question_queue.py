@@ -20,7 +20,7 @@ from embryo_core.types import Run
 CHEAP, DEAR = LIGHT / 2, 20 * LIGHT
 
 
-class Gone(Exception):
+class VisitorLeft(Exception):
     """Signal that the visitor has left."""
 
 
@@ -40,13 +40,13 @@ def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
         assert not thread.is_alive()
 
 
-def asked(queue: Queue, count: int) -> None:
+def wait_for_questions(queue: Queue, count: int) -> None:
     """Wait until `count` questions are in the queue."""
     while len(queue._waiting) < count:
         threading.Event().wait(0.001)
 
 
-def another(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._Waiting:
+def queued_question(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._Waiting:
     """Return another visitor's question, which no thread computes."""
     return question_queue._Waiting(cost, place, lambda: None, threading.Condition(queue._lock), begun)
 
@@ -62,7 +62,7 @@ def test_cheap_questions_go_first(start) -> None:
     with queue.turn(0):
         for place, (name, cost) in enumerate({"dear": DEAR, "first": CHEAP, "second": CHEAP}.items(), start=2):
             start(lambda name=name, cost=cost: ask(name, cost))
-            asked(queue, place)
+            wait_for_questions(queue, place)
         assert not order
     while len(order) < 3:
         threading.Event().wait(0.001)
@@ -73,12 +73,12 @@ def test_only_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> 
     """A question that ends notifies one other, since every thread that wakes competes for the processor."""
     called = []
 
-    class Heard(threading.Condition):
+    class CountingCondition(threading.Condition):
         def notify_all(self) -> None:
             called.append(self)
             super().notify_all()
 
-    monkeypatch.setattr(question_queue, "Condition", Heard)
+    monkeypatch.setattr(question_queue, "Condition", CountingCondition)
     queue = Queue()
 
     def ask() -> None:
@@ -88,7 +88,7 @@ def test_only_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> 
     with queue.turn(0):
         for count in range(2, 7):
             thread = start(ask)
-            asked(queue, count)
+            wait_for_questions(queue, count)
     thread.join(30)
     assert len(called) == len(set(called)) == 5
 
@@ -148,7 +148,7 @@ def test_expensive_question_is_not_postponed_for_ever(start, monkeypatch: pytest
     def ask() -> None:
         with queue.turn(DEAR) as pause:
             now[0] = question_queue.PATIENCE * DEAR + 1
-            queue._waiting.append(another(queue, CHEAP, now[0] + question_queue.PATIENCE * CHEAP))
+            queue._waiting.append(queued_question(queue, CHEAP, now[0] + question_queue.PATIENCE * CHEAP))
             pause()
             queue._waiting.pop()
             done.append("dear")
@@ -160,7 +160,7 @@ def test_expensive_question_is_not_postponed_for_ever(start, monkeypatch: pytest
 def test_number_of_heavy_questions_under_way_is_limited(start) -> None:
     """Paused questions hold memory: another heavy one waits while MAX_HEAVY are under way, a light one does not."""
     queue, order = Queue(), []
-    begun = [another(queue, DEAR, 1e12, begun=True) for _ in range(MAX_HEAVY - 1)]
+    begun = [queued_question(queue, DEAR, 1e12, begun=True) for _ in range(MAX_HEAVY - 1)]
     queue._waiting += begun
 
     def ask(cost: float) -> None:
@@ -169,7 +169,7 @@ def test_number_of_heavy_questions_under_way_is_limited(start) -> None:
 
     with queue.turn(DEAR) as pause:
         start(lambda: ask(DEAR / 2))
-        asked(queue, MAX_HEAVY + 1)
+        wait_for_questions(queue, MAX_HEAVY + 1)
         pause()
         assert not order
         start(lambda: ask(CHEAP)).join(30)
@@ -182,13 +182,13 @@ def test_abandoned_question_leaves_queue(start) -> None:
     queue, left = Queue(), []
 
     def leave() -> None:
-        raise Gone
+        raise VisitorLeft
 
     def ask() -> None:
         try:
             with queue.turn(CHEAP, leave):
                 left.append("answered")
-        except Gone:
+        except VisitorLeft:
             left.append("gone")
 
     with queue.turn(0):
@@ -204,11 +204,11 @@ def test_all_threads_of_abandoned_question_end() -> None:
 
     def wanted() -> None:
         if not here[0]:
-            raise Gone
+            raise VisitorLeft
 
-    with pytest.raises(Gone), queue.turn(DEAR, wanted) as pause:
+    with pytest.raises(VisitorLeft), queue.turn(DEAR, wanted) as pause:
         here[0] = False
-        with pytest.raises(Gone):
+        with pytest.raises(VisitorLeft):
             pause()
         here[0] = True
         pause()
@@ -223,10 +223,10 @@ def test_abandoned_trace_ends_between_checkpoints(cores: int, tiny_run: Run, mon
     def leave() -> None:
         calls.append(threading.current_thread())
         if len(calls) == 3:
-            raise Gone
+            raise VisitorLeft
 
     queue = Queue()
-    with pytest.raises(Gone), queue.turn(DEAR, leave) as pause, query.pausing(pause):
+    with pytest.raises(VisitorLeft), queue.turn(DEAR, leave) as pause, query.pausing(pause):
         query.ask(tiny_run, "a [MASK] [MASK] .")
     assert len(calls) <= 2 + cores
     assert_frame_equal(query.ask(tiny_run, "a [MASK] [MASK] .").table, before.table)

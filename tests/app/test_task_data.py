@@ -14,7 +14,7 @@ from tests.tuned import store_tuning
 
 
 @pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the tasks whose data are searched for; a search reads the data completely."""
     searched_tasks, find = [], task_folders.find_task_data
 
@@ -27,7 +27,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def remembered_folder(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder of task data outside all data roots, which the user's settings remember."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
@@ -39,30 +39,30 @@ def elsewhere(own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return folder
 
 
-def test_unchanged_data_are_searched_for_once(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
+def test_unchanged_data_are_searched_for_once(own_run: Run, remembered_folder: Path, searched: list[str]) -> None:
     """New files elsewhere in the data root start no further search."""
     for _ in range(2):
         assert task_data.read_texts(own_run, "rte")["sentence1"].tolist() == list("abcd")
         assert len(task_data.read_examples(own_run, "rte", 1)) == 4
         write_split(own_run.path.parents[1] / "corpora" / "download" / "x", "train", sentence1=["a"], label=[0])
-    assert searches == ["rte"]
+    assert searched == ["rte"]
 
 
-def test_changed_data_are_no_longer_shown(own_run: Run, elsewhere: Path, searches: list[str]) -> None:
+def test_changed_data_are_no_longer_shown(own_run: Run, remembered_folder: Path, searched: list[str]) -> None:
     """The folder is only remembered by the settings; its new texts are not those behind the results."""
     assert task_data.read_texts(own_run, "rte") is not None
-    write_split(elsewhere, "validation", sentence1=list("efgh"), sentence2=list("dcba"), label=[1, 1, 0, 1])
-    assert task_data.read_texts(own_run, "rte") is None and len(searches) == 2
+    write_split(remembered_folder, "validation", sentence1=list("efgh"), sentence2=list("dcba"), label=[1, 1, 0, 1])
+    assert task_data.read_texts(own_run, "rte") is None and len(searched) == 2
 
 
 def test_restored_data_are_found_after_retry_interval(
-    own_run: Run, elsewhere: Path, searches: list[str], monkeypatch: pytest.MonkeyPatch
+    own_run: Run, remembered_folder: Path, searched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Missing data are searched for only every RETRY_AFTER seconds, not at each step."""
-    away = shutil.move(elsewhere, elsewhere.with_name("away"))
+    away = shutil.move(remembered_folder, remembered_folder.with_name("away"))
     for _ in range(3):
         assert task_data.read_texts(own_run, "rte") is None
-    assert len(searches) == 1
-    shutil.move(away, elsewhere)
+    assert len(searched) == 1
+    shutil.move(away, remembered_folder)
     monkeypatch.setattr(task_data, "RETRY_AFTER", 0)
-    assert task_data.read_texts(own_run, "rte") is not None and len(searches) == 2
+    assert task_data.read_texts(own_run, "rte") is not None and len(searched) == 2

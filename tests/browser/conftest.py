@@ -244,7 +244,7 @@ def serve(root: Path) -> Iterator[str]:
     The command runs in the root, since the server's settings must hold in any working directory.
     """
     port = free_port()
-    with started([sys.executable, "-m", "embryo_core", "app", "--port", str(port)], port, root, root) as address:
+    with running_server([sys.executable, "-m", "embryo_core", "app", "--port", str(port)], port, root, root) as address:
         yield address
 
 
@@ -256,7 +256,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def started(
+def running_server(
     command: list[str], port: int, root: Path, folder: Path, prefix: str = "", **settings: str
 ) -> Iterator[str]:
     """Start a server of a data root in a folder, yield its address once it answers, and stop it at the end."""

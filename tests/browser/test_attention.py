@@ -23,7 +23,7 @@ def click_cell(visitor, number: int, layer: int, head: int) -> None:
     visitor.page.mouse.click(x, y)
 
 
-def downloaded(visitor) -> list[dict[str, str]]:
+def downloaded_rows(visitor) -> list[dict[str, str]]:
     """Return the rows of the CSV that the first figure saves."""
     menu = visitor.files()
     with visitor.page.expect_download() as download:
@@ -60,12 +60,12 @@ def test_section_follows_time_bar(visit, app):
     """Heading and download have the values of the chosen step."""
     visitor = visit(app)
     visitor.open("attention", section="heads", pattern="previous")
-    last = downloaded(visitor)
+    last = downloaded_rows(visitor)
     visitor.page.locator(".bar .track").press("Home")
     visitor.expect_query(step="0")
     expect(visitor.page.get_by_role("heading", name="Previous token, step 0")).to_be_visible()
     visitor.settle()
-    first = downloaded(visitor)
+    first = downloaded_rows(visitor)
     assert {row["step"] for row in last} == {"16"} and {row["step"] for row in first} == {"0"}
     assert [(row["layer"], row["head"]) for row in first] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
     assert [row["value"] for row in first] != [row["value"] for row in last]

@@ -42,7 +42,7 @@ TRACES = """figure => {
 BOTH_SIZES = pytest.mark.parametrize("columns", [pytest.param("one", marks=pytest.mark.slow), "two"])
 
 
-def saved(visitor, figure: str, columns: str, format: str):
+def saved_figure(visitor, figure: str, columns: str, format: str):
     """Choose a size and return the download of a figure in this format."""
     files = visitor.files(figure)
     files.get_by_role("combobox").select_option(columns)
@@ -58,7 +58,7 @@ def test_figure_of_dark_page_is_saved_for_paper(visit, app, offline, columns):
     visitor.page.emulate_media(color_scheme="dark")
     visitor.open("tokens")
     expect(visitor.page.locator(".js-plotly-plot .legend").first).to_be_attached()
-    file = saved(visitor, "tiny-mask_prediction", columns, "SVG")
+    file = saved_figure(visitor, "tiny-mask_prediction", columns, "SVG")
     assert file.suggested_filename == "tiny-mask_prediction.svg"
     status = visitor.page.get_by_test_id("stPopoverBody").get_by_role("status")  # saving leaves the menu open
     expect(status).to_have_text(re.compile("^Caption (not )?copied$"))
@@ -88,12 +88,12 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
     visitor.open("attention", layer="2", head="1")
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
     for maps in ("tiny-attention-layer2-head1", "tiny-attention-all-heads"):
-        file = saved(visitor, maps, "one", "PNG")
+        file = saved_figure(visitor, maps, "one", "PNG")
         assert file.suggested_filename == f"{maps}-step16.png"
         with Image.open(file.path()) as image:
             assert image.format == "PNG" and len(image.convert("RGB").getcolors(1 << 24)) > 10
             assert image.width == pytest.approx(SIZES["one"].inches * 300, rel=0.02)
-    figure = saved(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
+    figure = saved_figure(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
     with Image.open(figure.path()) as image:
         assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
 
@@ -121,7 +121,7 @@ def test_maps_are_laid_out_for_paper(visit, app, offline, columns):
     expect(visitor.page.locator(".history")).to_have_attribute("data-step", "16")
     titles = {"tiny-attention-layer2-head1": "tiny, layer 2, head 1", "tiny-attention-all-heads": "tiny, step 16: "}
     for maps, title in titles.items():
-        content = saved(visitor, maps, columns, "SVG").path().read_text(encoding="utf-8")
+        content = saved_figure(visitor, maps, columns, "SVG").path().read_text(encoding="utf-8")
         root = ElementTree.fromstring(content)
         texts = [text.text for text in root.iter(f"{SVG}text")]
         assert texts[0].startswith(title) and any(text.startswith("Run tiny; ") for text in texts)
@@ -167,7 +167,7 @@ def test_words_of_saved_lens_are_legible(visit, app_of_demo: str, columns):
     visitor = visit(app_of_demo)
     visitor.open("query", first_steps="on", open="lens")
     expect(visitor.page.locator('[class*="st-key-scroll_"] .heatmap-label').first).to_be_attached()
-    root = ElementTree.parse(saved(visitor, f"{PATH.name}-query-lens", columns, "SVG").path()).getroot()
+    root = ElementTree.parse(saved_figure(visitor, f"{PATH.name}-query-lens", columns, "SVG").path()).getroot()
     words = [text for group in root.iter(f"{SVG}g") if group.get("class") == "heatmap-label" for text in group]
     steps = re.search(r"(\d+) of the (\d+) steps on the page", " ".join(root.itertext()))
     assert 1 < int(steps[1]) < int(steps[2]) and len(words) == rows * int(steps[1])

@@ -14,7 +14,7 @@ from tests.tuned import store_questions, store_tuning
 
 
 @pytest.fixture(scope="module")
-def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def tuned_app(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve a run with results on RTE, whose data are available, and on SQuAD, whose data are not; yield its URL."""
     root = tmp_path_factory.mktemp("tuned")
     run = copy_run(tiny_run, root)
@@ -26,9 +26,9 @@ def tuned(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         yield address
 
 
-def test_page_draws_tasks_baselines_and_published_scores(visit, tuned):
+def test_page_draws_tasks_baselines_and_published_scores(visit, tuned_app):
     """RTE, SQuAD F1 and SQuAD exact match have curves; a click opens the figure of the fine-tuning itself."""
-    visitor = visit(tuned)
+    visitor = visit(tuned_app)
     visitor.open("finetuning", step="8", published="on", task="rte")
     plot = visitor.page.locator(".js-plotly-plot").first
     names = plot.evaluate("(plot) => plot.data.map((trace) => trace.name)")
@@ -41,9 +41,9 @@ def test_page_draws_tasks_baselines_and_published_scores(visit, tuned):
     visitor.rest()
 
 
-def test_link_restores_task_and_history_of_examples(visit, tuned):
+def test_link_restores_task_and_history_of_examples(visit, tuned_app):
     """Examples of RTE are listed with their texts, those of SQuAD without, since its data are missing."""
-    visitor = visit(tuned)
+    visitor = visit(tuned_app)
     visitor.open("finetuning", task="rte", example_history="oscillating")
     visitor.expect_query(task="rte", example_history="oscillating")
     table = visitor.page.get_by_test_id("stDataFrame").last

@@ -42,7 +42,7 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def served(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]]:
+def serve_site(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]]:
     """Yield served(state), which opens a site's Query page; errors and requests to other hosts fail the test."""
     context, faults = chromium.new_context(**WINDOW), []
     handler = partial(Quiet, directory=str(tmp_path / "site"))
@@ -117,12 +117,12 @@ OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("bert", "elect
 
 @pytest.mark.parametrize("family", ["albert", "gpt2", *OTHERS])
 def test_site_answers_match_dashboard(
-    family: str, own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, monkeypatch: pytest.MonkeyPatch
+    family: str, own_run: Run, tiny_results: Run, tmp_path: Path, npm, serve_site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """IDs, words and ranks are equal, probabilities agree to 1e-5: of best answers, a tracked word and each layer."""
     run = make_run(family, own_run, tmp_path)
     write(run, tmp_path / "site", tiny_results, monkeypatch)
-    page = served()
+    page = serve_site()
     fills = family in ("albert", "bert", "electra")
     text, word = (
         ("She went to the [MASK] , and  Zoë came 1890.", "gardening") if fills else ("She went to", "gardening")
@@ -205,14 +205,14 @@ def check_lens(page: Page, run: Run, text: str, step: int) -> None:
 
 
 def test_invalid_questions_get_one_message(
-    own_run: Run, tiny_results: Run, tmp_path: Path, npm, served, chromium: Browser, monkeypatch: pytest.MonkeyPatch
+    own_run: Run, tiny_results: Run, tmp_path: Path, npm, serve_site, chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The texts have no mask, too many, too many pieces, or a word that cannot be tracked; then one is answered.
 
     Opened from the disk, the page names the command that serves it, and hides the form.
     """
     write(own_run, tmp_path / "site", tiny_results, monkeypatch, 2)
-    page = served("text=A+[MASK]+.&step=8")
+    page = serve_site("text=A+[MASK]+.&step=8")
     page.wait_for_function("() => page.live?.model?.about")
     assert page.locator("#live input[name=text]").input_value() == "A [MASK] ."
     assert "[MASK]" in put(page, "nothing masked") and "5 [MASK]" in put(page, "[MASK] and " * 5)

@@ -27,15 +27,15 @@ BYTE = 10 ** (map_style.DECADES / 254 / 2)  # factor by which small multiples ma
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def decoded(url: str) -> np.ndarray:
+def pixels_of(url: str) -> np.ndarray:
     """Return the pixels [height, width, 3] of a picture inside a data URL."""
     return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB"))
 
 
-def drawn(canvas: Locator, size: int) -> np.ndarray:
+def canvas_colours(canvas: Locator, size: int) -> np.ndarray:
     """Return the colours [size, size, 3] of the squares of the map on a canvas, each read in its middle."""
     middles = ((np.arange(size) + 0.5) * SIDE / size).astype(int)
-    return decoded(canvas.evaluate("canvas => canvas.toDataURL()"))[np.ix_(TOP + middles, LEFT + middles)]
+    return pixels_of(canvas.evaluate("canvas => canvas.toDataURL()"))[np.ix_(TOP + middles, LEFT + middles)]
 
 
 def expect_colours(drawn_colours: np.ndarray, low: np.ndarray, high: np.ndarray, scale: str) -> None:
@@ -51,7 +51,7 @@ def expect_colours(drawn_colours: np.ndarray, low: np.ndarray, high: np.ndarray,
 
 def pictures(svg: ElementTree.Element, size: int) -> list[np.ndarray]:
     """Return the maps of a drawing: colours [size, size, 3], one for each weight."""
-    maps = [decoded(image.get("{http://www.w3.org/1999/xlink}href")) for image in svg.iter(f"{SVG}image")]
+    maps = [pixels_of(image.get("{http://www.w3.org/1999/xlink}href")) for image in svg.iter(f"{SVG}image")]
     middles = [((np.arange(size) + 0.5) * len(head_map) / size).astype(int) for head_map in maps]
     return [one[np.ix_(middle, middle)] for one, middle in zip(maps, middles)]
 
@@ -83,9 +83,9 @@ def test_canvas_svg_and_page_draw_same_colours(visit, app, offline, tiny_results
         expect(visitor.page.locator(".history")).to_have_attribute("data-step", str(step))
         expect(visitor.page.locator(".history .hover")).to_have_text(f"step {step}")
         expect(visitor.page.locator(".grid .note")).to_contain_text(f"step {step}; layer ")
-        expect_colours(drawn(visitor.page.locator("canvas.map"), history.size), share, share, scale)
+        expect_colours(canvas_colours(visitor.page.locator("canvas.map"), history.size), share, share, scale)
         offline.page.locator("#scrub").fill(str(index))
-        expect_colours(drawn(offline.page.locator("#map"), history.size), share - code, share + code, scale)
+        expect_colours(canvas_colours(offline.page.locator("#map"), history.size), share - code, share + code, scale)
 
     name, svg = saved(visitor, "tiny-attention-layer2-head1")
     assert name == "tiny-attention-layer2-head1-step16.svg"

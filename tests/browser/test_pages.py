@@ -39,7 +39,7 @@ def ask(visitor, text: str) -> None:
     box.press("Control+Enter")
 
 
-def downloaded(visitor, button: Locator) -> tuple[str, str]:
+def downloaded_file(visitor, button: Locator) -> tuple[str, str]:
     """Return the name and the content of the file that this button saves."""
     with visitor.page.expect_download() as download:
         button.click()
@@ -85,10 +85,10 @@ def test_every_page_opens_from_navigation_at_chosen_step(visit, app):
         expect(visitor.page.get_by_test_id("stAlertContentError")).to_have_count(0)
         expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
         menu = visitor.files()
-        name, content = downloaded(visitor, menu.get_by_role("button", name="CSV"))
+        name, content = downloaded_file(visitor, menu.get_by_role("button", name="CSV"))
         rows = list(csv.DictReader(io.StringIO(content)))
         assert name.endswith(".csv") and rows and all(rows[0])
-        name, content = downloaded(visitor, menu.get_by_role("button", name="SVG", exact=True))
+        name, content = downloaded_file(visitor, menu.get_by_role("button", name="SVG", exact=True))
         assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
         visitor.close_files()
 

@@ -43,7 +43,7 @@ LABELS = """(plot) => [...plot.querySelectorAll(".xaxislayer-above text")]  // e
 
 
 @pytest.fixture(scope="module")
-def probed(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def probed_app(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of the app on a run with artificial results of probing."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("probed"))
     write_probes(run)
@@ -57,7 +57,7 @@ def figure(visitor, name: str) -> Locator:
     return visitor.page.locator(".js-plotly-plot").nth(place)
 
 
-def drawn(visitor, name: str) -> Locator:
+def finished_figure(visitor, name: str) -> Locator:
     """Return a figure once the section's last one has been drawn, after which nothing moves."""
     (last,) = [figures[-1] for figures in SECTIONS.values() if name in figures]
     expect(figure(visitor, last).locator(".nsewdrag").first).to_be_attached()
@@ -66,7 +66,7 @@ def drawn(visitor, name: str) -> Locator:
 
 def click_point(visitor, name: str, trace: int, index: int, hint: str) -> None:
     """Click a point of a figure once it shows this hint at the pointer."""
-    drawn(visitor, name).scroll_into_view_if_needed()
+    finished_figure(visitor, name).scroll_into_view_if_needed()
     one = figure(visitor, name)
     visitor.point_at(lambda: one.evaluate(POINT, [trace, index]), one.locator(".hoverlayer"), hint)
     visitor.page.mouse.click(*one.evaluate(POINT, [trace, index]))
@@ -74,12 +74,14 @@ def click_point(visitor, name: str, trace: int, index: int, hint: str) -> None:
 
 def trace_named(visitor, name: str, trace: str) -> int:
     """Return the index of the trace with this name in the legend."""
-    return drawn(visitor, name).evaluate("(plot, name) => plot.data.findIndex((one) => one.name === name)", trace)
+    return finished_figure(visitor, name).evaluate(
+        "(plot, name) => plot.data.findIndex((one) => one.name === name)", trace
+    )
 
 
-def test_every_section_draws_and_saves_its_figures(visit, probed):
+def test_every_section_draws_and_saves_its_figures(visit, probed_app):
     """Three sections have six figures, and the menu below each saves it as a vector graphic."""
-    visitor = visit(probed)
+    visitor = visit(probed_app)
     visitor.open()
     visitor.follow("Probing")
     for section, figures in SECTIONS.items():
@@ -89,7 +91,7 @@ def test_every_section_draws_and_saves_its_figures(visit, probed):
         for name in figures:
             expect(figure(visitor, name)).to_be_visible()
         expect(visitor.page.locator(".js-plotly-plot")).to_have_count(len(figures))
-        drawn(visitor, figures[-1])
+        finished_figure(visitor, figures[-1])
         saves = visitor.page.locator('[class*="st-key-save_"]')
         names = saves.evaluate_all("all => all.map(one => one.className.match(/st-key-save_(\\S+)/)[1])")
         assert len(names) == len(figures)
@@ -99,9 +101,9 @@ def test_every_section_draws_and_saves_its_figures(visit, probed):
         visitor.close_files()
 
 
-def test_click_in_heat_map_chooses_layer_and_step(visit, probed):
+def test_click_in_heat_map_chooses_layer_and_step(visit, probed_app):
     """The opened figure of the probe's training follows the choice."""
-    visitor = visit(probed)
+    visitor = visit(probed_app)
     visitor.open("probing", probing="layers")
     visitor.page.get_by_text("How the probe was trained").click()
     visitor.expect_query(open="probe")
@@ -114,9 +116,9 @@ def test_click_in_heat_map_chooses_layer_and_step(visit, probed):
     visitor.settle()
 
 
-def test_click_on_point_chooses_task_layer_and_step(visit, probed):
+def test_click_on_point_chooses_task_layer_and_step(visit, probed_app):
     """A curve's point chooses task and step, a peak also the layer, and the path of two tasks only the step."""
-    visitor = visit(probed)
+    visitor = visit(probed_app)
     visitor.open("probing", probing="tasks")
     click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic roles"), 1, "step 8:")
     visitor.expect_query(probe_task="srl", step="8", probing="layers")
@@ -131,9 +133,9 @@ def test_click_on_point_chooses_task_layer_and_step(visit, probed):
     visitor.settle()
 
 
-def test_link_restores_choices_in_another_window(visit, probed):
+def test_link_restores_choices_in_another_window(visit, probed_app):
     """Section and score are restored. Before that, the CSV of the heat map is checked to have every cell's F1 and n."""
-    visitor = visit(probed)
+    visitor = visit(probed_app)
     visitor.open("probing", probing="layers")
     _, content = visitor.save(visitor.files("tiny-pos-f1-map").get_by_role("button", name="CSV"))
     rows = list(csv.DictReader(io.StringIO(content.decode())))
@@ -144,7 +146,7 @@ def test_link_restores_choices_in_another_window(visit, probed):
     visitor.page.get_by_role("radio", name="Selectivity").click()
     visitor.expect_query(score="selectivity")
     visitor.settle()
-    other = visit(probed)
+    other = visit(probed_app)
     other.open_link(visitor.page.url)
     expect(other.page.get_by_role("radio", name="Selectivity")).to_be_checked()
     expect(other.page.get_by_role("radio", name=NAMES["layers"])).to_be_checked()
@@ -156,7 +158,7 @@ def test_step_labels_of_heat_map_do_not_overlap(visit, app_of_demo: str, width: 
     visitor = visit(app_of_demo)
     visitor.page.set_viewport_size({"width": width, "height": 1000})
     visitor.open("probing", probing="layers")
-    labels = drawn(visitor, "heat map").evaluate(LABELS)
+    labels = finished_figure(visitor, "heat map").evaluate(LABELS)
     steps = open_run(demo.PATH).scores("edge_probing_f1")["step"].nunique()
     assert 3 < len(labels) <= (steps if width > 390 else steps - 1)
     assert all(left > right for (_, right), (left, _) in pairwise(labels))
@@ -165,9 +167,9 @@ def test_step_labels_of_heat_map_do_not_overlap(visit, app_of_demo: str, width: 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1280, 900])
 @pytest.mark.parametrize("scale", ["log", "linear"])
-def test_legends_keep_off_data_and_page_fits_window(visit, probed, width: int, scale: str):
+def test_legends_keep_off_data_and_page_fits_window(visit, probed_app, width: int, scale: str):
     """Legends and colour bars are outside the plots, and no page is wider than its window."""
-    visitor = visit(probed)
+    visitor = visit(probed_app)
     visitor.page.set_viewport_size({"width": width, "height": 1000})
     for section, figures in SECTIONS.items():
         visitor.open("probing", scale=scale, probing=section)

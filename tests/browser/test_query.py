@@ -40,7 +40,7 @@ def choose(visitor, label: str, typed: str) -> None:
     visitor.settle()
 
 
-def saved(visitor, button: Locator) -> tuple[str, bytes]:
+def saved_file(visitor, button: Locator) -> tuple[str, bytes]:
     """Return the name and the content of the file that this button saves."""
     with visitor.page.expect_download() as download:
         button.click()
@@ -200,9 +200,13 @@ def test_figures_are_saved_under_their_names(visit, app):
     open_query(visitor, curves="rank", open="lens")
     for name, pictures in (("tiny-query-rank", {}), ("tiny-query-lens", {"svg": b"<svg", "png": b"\x89PNG"})):
         for kind, start in pictures.items():
-            title, content = saved(visitor, visitor.files(name).get_by_role("button", name=kind.upper(), exact=True))
+            title, content = saved_file(
+                visitor, visitor.files(name).get_by_role("button", name=kind.upper(), exact=True)
+            )
             assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
-        title, content = saved(visitor, visitor.files(name).get_by_test_id("stDownloadButton").get_by_role("button"))
+        title, content = saved_file(
+            visitor, visitor.files(name).get_by_test_id("stDownloadButton").get_by_role("button")
+        )
         rows = list(csv.DictReader(io.StringIO(content.decode())))
         assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
 

@@ -90,7 +90,7 @@ def best(model: torch.nn.Module, ids: list[int], pieces: int) -> int:
     return int(model(input_ids=torch.tensor([ids])).logits[0, -1, :pieces].argmax())
 
 
-def added(source: Path, name: str) -> Run:
+def add_series(source: Path, name: str) -> Run:
     """Add a series and check its steps, its log, and that the audit finds no fault."""
     report = add([str(source)], name)
     assert report.steps == STEPS and not report.troubles
@@ -103,7 +103,7 @@ def added(source: Path, name: str) -> Run:
 
 def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> None:
     """Scores, answers and probabilities are those of the Trainer's folders; another seed can be compared."""
-    run = added(source, "mine")
+    run = add_series(source, "mine")
     assert runs.read_run(run.path).family == source.name
     report = evaluate(run, SAMPLE_DATA, ["next_word_prediction"])
     assert report.computed == len(STEPS) and not report.failures
@@ -120,7 +120,7 @@ def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> 
             expected = model(input_ids=ids).logits[0, -1, : len(tokenizer)].double().softmax(-1).topk(3)
         answers = embryo.query.ask(run, TEXT, [step]).best(step)[:3]
         assert [answer.probability for answer in answers] == pytest.approx(expected.values.tolist(), rel=1e-4)
-    other = added(train(source.name, tmp_path / "other" / source.name, seed=1), "other")
+    other = add_series(train(source.name, tmp_path / "other" / source.name, seed=1), "other")
     evaluate(other, SAMPLE_DATA, ["next_word_prediction"], [STEPS[-1]])
     both = embryo.compare_runs(["mine", "other"])
     assert {"mine", "other"} <= {*both.design.columns}

@@ -109,7 +109,7 @@ def pairs(family: str, w: Variables, ids: np.ndarray, segments: np.ndarray) -> n
     return pooled @ w["cls/seq_relationship/output_weights"].T + w["cls/seq_relationship/output_bias"]
 
 
-def replaced(w: Variables, ids: np.ndarray, segments: np.ndarray) -> np.ndarray:
+def replaced_tokens(w: Variables, ids: np.ndarray, segments: np.ndarray) -> np.ndarray:
     """Return the logits of ELECTRA's discriminator, [B, T]."""
     states = states_of("electra", w, ids, segments)[-1]
     hidden = _gelu(_dense(states, w, "discriminator_predictions/dense"))

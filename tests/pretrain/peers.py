@@ -36,7 +36,7 @@ class PairPeer(torch.nn.Module):
     def forward(self, batch: Tensors) -> Tensors:
         """Return the mean loss of each objective."""
         words, pairs = self.model(**text(batch, batch["ids"])).to_tuple()
-        logits = words[masked(batch)]
+        logits = words[masked_indices(batch)]
         return {"masked_lm": cross_entropy(logits, words_of(batch)), self.pairs: cross_entropy(pairs, batch["pair"])}
 
 
@@ -53,12 +53,12 @@ class ElectraPeer(torch.nn.Module):
 
     def forward(self, batch: Tensors) -> Tensors:
         """Return the mean loss of each objective; no gradient flows through the samples."""
-        words = self.generator(**text(batch, batch["ids"])).logits[masked(batch)]
+        words = self.generator(**text(batch, batch["ids"])).logits[masked_indices(batch)]
         cumulative = words.detach().double().softmax(-1).cumsum(-1)
         chances = batch["draws"][batch["weights"] > 0].double()[:, None] / DRAWS
         samples = torch.searchsorted(cumulative, chances, right=True)[:, 0]
         original, filled = batch["ids"].clone(), batch["ids"].clone()
-        original[masked(batch)], filled[masked(batch)] = words_of(batch), samples
+        original[masked_indices(batch)], filled[masked_indices(batch)] = words_of(batch), samples
         detection = self.discriminator(**text(batch, filled), labels=(filled != original).long())
         return {"masked_lm": cross_entropy(words, words_of(batch)), "replaced_token": detection.loss}
 
@@ -86,7 +86,7 @@ def text(batch: Tensors, ids: torch.Tensor) -> Tensors:
     return {"input_ids": ids, "attention_mask": batch["attention_mask"], "token_type_ids": batch["token_type_ids"]}
 
 
-def masked(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+def masked_indices(batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the rows and columns of the masked positions."""
     rows, predictions = torch.nonzero(batch["weights"], as_tuple=True)
     return rows, batch["positions"][rows, predictions]

@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def written(run: Run, step: int) -> Checkpoint:
+def written_checkpoint(run: Run, step: int) -> Checkpoint:
     """Return the checkpoint of this step after checking its files against the manifest."""
     checkpoint = runs.checkpoint(run, step)
     runs.verify(checkpoint)
@@ -53,7 +53,7 @@ def test_float16_checkpoints_hold_rounded_weights(model: PretrainingModel, confi
 def test_manifest_has_counts_and_hashes(model: PretrainingModel, config: Config, run: Run):
     """Step, sequences and tokens are read back as given, and both files match their hashes."""
     write_checkpoint(model, config, run.path, Progress(7, sequences=56, tokens=700))
-    checkpoint = written(run, 7)
+    checkpoint = written_checkpoint(run, 7)
     assert (checkpoint.step, checkpoint.sequences, checkpoint.tokens) == (7, 56, 700)
     assert {path.name for path in checkpoint.path.iterdir()} == {"config.json", "model.safetensors", "manifest.json"}
 
@@ -72,9 +72,9 @@ def test_checkpoint_appears_whole_or_not_at_all(
             write_checkpoint(model, config, run.path, Progress(5, 40, 500))
     assert runs.checkpoints(run) == [] and runs.broken_checkpoints(run) == []
     write_checkpoint(model, config, run.path, Progress(5, 40, 500))
-    first = runs.sha256(written(run, 5).path / "model.safetensors")
+    first = runs.sha256(written_checkpoint(run, 5).path / "model.safetensors")
     write_checkpoint(model, config, run.path, Progress(5, 40, 500))
-    assert runs.sha256(written(run, 5).path / "model.safetensors") == first
+    assert runs.sha256(written_checkpoint(run, 5).path / "model.safetensors") == first
     assert [path.name for path in (run.path / "checkpoints").iterdir()] == ["step5"]
 
 

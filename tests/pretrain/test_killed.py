@@ -48,7 +48,7 @@ def compile_and_train(arguments: list[str]) -> int:
     return main(arguments)
 
 
-def to_the_end(processes: BaseContext, command: list[str], run: Path) -> None:
+def train_to_end(processes: BaseContext, command: list[str], run: Path) -> None:
     """Train the run in a process to its end, and check its status."""
     process = start(processes, command, run)
     process.join()
@@ -71,16 +71,16 @@ def last_step(run: Path) -> int:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(processes: BaseContext, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def uninterrupted_run(processes: BaseContext, command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train the run without interruption; return its folder."""
     folder = tmp_path_factory.mktemp("uninterrupted") / "run"
-    to_the_end(processes, command, folder)
+    train_to_end(processes, command, folder)
     return folder
 
 
 @pytest.mark.slow
 def test_killed_run_ends_with_same_weights(
-    processes: BaseContext, command: list[str], uninterrupted: Path, tmp_path: Path
+    processes: BaseContext, command: list[str], uninterrupted_run: Path, tmp_path: Path
 ):
     """After kill -9 and the same command, checkpoints and log are those of an uninterrupted run (ALBERT: killed twice).
 
@@ -91,15 +91,15 @@ def test_killed_run_ends_with_same_weights(
     stretches = [(1, 70), (80, 140)] if command[0] == "tiny" else [(25, 140)]
     for step in (chance.randint(*stretch) for stretch in stretches):
         kill_from_step(processes, command, run, step)
-    to_the_end(processes, command, run)
-    assert weights(run) == weights(uninterrupted) and len(list(run.glob("checkpoints/step*"))) == 10
-    assert log(run) == log(uninterrupted)
+    train_to_end(processes, command, run)
+    assert weights(run) == weights(uninterrupted_run) and len(list(run.glob("checkpoints/step*"))) == 10
+    assert log(run) == log(uninterrupted_run)
 
 
 @pytest.mark.slow
-def test_loss_falls_on_sample_text(uninterrupted: Path):
+def test_loss_falls_on_sample_text(uninterrupted_run: Path):
     """It falls from that of a uniform guess over 500 pieces (log 500 = 6.2 nats), on held-out text as well."""
-    rows = log(uninterrupted)
+    rows = log(uninterrupted_run)
     main = "masked_lm_loss" if "masked_lm_loss" in rows[0] else "next_token_loss"
     train_losses = [row[main] for row in rows if row["split"] == "train"]
     heldout_losses = [row[main] for row in rows if row["split"] == "heldout"]

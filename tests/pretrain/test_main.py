@@ -21,7 +21,7 @@ Refused = Callable[..., str]
 
 
 @pytest.fixture
-def refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
+def check_refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
     """Return a function that checks that these arguments fail without a change on disk, and returns the message."""
 
     def check(*arguments: str | Path, preset: str = "tiny") -> str:
@@ -42,7 +42,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def started_run(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Train a run of one update by the command; return its folder."""
     folder = tmp_path_factory.mktemp("runs") / "own"
     assert main(["tiny", "--corpus", str(texts[0]), "--cache", str(cache), "--run", str(folder), "--steps", "1"]) == 0
@@ -50,23 +50,25 @@ def started(texts: tuple[Path, Path], cache: Path, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def own(started: Path, tmp_path: Path) -> Path:
+def own_copy(started_run: Path, tmp_path: Path) -> Path:
     """Return a copy of this run."""
-    return Path(shutil.copytree(started, tmp_path / "own"))
+    return Path(shutil.copytree(started_run, tmp_path / "own"))
 
 
-def test_command_writes_complete_run(started: Path, texts: tuple[Path, Path]):
+def test_command_writes_complete_run(started_run: Path, texts: tuple[Path, Path]):
     """It has a card, a tokenizer, word frequencies and both checkpoints; run.json has no path of the text."""
-    run = runs.read_run(started)
+    run = runs.read_run(started_run)
     assert (run.family, run.name, run.planned_steps, run.config["vocab_size"]) == ("albert", "own", (0, 1), 500)
     assert runs.sha256(run.tokenizer / "tokenizer.json") == run.tokenizer_sha256 == run.corpus["tokenizer_sha256"]
     assert [checkpoint.step for checkpoint in runs.checkpoints(run)] == [0, 1]
-    assert (started / "frequencies.tsv").is_file() and str(texts[0].parent) not in (started / "run.json").read_text()
+    assert (started_run / "frequencies.tsv").is_file() and str(texts[0].parent) not in (
+        started_run / "run.json"
+    ).read_text()
 
 
-def test_unknown_preset_is_refused(refused: Refused, tmp_path: Path):
+def test_unknown_preset_is_refused(check_refused: Refused, tmp_path: Path):
     """The error suggests the nearest known preset."""
-    said = refused("--corpus", "x", "--run", tmp_path / "run", preset="albert-smal")
+    said = check_refused("--corpus", "x", "--run", tmp_path / "run", preset="albert-smal")
     assert "Unknown preset 'albert-smal'. Did you mean 'albert-small'?" in said
 
 
@@ -92,9 +94,9 @@ def test_misspelt_preset_is_refused_without_tensorflow(tmp_path: Path):
         (["--set", "vocab_size=50_000"], "too small for a vocabulary of 50,000 pieces"),
     ],
 )
-def test_invalid_settings_are_refused(refused: Refused, texts, tmp_path: Path, settings, sentence):
+def test_invalid_settings_are_refused(check_refused: Refused, texts, tmp_path: Path, settings, sentence):
     """They are refused before anything is written."""
-    assert sentence in refused("--corpus", texts[0], "--run", tmp_path / "run", *settings)
+    assert sentence in check_refused("--corpus", texts[0], "--run", tmp_path / "run", *settings)
 
 
 @pytest.mark.parametrize(
@@ -105,28 +107,30 @@ def test_invalid_settings_are_refused(refused: Refused, texts, tmp_path: Path, s
         (b"\xff\xfe\x00bad", "is not UTF-8 text"),
     ],
 )
-def test_invalid_corpus_is_refused(refused: Refused, tmp_path: Path, content: bytes | None, sentence: str):
+def test_invalid_corpus_is_refused(check_refused: Refused, tmp_path: Path, content: bytes | None, sentence: str):
     """The file is missing, empty, or not text."""
     if content is not None:
         (tmp_path / "text.txt").write_bytes(content)
-    assert sentence in refused("--corpus", tmp_path / "text.txt", "--run", tmp_path / "run")
+    assert sentence in check_refused("--corpus", tmp_path / "text.txt", "--run", tmp_path / "run")
 
 
-def test_folder_that_is_not_a_run_is_unchanged(refused: Refused, texts, tmp_path: Path):
+def test_folder_that_is_not_a_run_is_unchanged(check_refused: Refused, texts, tmp_path: Path):
     """A folder with other files, a file, and a folder with an invalid run.json are refused."""
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "run.json").write_text('{"name": "br')
     for name in ("thesis", "thesis/chapter1.txt"):
-        assert "exists and is not a run (it has no run.json)" in refused("--corpus", texts[0], "--run", tmp_path / name)
-    assert "is not valid" in refused("--corpus", texts[0], "--run", tmp_path / "broken")
+        assert "exists and is not a run (it has no run.json)" in check_refused(
+            "--corpus", texts[0], "--run", tmp_path / name
+        )
+    assert "is not valid" in check_refused("--corpus", texts[0], "--run", tmp_path / "broken")
 
 
-def test_run_is_pretrained_by_one_process_at_a_time(refused: Refused, own: Path, texts):
+def test_run_is_pretrained_by_one_process_at_a_time(check_refused: Refused, own_copy: Path, texts):
     """A second process is refused and changes no file of the run."""
-    with runs.locked(own):
-        message = refused("--corpus", texts[0], "--run", own, "--steps", "1")
+    with runs.locked(own_copy):
+        message = check_refused("--corpus", texts[0], "--run", own_copy, "--steps", "1")
     assert "own is being pretrained by another process" in message
 
 
@@ -161,37 +165,37 @@ def test_full_disk_at_checkpoint_is_reported(tmp_path: Path, texts, cache: Path,
     assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 
 
-def test_folder_that_cannot_be_created_is_reported(refused: Refused, texts, tmp_path: Path):
+def test_folder_that_cannot_be_created_is_reported(check_refused: Refused, texts, tmp_path: Path):
     """An error of the system, here for a folder below a file, is one line as well."""
     (tmp_path / "file").write_text("")
-    assert "Not a directory" in refused("--corpus", texts[0], "--run", tmp_path / "file" / "run")
+    assert "Not a directory" in check_refused("--corpus", texts[0], "--run", tmp_path / "file" / "run")
 
 
-def test_run_resumes_only_with_its_own_settings(refused: Refused, own: Path, texts):
+def test_run_resumes_only_with_its_own_settings(check_refused: Refused, own_copy: Path, texts):
     """The error names the value that the run was started with and the received one."""
-    arguments = ("--corpus", texts[0], "--run", own)
-    assert "started with learning_rate=0.006, received 0.5" in refused(
+    arguments = ("--corpus", texts[0], "--run", own_copy)
+    assert "started with learning_rate=0.006, received 0.5" in check_refused(
         *arguments, "--steps", "1", "--set", "learning_rate=0.5"
     )
-    said = refused(*arguments, "--steps", "2", "--set", "warmup_steps=0")
+    said = check_refused(*arguments, "--steps", "2", "--set", "warmup_steps=0")
     assert "started with warmup_steps=1, received 0" in said
 
 
-def test_run_resumes_only_with_its_own_corpus(refused: Refused, own: Path, texts, tmp_path: Path):
+def test_run_resumes_only_with_its_own_corpus(check_refused: Refused, own_copy: Path, texts, tmp_path: Path):
     """Other text is refused, and the run's tokenizer is unchanged."""
     other = tmp_path / "other.txt"
     other.write_text(texts[0].read_text(encoding="utf-8").replace("the", "some"), encoding="utf-8")
-    assert "another corpus or tokenizer" in refused("--corpus", other, "--run", own, "--steps", "1")
+    assert "another corpus or tokenizer" in check_refused("--corpus", other, "--run", own_copy, "--steps", "1")
 
 
-def test_run_resumes_only_with_its_own_tokenizer(refused: Refused, own: Path, texts):
+def test_run_resumes_only_with_its_own_tokenizer(check_refused: Refused, own_copy: Path, texts):
     """A changed tokenizer in the folder of the run is refused."""
-    path = own / "tokenizer" / "tokenizer.json"
+    path = own_copy / "tokenizer" / "tokenizer.json"
     changed = json.loads(path.read_text(encoding="utf-8"))
     changed["model"]["vocab"][10][1] -= 1.0
     path.write_text(json.dumps(changed), encoding="utf-8")
-    assert "is not the tokenizer that run 'own' was started with" in refused(
-        "--corpus", texts[0], "--run", own, "--steps", "1"
+    assert "is not the tokenizer that run 'own' was started with" in check_refused(
+        "--corpus", texts[0], "--run", own_copy, "--steps", "1"
     )
 
 

@@ -25,7 +25,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 
 @pytest.fixture(scope="module")
-def ours(model: PretrainingModel, batch: MaskedBatch) -> dict[str, np.ndarray]:
+def logits_of(model: PretrainingModel, batch: MaskedBatch) -> dict[str, np.ndarray]:
     """Return the logits of both heads, those of the masked words for every position."""
     everywhere = np.broadcast_to(np.arange(batch.ids.shape[1], dtype=np.int32), batch.ids.shape)
     logits = model(batch.inputs() | {"positions": everywhere})
@@ -38,11 +38,11 @@ def of_logits(config: Config, logits: np.ndarray) -> float:
 
 
 def test_logits_at_masked_positions_equal_those_computed_everywhere(
-    config: Config, model: PretrainingModel, batch: MaskedBatch, ours: dict[str, np.ndarray]
+    config: Config, model: PretrainingModel, batch: MaskedBatch, logits_of: dict[str, np.ndarray]
 ):
     """Training computes logits only at the masked positions."""
     actual = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
-    expected = np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)
+    expected = np.take_along_axis(logits_of["masked_lm"], batch.positions[:, :, None], axis=1)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=of_logits(config, expected))
 
 
@@ -68,13 +68,15 @@ def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: 
 
 
 def test_loss_is_that_of_transformers(
-    config: Config, model: PretrainingModel, batch: MaskedBatch, ours: dict[str, np.ndarray]
+    config: Config, model: PretrainingModel, batch: MaskedBatch, logits_of: dict[str, np.ndarray]
 ):
     """The reference is the sum of two mean cross entropies: at masked positions, and of pairs (label 0 if in order)."""
     used = batch.weights > 0
-    logits = torch.tensor(np.take_along_axis(ours["masked_lm"], batch.positions[:, :, None], axis=1)[used])
+    logits = torch.tensor(np.take_along_axis(logits_of["masked_lm"], batch.positions[:, :, None], axis=1)[used])
     expected = torch.nn.functional.cross_entropy(logits, torch.tensor(batch.labels[used]).long())
-    expected += torch.nn.functional.cross_entropy(torch.tensor(ours["sentence_order"]), torch.tensor(batch.pair).long())
+    expected += torch.nn.functional.cross_entropy(
+        torch.tensor(logits_of["sentence_order"]), torch.tensor(batch.pair).long()
+    )
     actual = model.compute_loss(y=targets(batch, WEIGHTS), y_pred=model(batch.inputs()))
-    sums = bound(config.vocab_size + batch.labels.size, ours["masked_lm"])  # in the softmax, and in the mean
-    assert float(actual) == pytest.approx(float(expected), abs=2 * of_logits(config, ours["masked_lm"]) + sums)
+    sums = bound(config.vocab_size + batch.labels.size, logits_of["masked_lm"])  # in the softmax, and in the mean
+    assert float(actual) == pytest.approx(float(expected), abs=2 * of_logits(config, logits_of["masked_lm"]) + sums)

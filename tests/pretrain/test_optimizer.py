@@ -38,7 +38,7 @@ def gradients(weights: Arrays) -> list[Arrays]:
     return [{name: rng.normal(size=array.shape).astype(np.float32) for name, array in weights.items()} for _ in "abcde"]
 
 
-def trained(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
+def train(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
     """Return the weights after a configured optimizer has applied these gradients at a constant rate of 0.02."""
     variables = {}
     for name, array in weights.items():
@@ -51,7 +51,7 @@ def trained(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
     return {name: np.array(ops.convert_to_numpy(variable)) for name, variable in variables.items()}
 
 
-def clipped(gradients: Arrays, limit: float) -> Arrays:
+def clip(gradients: Arrays, limit: float) -> Arrays:
     """Return the gradients in double precision, scaled down if their common norm is above the limit."""
     norm = np.sqrt(sum((g.astype(np.float64) ** 2).sum() for g in gradients.values()))
     return {name: g.astype(np.float64) * min(1.0, limit / norm) for name, g in gradients.items()}
@@ -69,7 +69,7 @@ def tolerance(weights: Arrays, expected: Arrays) -> float:
     return 5 * EPSILON / 2 * largest + bound(sum(sizes) + 2 * max(sizes) + 10, moved)
 
 
-def decayed(name: str, decay_positions: bool) -> bool:
+def is_decayed(name: str, decay_positions: bool) -> bool:
     """Return whether a variable decays: kernels do, biases and layer norms never, position embeddings if set."""
     return name == "encoder/kernel" or (decay_positions and "position" in name)
 
@@ -81,13 +81,13 @@ def slow_lamb(
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for step in gradients:
-        for name, g in clipped(step, 1.0).items():
+        for name, g in clip(step, 1.0).items():
             m[name] = 0.9 * m[name] + 0.1 * g
             v[name] = beta_2 * v[name] + (1 - beta_2) * g * g
             update = m[name] / (np.sqrt(v[name]) + 1e-6)
             ratio = 1.0
             if name not in ("encoder/bias", "encoder/layer_norm/gamma"):
-                update = update + decay * decayed(name, positions) * weights[name]
+                update = update + decay * is_decayed(name, positions) * weights[name]
                 ratio = np.linalg.norm(weights[name]) / np.linalg.norm(update) if adapt else 1.0
             weights[name] = weights[name] - 0.02 * ratio * update
     return weights
@@ -98,11 +98,11 @@ def slow_adamw(weights: Arrays, gradients: list[Arrays], decay: float, positions
     weights = {name: array.astype(np.float64) for name, array in weights.items()}
     m, v = ({name: np.zeros_like(array) for name, array in weights.items()} for _ in "mv")
     for t, step in enumerate(gradients, start=1):
-        for name, g in clipped(step, 1.0).items():
+        for name, g in clip(step, 1.0).items():
             m[name] = 0.9 * m[name] + 0.1 * g
             v[name] = 0.999 * v[name] + 0.001 * g * g
             update = np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * m[name] / (np.sqrt(v[name]) + 1e-6)
-            weights[name] = weights[name] - 0.02 * (update + decay * decayed(name, positions) * weights[name])
+            weights[name] = weights[name] - 0.02 * (update + decay * is_decayed(name, positions) * weights[name])
     return weights
 
 
@@ -111,14 +111,14 @@ def test_lamb_follows_the_original(weights, gradients, decay: float, beta_2: flo
     """Only kernels decay and are adapted, without a limit to the ratio; gradients are clipped by their common norm."""
     settings = {"weight_decay": decay, "beta_2": beta_2, "decay_positions": positions}
     expected = slow_lamb(weights, gradients, decay, beta_2, positions)
-    for name, array in trained(settings, weights, gradients).items():
+    for name, array in train(settings, weights, gradients).items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance(weights, expected))
 
 
 def test_lamb_does_not_decay_weights_without_gradients(weights, gradients):
     """Otherwise a head whose loss starts later in training would decay to zero before."""
     without = [{name: 0 * array for name, array in step.items()} for step in gradients]
-    for name, array in trained({}, weights, without).items():
+    for name, array in train({}, weights, without).items():
         np.testing.assert_array_equal(array, weights[name])
 
 
@@ -127,7 +127,7 @@ def test_adamw_of_bert_has_no_bias_correction(weights, gradients, decay: float, 
     """As in the original, both moments are used as they are, and biases and layer norms do not decay."""
     settings = {"optimizer": "adamw_bert", "weight_decay": decay, "decay_positions": positions}
     expected = slow_lamb(weights, gradients, decay, 0.999, positions, adapt=False)
-    for name, array in trained(settings, weights, gradients).items():
+    for name, array in train(settings, weights, gradients).items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance(weights, expected))
 
 
@@ -136,14 +136,14 @@ def test_adamw_decays_all_but_biases_and_layer_norms(weights, gradients, positio
     """The reference is the update of the paper with gradient clipping; position embeddings decay only if set."""
     settings = {"optimizer": "adamw", "weight_decay": 0.3, "decay_positions": positions}
     expected = slow_adamw(weights, gradients, 0.3, positions)
-    for name, array in trained(settings, weights, gradients).items():
+    for name, array in train(settings, weights, gradients).items():
         np.testing.assert_allclose(array, expected[name], rtol=0, atol=tolerance(weights, expected))
 
 
 def test_muon_updates_have_similar_singular_values(weights, gradients):
     """A kernel's update has them near 0.2 x the root of its longer side; AdamW updates all other variables."""
     settings = {"optimizer": "muon", "weight_decay": 0.0}
-    actual, by_adamw = (trained(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
+    actual, by_adamw = (train(settings | other, weights, gradients[:1]) for other in ({}, {"optimizer": "adamw"}))
     change = (weights["encoder/kernel"] - actual["encoder/kernel"]) / 0.02
     sizes = np.linalg.svd(change, compute_uv=False) / (0.2 * np.sqrt(5))
     assert ((sizes > 0.5) & (sizes < 1.5)).all()
@@ -156,16 +156,16 @@ def test_muon_leaves_the_last_layer_of_a_head_to_adamw(weights, gradients):
     """The outputs of this layer are classes, each with its own direction."""
     name, kernel = "head/classifier/kernel", "encoder/kernel"
     own, steps = {name: weights[kernel]}, [{name: step[kernel]} for step in gradients]
-    by_muon, by_adamw = (trained({"optimizer": kind, "weight_decay": 0.0}, own, steps) for kind in ("muon", "adamw"))
+    by_muon, by_adamw = (train({"optimizer": kind, "weight_decay": 0.0}, own, steps) for kind in ("muon", "adamw"))
     np.testing.assert_allclose(by_muon[name], by_adamw[name], rtol=0, atol=tolerance(own, by_adamw))
 
 
 def test_muon_orthogonalizes_in_the_dtype_of_the_model(weights, gradients):
     """In bfloat16, a kernel's update differs from float32 by rounding, less than 10 %; all other updates are equal."""
-    exact = trained({"optimizer": "muon"}, weights, gradients[:1])
+    exact = train({"optimizer": "muon"}, weights, gradients[:1])
     try:
         keras.config.set_dtype_policy("mixed_bfloat16")
-        rounded = trained({"optimizer": "muon"}, weights, gradients[:1])
+        rounded = train({"optimizer": "muon"}, weights, gradients[:1])
     finally:
         keras.config.set_dtype_policy("float32")
     for name in SHAPES:

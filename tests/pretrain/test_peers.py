@@ -26,7 +26,7 @@ PROMISED = 1e-5  # for every loss over these updates, as for training on several
 pytestmark = pytest.mark.usefixtures("eager")
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """The curves of a model, one row per update (loss of each objective, "norm" of the gradients), and its weights."""
 
     curves: list[dict[str, float]]
@@ -63,15 +63,15 @@ def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[Maske
 
 
 @pytest.fixture(scope="module")
-def trained(
+def trained_models(
     config: Config, batches: list[MaskedBatch], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Weights, Trained, Trained]:
+) -> tuple[Weights, TrainedModel, TrainedModel]:
     """Train our model and the peer; return their common initial weights, and the curves and weights of each."""
     model = build(config)
     peer = Peer(write_checkpoint(model, config, tmp_path_factory.mktemp("run"), Progress(0, 0, 0)), config)
     initial = weights(model, config)
-    ours = Trained(curves(model, config, batches), weights(model, config))
-    theirs = Trained([peer.update(batch, step) for step, batch in enumerate(batches)], peer.weights())
+    ours = TrainedModel(curves(model, config, batches), weights(model, config))
+    theirs = TrainedModel([peer.update(batch, step) for step, batch in enumerate(batches)], peer.weights())
     return initial, ours, theirs
 
 
@@ -113,9 +113,11 @@ def tolerance(config: Config) -> float:
     return bound(UPDATES * passes, np.ones(1))
 
 
-def test_losses_and_gradient_norms_equal_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
+def test_losses_and_gradient_norms_equal_those_of_the_peer(
+    config: Config, trained_models: tuple[Weights, TrainedModel, TrainedModel]
+):
     """Every update is compared; the main loss falls, and all gradients are larger than the limit for clipping."""
-    _, ours, theirs = trained
+    _, ours, theirs = trained_models
     for our_row, peer_row in zip(ours.curves, theirs.curves, strict=True):
         assert our_row.keys() == peer_row.keys()
         for name in FAMILIES[config.family].objectives(config):
@@ -126,9 +128,11 @@ def test_losses_and_gradient_norms_equal_those_of_the_peer(config: Config, train
     assert ours.curves[-1][main] < ours.curves[0][main] - 0.1
 
 
-def test_weights_move_like_those_of_the_peer(config: Config, trained: tuple[Weights, Trained, Trained]):
+def test_weights_move_like_those_of_the_peer(
+    config: Config, trained_models: tuple[Weights, TrainedModel, TrainedModel]
+):
     """The difference of a weight is measured relative to the distance that it moved."""
-    initial, ours, theirs = trained
+    initial, ours, theirs = trained_models
     assert ours.weights.keys() == initial.keys() >= theirs.weights.keys()
     for name, expected in theirs.weights.items():
         moved = np.linalg.norm(expected - initial[name])

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def imported(folder: Path, name: str = "") -> Run:
+def import_run(folder: Path, name: str = "") -> Run:
     """Import one checkpoint of this folder, or all of them, by the command line and return the run."""
     assert main(["import", str(folder / name), "--run", str(folder / "runs" / "imported")]) == 0
     return runs.read_run(folder / "runs" / "imported")
@@ -53,10 +53,10 @@ def test_logits_equal_those_of_the_original(folder: Path, family: str):
     """For both heads, transformers on the run's checkpoint agrees within 1e-4 with a computation in numpy."""
     values = originals.variables(family)
     originals.save(folder / "model.ckpt-7", values)
-    path = runs.checkpoint(imported(folder), 7).path
+    path = runs.checkpoint(import_run(folder), 7).path
     words = originals.masked_words(family, values, *batch())
     if family == "electra":
-        expected = [originals.replaced(values, *batch()), words]
+        expected = [originals.replaced_tokens(values, *batch()), words]
         actual = [*outputs(ElectraForPreTraining, path), *outputs(ElectraForMaskedLM, path / "generator")]
     else:
         expected = [words, originals.pairs(family, values, *batch())]
@@ -68,7 +68,7 @@ def test_logits_equal_those_of_the_original(folder: Path, family: str):
 def test_import_suggests_the_next_command(folder: Path, capsys):
     """The line also has the number of checkpoints, with the singular for one, and the run's name."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
-    imported(folder)
+    import_run(folder)
     assert "(1 checkpoint) can be evaluated: python -m embryo_core evaluate imported\n" in capsys.readouterr().out
 
 
@@ -78,9 +78,9 @@ def test_imported_series_can_be_queried(folder: Path, family: str):
     values = {step: originals.variables(family, seed=step) for step in (0, 25, 100)}
     for step in (0, 25):
         originals.save(folder / f"model.ckpt-{step}", values[step])
-    assert [checkpoints.step for checkpoints in runs.checkpoints(imported(folder))] == [0, 25]
+    assert [checkpoints.step for checkpoints in runs.checkpoints(import_run(folder))] == [0, 25]
     originals.save(folder / "model.ckpt-100", values[100])
-    run = imported(folder, "model.ckpt-100")
+    run = import_run(folder, "model.ckpt-100")
     checkpoints = runs.checkpoints(run)
     assert [c.step for c in checkpoints] == list(run.planned_steps) == [0, 25, 100] and checkpoints[0].tokens is None
     for checkpoint in checkpoints:
@@ -95,7 +95,7 @@ def test_step_is_read_from_the_name_or_global_step(folder: Path, capsys):
     """If a name such as model.ckpt-best has no number, global_step is read; without either, the import is refused."""
     values = originals.variables("bert")
     originals.save(folder / "model.ckpt-best", values)
-    assert [checkpoint.step for checkpoint in runs.checkpoints(imported(folder, "model.ckpt-best"))] == [7]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(import_run(folder, "model.ckpt-best"))] == [7]
     originals.save(folder / "bert_model.ckpt", {name: v for name, v in values.items() if name != "global_step"})
     assert main(["import", str(folder / "bert_model.ckpt"), "--run", str(folder / "other")]) == 2
     assert "has no step" in capsys.readouterr().err
@@ -105,7 +105,7 @@ def test_configuration_is_found_in_the_parent_folder(folder: Path):
     """The vocabulary is found there too, so a subfolder may contain only checkpoints."""
     (folder / "steps").mkdir()
     originals.save(folder / "steps" / "model.ckpt-7", originals.variables("albert"))
-    run = imported(folder, "steps")
+    run = import_run(folder, "steps")
     assert (run.family, run.config["num_attention_heads"]) == ("albert", originals.HEADS)
 
 
@@ -113,7 +113,7 @@ def test_electra_needs_no_configuration(folder: Path):
     """The original code wrote none; heads are 64 wide, and a narrower model such as this one has one head."""
     (folder / "electra_config.json").unlink()
     originals.save(folder / "model.ckpt-7", originals.variables("electra"))
-    assert imported(folder).config["num_attention_heads"] == 1
+    assert import_run(folder).config["num_attention_heads"] == 1
 
 
 def test_albert_without_projection_gets_the_identity(folder: Path, monkeypatch):
@@ -122,7 +122,7 @@ def test_albert_without_projection_gets_the_identity(folder: Path, monkeypatch):
     values = originals.variables("albert")
     values = {name: value for name, value in values.items() if "embedding_hidden_mapping_in" not in name}
     originals.save(folder / "model.ckpt-7", values)
-    words, _ = outputs(AlbertForPreTraining, runs.checkpoint(imported(folder), 7).path)
+    words, _ = outputs(AlbertForPreTraining, runs.checkpoint(import_run(folder), 7).path)
     assert np.abs(words - originals.masked_words("albert", values, *batch())).max() < TOLERANCE
 
 
@@ -145,7 +145,7 @@ def test_two_checkpoints_of_one_step_are_refused(folder: Path, capsys):
 def test_import_with_another_vocabulary_is_refused(folder: Path, capsys):
     """The run keeps its tokenizer."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
-    run = imported(folder)
+    run = import_run(folder)
     before = (run.tokenizer / "tokenizer.json").read_bytes()
     lines = (folder / "vocab.txt").read_text().splitlines()
     for pieces, message in ((lines[::-1], "another model or vocabulary"), ([*lines, "more"], "has 41 pieces")):
@@ -214,7 +214,7 @@ def test_folder_without_checkpoints_is_refused(folder: Path, capsys):
 def test_checkpoint_of_another_model_is_refused(folder: Path, capsys):
     """A run has one family, size and vocabulary; its earlier checkpoints stay."""
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
-    run = imported(folder)
+    run = import_run(folder)
     originals.save(folder / "model.ckpt-8", originals.variables("albert"))
     assert main(["import", str(folder / "model.ckpt-8"), "--run", str(run.path)]) == 2
     assert "has another model or vocabulary" in capsys.readouterr().err

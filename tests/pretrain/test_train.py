@@ -50,7 +50,7 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(config: Config, data: Data, snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def finished_run(config: Config, data: Data, snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a run of two phases that was never stopped."""
     run = new_run(tmp_path_factory.mktemp("runs") / "run", config, data)
     train(run, config, data, Snapshots(run.path, snapshots))
@@ -89,7 +89,7 @@ def test_processor_uses_bfloat16_only_with_torch(backend: str, used: bool, monke
 
 
 @pytest.mark.slow
-def test_training_in_bfloat16_agrees_with_float32(finished: Run, config: Config, data: Data, tmp_path: Path):
+def test_training_in_bfloat16_agrees_with_float32(finished_run: Run, config: Config, data: Data, tmp_path: Path):
     """The losses of the first update agree within bfloat16's precision, and the state is stored in float32."""
     changed = replace(config, steps=2, short_steps=1, compute_dtype="bfloat16")
     run = new_run(tmp_path / "run", changed, data)
@@ -97,7 +97,7 @@ def test_training_in_bfloat16_agrees_with_float32(finished: Run, config: Config,
         train(run, changed, data)
     finally:
         keras.config.set_dtype_policy("float32")
-    (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished))
+    (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished_run))
     precision = 2**-8  # of one rounding; a loss is a mean over many independent roundings
     assert first["masked_lm_loss"] == pytest.approx(expected["masked_lm_loss"], rel=precision)
     states = max((run.path / "state").glob("*.npz"))
@@ -105,40 +105,44 @@ def test_training_in_bfloat16_agrees_with_float32(finished: Run, config: Config,
         assert {state[name].dtype for name in state.files if state[name].dtype.kind == "f"} == {np.dtype(np.float32)}
 
 
-def test_run_writes_its_planned_checkpoints_rows_and_states(finished: Run, config: Config):
+def test_run_writes_its_planned_checkpoints_rows_and_states(finished_run: Run, config: Config):
     """All checkpoints are complete; the log has rows at their steps and every log_every steps; two states remain."""
-    assert [saved.step for saved in runs.checkpoints(finished)] == list(finished.planned_steps) == [0, 1, 2, 4, 6, 12]
-    for checkpoint in runs.checkpoints(finished):
+    assert (
+        [saved.step for saved in runs.checkpoints(finished_run)]
+        == list(finished_run.planned_steps)
+        == [0, 1, 2, 4, 6, 12]
+    )
+    for checkpoint in runs.checkpoints(finished_run):
         runs.verify(checkpoint)
-    rows = runs.read_log(finished)
-    assert [row["step"] for row in rows if row["split"] == "heldout"] == list(finished.planned_steps)
+    rows = runs.read_log(finished_run)
+    assert [row["step"] for row in rows if row["split"] == "heldout"] == list(finished_run.planned_steps)
     assert [row["step"] for row in rows if row["split"] == "train"] == [1, 2, 3, 4, 6, 8, 9, 10, 12]
     assert {row["n_sequences"] for row in rows if row["split"] == "heldout"} == {config.heldout_sequences}
     assert {len(row["measures"]) for row in rows if row["split"] == "heldout"} == {8}
     assert [row["step"] for row in rows if "by_length" in row] == [6, 8]
-    assert {path.name for path in finished.path.glob("state/*")} == {"step9.npz", "step12.npz"}
+    assert {path.name for path in finished_run.path.glob("state/*")} == {"step9.npz", "step12.npz"}
 
 
-def test_log_counts_tokens_without_padding(finished: Run, config: Config, data: Data):
+def test_log_counts_tokens_without_padding(finished_run: Run, config: Config, data: Data):
     """The numbers are those of the batches, and the last checkpoint has the same."""
     seen = np.cumsum([data.training(step).attention_mask.sum() for step in range(config.steps)])
-    rows = [row for row in runs.read_log(finished) if row["split"] == "train"]
+    rows = [row for row in runs.read_log(finished_run) if row["split"] == "train"]
     assert [row["tokens"] for row in rows] == [seen[row["step"] - 1] for row in rows]
-    last = runs.checkpoint(finished, config.steps)
+    last = runs.checkpoint(finished_run, config.steps)
     assert (last.tokens, last.sequences) == (seen[-1], 8 * config.steps)
 
 
 @pytest.mark.parametrize("step", [pytest.param(4, marks=pytest.mark.slow), 10])
 def test_run_stopped_in_either_phase_ends_the_same(
-    finished: Run, snapshots: Path, config: Config, data: Data, step: int
+    finished_run: Run, snapshots: Path, config: Config, data: Data, step: int
 ):
     """The run stops between a log row and its checkpoint; weights of every step, the log and the state are equal."""
     folder = snapshots / str(step) / "run"
-    assert len(weights(folder)) < len(weights(finished.path))
+    assert len(weights(folder)) < len(weights(finished_run.path))
     train(runs.read_run(folder), config, data)
-    assert weights(folder) == weights(finished.path)
-    assert log(folder) == log(finished.path)
-    ours, theirs = (np.load(path / "state" / f"step{config.steps}.npz") for path in (folder, finished.path))
+    assert weights(folder) == weights(finished_run.path)
+    assert log(folder) == log(finished_run.path)
+    ours, theirs = (np.load(path / "state" / f"step{config.steps}.npz") for path in (folder, finished_run.path))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs.files) and ours.files == theirs.files
 
 
@@ -167,13 +171,13 @@ def test_diverged_training_is_stopped(loss: float):
 
 
 @pytest.fixture
-def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
+def ticking_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the clock of a run advance by a second whenever it is read, which is twice per update."""
     seconds = iter(range(10**6))
     monkeypatch.setattr("pretrain.optimizer.perf_counter", lambda: next(seconds))
 
 
-def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data, ticking: None, tmp_path: Path):
+def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data, ticking_clock: None, tmp_path: Path):
     """The step at which it ends becomes the last of its plan, and that checkpoint is measured."""
     timed = replace(config, steps=10_000, minutes=0.5, decay_minutes=0.25, save_every=0, log_every=1)
     run = new_run(tmp_path / "run", timed, data)
@@ -191,7 +195,9 @@ def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data,
 
 
 @pytest.mark.slow
-def test_clock_of_a_resumed_run_continues_from_its_state(config: Config, data: Data, ticking: None, tmp_path: Path):
+def test_clock_of_a_resumed_run_continues_from_its_state(
+    config: Config, data: Data, ticking_clock: None, tmp_path: Path
+):
     """The seconds of both processes are added; a run whose minutes are over does not change."""
     timed = replace(config, steps=3, warmup_steps=0, short_steps=0, minutes=0.3)
     run = write_card(new_card(tmp_path / "run", timed, data.corpus))

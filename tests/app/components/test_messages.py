@@ -36,7 +36,7 @@ EVENTS = ("step", "scale", "head")
 EVERYTHING = set(EVENTS) | {"layer"}  # parameters of the URL that a message could change
 
 
-def drawn(app: AppTest, kind: str) -> list[str]:
+def element_ids(app: AppTest, kind: str) -> list[str]:
     """Return the IDs of all elements of this kind on the page."""
     return [element.proto.id for element in app.get(kind) if element.proto.id]
 
@@ -50,10 +50,10 @@ def send(app: AppTest, **values: object) -> AppTest:
     return app._run(states)
 
 
-def to_components(app: AppTest, message: object) -> AppTest:
+def send_to_components(app: AppTest, message: object) -> AppTest:
     """Send this message from every component of the page: as each of its events, as its value, and by itself."""
     values = {}
-    for component in drawn(app, "bidi_component"):
+    for component in element_ids(app, "bidi_component"):
         events = [{"event": event, "value": message} for event in EVENTS]
         values[f"$$STREAMLIT_INTERNAL_KEY_{component}__events=json_trigger_value"] = json.dumps([*events, message])
         values[f"{component}=json_value"] = json.dumps(dict.fromkeys(EVENTS, message))
@@ -65,9 +65,9 @@ def test_components_ignore_malformed_messages(section: str, dashboard_with_resul
     """Time bar, maps, history, copy button and figure files leave the URL unchanged and show no error."""
     app = dashboard_with_results.open("attention", section=section, step="16")
     before = {name: app.query_params.get(name) for name in EVERYTHING}
-    assert len(drawn(app, "bidi_component")) >= 4
+    assert len(element_ids(app, "bidi_component")) >= 4
     for message in MALFORMED:
-        to_components(app, message)
+        send_to_components(app, message)
         assert not app.exception and not app.error, message
         assert {name: app.query_params.get(name) for name in EVERYTHING} == before, message
 
@@ -75,7 +75,7 @@ def test_components_ignore_malformed_messages(section: str, dashboard_with_resul
 def test_components_accept_well_formed_messages(dashboard_with_results) -> None:
     """The same route chooses an existing step and layer, so that the malformed messages do reach their handlers."""
     app = dashboard_with_results.open("attention", step="16")
-    to_components(app, {"step": 8, "passing": False, "layer": 2, "head": 1})
+    send_to_components(app, {"step": 8, "passing": False, "layer": 2, "head": 1})
     assert app.query_params["step"] == "8" and app.query_params["layer"] == "2"
 
 
@@ -87,7 +87,7 @@ def test_figures_and_tables_ignore_malformed_clicks(page: str, dashboard_with_re
     for message in MALFORMED:
         row = None if message == 3 else message  # a table may have a row 3
         text = json.dumps({"selection": {"points": [{"customdata": message}], "cells": [[row, "task"]]}})
-        elements = drawn(app, "plotly_chart") + drawn(app, "arrow_data_frame")
+        elements = element_ids(app, "plotly_chart") + element_ids(app, "arrow_data_frame")
         send(app, **{f"{element}=string_value": text for element in elements})
         assert not app.exception and not app.error, message
         assert dict(app.query_params) == before, message

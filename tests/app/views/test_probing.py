@@ -12,7 +12,7 @@ from tests.probed import NOTE, STEPS, write_probes
 
 
 @pytest.fixture
-def probed(dashboard_without_results, own_run: Run):
+def probed_dashboard(dashboard_without_results, own_run: Run):
     """Return the dashboard on a run that was probed on two tasks of the metric and on one task of a user."""
     write_probes(own_run)
     return dashboard_without_results
@@ -52,9 +52,9 @@ def headings(page: AppTest) -> list[str]:
 # === Captions ===
 
 
-def test_captions_name_data_and_n(probed) -> None:
+def test_captions_name_data_and_n(probed_dashboard) -> None:
     """The captions have the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
-    text, _ = everything(probed)
+    text, _ = everything(probed_dashboard)
     assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
     assert "200 masked pieces of held-out text" in text
     assert "30 on the task, 30 on the control task by the fast protocol" in text
@@ -70,18 +70,18 @@ def test_captions_name_data_and_n(probed) -> None:
         ("1", "layer 1", "layer 1"),
     ],
 )
-def test_captions_name_chosen_layer(probed, chosen: str, said: str, trained: str) -> None:
+def test_captions_name_chosen_layer(probed_dashboard, chosen: str, said: str, trained: str) -> None:
     """All figures of a single layer show the chosen one."""
-    text, headed = everything(probed, probe_layer=chosen)
+    text, headed = everything(probed_dashboard, probe_layer=chosen)
     assert f"frozen hidden states of one layer: {said}." in text
     assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
     assert f"Training of a probe: parts of speech, {trained}, step 16" in headed
 
 
-def test_table_of_peaks_has_every_task_and_layer(probed) -> None:
+def test_table_of_peaks_has_every_task_and_layer(probed_dashboard) -> None:
     """A row has the step and F1 of the peak, the last F1, and the decay between them in points."""
-    table = open_page(probed, probing="order").dataframe[0].value
+    table = open_page(probed_dashboard, probing="order").dataframe[0].value
     assert list(table["task"]) == ["parts of speech"] * 3 + ["semantic roles"] * 3 + ["mine"] * 3
     assert list(table["layer"][:3]) == ["embeddings", "layer 1", "layer 2"]
     row = table.iloc[1]  # 0.50, 0.80, 0.75
@@ -100,10 +100,10 @@ def test_table_of_peaks_has_every_task_and_layer(probed) -> None:
     ],
     ids=lambda wanted: wanted["probing"],
 )
-def test_link_restores_view(probed, wanted: dict[str, str]) -> None:
+def test_link_restores_view(probed_dashboard, wanted: dict[str, str]) -> None:
     """Every choice of a section is read from the URL and written to it again."""
     wanted = {"step": "8", "scale": "linear", "probe_layer": "2"} | wanted
-    page = open_page(probed, **wanted)
+    page = open_page(probed_dashboard, **wanted)
     assert {name: page.query_params[name] for name in wanted} == wanted
     said = {
         "tasks": "all divided by the curve's own last value",
@@ -121,17 +121,17 @@ def test_link_restores_view(probed, wanted: dict[str, str]) -> None:
     "query",
     [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}],
 )
-def test_invalid_values_in_link_show_defaults(probed, query: dict[str, str]) -> None:
+def test_invalid_values_in_link_show_defaults(probed_dashboard, query: dict[str, str]) -> None:
     """The pickers have the values that they have without a link."""
-    assert box(open_page(probed, probing="-", **query), "Layer").value == "best"
-    assert box(open_page(probed, probing="layers", **query), "Task").value == "pos"
-    page = open_page(probed, probing="order", **query)
+    assert box(open_page(probed_dashboard, probing="-", **query), "Layer").value == "best"
+    assert box(open_page(probed_dashboard, probing="layers", **query), "Task").value == "pos"
+    page = open_page(probed_dashboard, probing="order", **query)
     assert (box(page, "Horizontal axis").value, box(page, "Vertical axis").value) == ("pos", "srl")
 
 
-def test_task_is_not_compared_with_itself(probed) -> None:
+def test_task_is_not_compared_with_itself(probed_dashboard) -> None:
     """If a reader chooses the task of the other axis, the other axis changes."""
-    page = open_page(probed, probing="order", x_task="srl", y_task="pos")
+    page = open_page(probed_dashboard, probing="order", x_task="srl", y_task="pos")
     box(page, "Horizontal axis").select("pos").run()
     assert not page.exception
     assert "pos" not in box(page, "Vertical axis").options and box(page, "Vertical axis").value == "srl"

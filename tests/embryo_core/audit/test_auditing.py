@@ -360,7 +360,7 @@ def test_zero_rates_explain_equal_steps(monkeypatch, rates, added, own_run):
             assert still(i, j) == (warm or (seen != "" and set(seen) == {"0"}))
 
 
-def measured(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics]:
+def statistics_of(*contents: np.ndarray, exact: bool = True) -> list[TensorStatistics]:
     """Return checkpoints of two tensors, each a content and its negative; sketches are twice the content."""
     shapes = tuple((name, contents[0].shape) for name in ("one", "other"))
     made = []
@@ -376,7 +376,7 @@ def test_distances_are_measured_or_taken_from_sketches():
     """The order of the two steps does not matter."""
     contents = np.random.default_rng(0).normal(size=(4, 30))
     for exact, times in ((True, 1), (False, 2)):
-        series = auditing._series(measured(*contents, exact=exact))
+        series = auditing._series(statistics_of(*contents, exact=exact))
         for i, j in ((0, 3), (3, 0), (1, 2), (2, 1)):
             distance = np.linalg.norm(contents[i] - contents[j])
             assert series.apart(i, j) == pytest.approx(np.full(2, times * distance))
@@ -386,9 +386,9 @@ def test_distances_are_measured_or_taken_from_sketches():
 def test_at_least_three_checkpoints_are_compared():
     """Two equal checkpoints alone are no fault."""
     first, second = np.random.default_rng(0).normal(size=(2, 30))
-    (fault,) = find_faults(measured(first, first, second), lambda first, other: False, "updates")
+    (fault,) = find_faults(statistics_of(first, first, second), lambda first, other: False, "updates")
     assert (fault.kind, fault.steps) == ("equal", (0, 1))
-    assert find_faults(measured(first, first), lambda first, other: False, "updates") == []
+    assert find_faults(statistics_of(first, first), lambda first, other: False, "updates") == []
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])
@@ -399,7 +399,7 @@ def test_tensor_fault_shows_norms_and_cosines(step: int):
     cosines, norms = units @ units.T, np.linalg.norm(contents, axis=1)
     indices = [0, 1, 3, 4, 5]
     near = {1: [0, 3], 3: [1, 4], 5: [4]}[step]
-    fault = auditing._tensor_fault(auditing._series(measured(*contents)), [1], step, indices, "updates")
+    fault = auditing._tensor_fault(auditing._series(statistics_of(*contents)), [1], step, indices, "updates")
     beside = " and ".join(f"{norms[i]:.3g}" for i in near)
     to_them, to_first = (" and ".join(f"{cosines[i, j]:.2f}" for i in near) for j in (step, 0))
     assert f"norm {norms[step]:.3g} against {beside}, cosine {to_them} to them, " in fault.what

@@ -43,13 +43,13 @@ def train(seed: int, rate: float, decay: float) -> Series:
     scope="module",
     params=[pytest.param((3e-3, 0.1), id="usual"), pytest.param((1e-2, 1.0), id="high", marks=pytest.mark.slow)],
 )
-def trained(request: pytest.FixtureRequest) -> tuple[Series, Series]:
+def trained_series(request: pytest.FixtureRequest) -> tuple[Series, Series]:
     """Return the series of two seeds."""
     return train(1, *request.param), train(2, *request.param)
 
 
 @pytest.fixture
-def judged(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
+def audit_series(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
     """Return a function that writes a series as an added run and returns what the audit finds."""
 
     def judge(series: Series) -> list[runs.Fault]:
@@ -70,9 +70,9 @@ def judged(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
     return judge
 
 
-def test_clean_series_has_no_fault(trained, judged):
+def test_clean_series_has_no_fault(trained_series, audit_series):
     """This holds although the first update, with a learning rate of 0, moved nothing."""
-    assert judged(trained[0]) == []
+    assert audit_series(trained_series[0]) == []
 
 
 def shard(series: Series, step: int, source: Weights) -> Series:
@@ -105,6 +105,6 @@ def shard(series: Series, step: int, source: Weights) -> Series:
     ids="swapped|seed first|seed first two|seed inside|seed last|shard later|shard earlier|shard last|shard next|"
     "shard of no step|shard of a seed|NaN|final early".split("|"),
 )
-def test_planted_fault_is_one_line(trained, judged, plant, kind, steps):
+def test_planted_fault_is_one_line(trained_series, audit_series, plant, kind, steps):
     """Its steps are the damaged ones, however many tensors are wrong."""
-    assert [(fault.kind, fault.steps) for fault in judged(plant(*trained))] == [(kind, steps)]
+    assert [(fault.kind, fault.steps) for fault in audit_series(plant(*trained_series))] == [(kind, steps)]

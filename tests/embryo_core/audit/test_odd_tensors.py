@@ -28,7 +28,7 @@ def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tu
     return Series(steps, names, sizes, np.full(len(sizes), TOWARDS_ZERO), norms, apart, apart)
 
 
-def negated(series: Series, tensor: int, step: int) -> Series:
+def negate_tensor(series: Series, tensor: int, step: int) -> Series:
     """Return the series with one tensor negated at one step, computed from norms and distances."""
 
     def apart(i: int, j: int) -> np.ndarray:
@@ -64,7 +64,7 @@ def test_every_negated_steady_tensor_of_the_demo_is_named(demo: Series):
         around = [demo.cosines(i, i + 1) for i in every[max(0, step - 3) : step + 3] if i + 1 in every]
         steady = (np.min(cosines, axis=0) > 0.5) & (np.min(around, axis=0) > 0) & (demo.sizes >= FEWEST)
         for tensor in np.flatnonzero(steady):
-            assert odd_tensors(negated(demo, tensor, step), every) == [(tensor, step)], (demo.names[tensor], step)
+            assert odd_tensors(negate_tensor(demo, tensor, step), every) == [(tensor, step)], (demo.names[tensor], step)
             tried += 1
     assert tried > 60
 

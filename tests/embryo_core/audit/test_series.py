@@ -57,7 +57,7 @@ def decay(rng: np.random.Generator, size: int, rate: float = 0.03) -> np.ndarray
 Kind = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def made(kind: Kind, seed: int = 0) -> list[np.ndarray]:
+def synthetic_run(kind: Kind, seed: int = 0) -> list[np.ndarray]:
     """Return the tensors of a synthetic run."""
     rng = np.random.default_rng(seed)
     return [kind(rng, size) for size in SIZES]
@@ -67,7 +67,7 @@ def made(kind: Kind, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("seed", range(5))
 def test_sound_series_has_no_fault(kind, seed):
     """Neither the order of steps nor a tensor is reported."""
-    audited = series(made(kind, seed))
+    audited = series(synthetic_run(kind, seed))
     assert misplaced(audited, ALL) == Misplaced() and odd_tensors(audited, ALL) == []
 
 
@@ -77,14 +77,14 @@ def test_swapped_steps_are_named(kind, one, other):
     """The steps are neighbours, far apart, or at the ends."""
     order = list(ALL)
     order[one], order[other] = other, one
-    assert misplaced(series([tensor[order] for tensor in made(kind)]), ALL) == Misplaced(((one, other),))
+    assert misplaced(series([tensor[order] for tensor in synthetic_run(kind)]), ALL) == Misplaced(((one, other),))
 
 
 @pytest.mark.parametrize("step", [0, 5, 11])
 @pytest.mark.parametrize("kind", [walk, drift])
 def test_tensor_of_the_wrong_sign_is_named(kind, step):
     """A negated tensor is found at the ends too, and the order of steps is not affected."""
-    tensors = made(kind)
+    tensors = synthetic_run(kind)
     tensors[1][step] *= -1
     audited = series(tensors)
     assert odd_tensors(audited, ALL) == [(1, step)] and misplaced(audited, ALL) == Misplaced()
@@ -94,7 +94,7 @@ def test_tensor_of_the_wrong_sign_is_named(kind, step):
 def test_oscillating_tensor_is_no_fault(seed):
     """Parameters that only the sentence loss trains behave so: all their numbers move together, back and forth."""
     rng = np.random.default_rng(seed)
-    tensors = made(walk)
+    tensors = synthetic_run(walk)
     swing = np.outer(rng.uniform(0.1, 0.2, len(STEPS)) * (-1) ** np.arange(len(STEPS)), rng.normal(0, 1, SIZES[0]))
     tensors[0] = tensors[0][0] + swing + rng.normal(0, 1e-3, tensors[0].shape)
     assert odd_tensors(series(tensors), ALL) == []
@@ -102,7 +102,7 @@ def test_oscillating_tensor_is_no_fault(seed):
 
 def test_known_faults_are_not_compared():
     """A known fault neither serves as a neighbour nor is reported again."""
-    tensors = made(drift)
+    tensors = synthetic_run(drift)
     tensors[1][5] *= -1
     assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
 
@@ -116,7 +116,7 @@ def test_turn_is_cosine_of_two_moves():
 
 def test_distances_agree_with_the_vectors():
     """Cosines, distances to a tensor's negative, and distances to a point between two tensors are compared."""
-    tensors = made(walk)
+    tensors = synthetic_run(walk)
     audited = series(tensors)
     for i, j, k in ((0, 3, 7), (11, 5, 2)):
         ab, bc, ac = audited.apart(i, j), audited.apart(j, k), audited.apart(i, k)
@@ -137,7 +137,7 @@ def test_growth_is_median_over_moving_tensors():
 
 def test_large_tensors_are_measured_by_their_own_moves():
     """Tensors above the median size are measured in units of their median move; one that never moves is left out."""
-    tensors = made(walk)[:9]  # the fifth has the median size
+    tensors = synthetic_run(walk)[:9]  # the fifth has the median size
     tensors[1][:] = tensors[1][0]
     audited = series(tensors)
     among = (0, 2, 5, 6, 11)
@@ -152,7 +152,7 @@ def test_large_tensors_are_measured_by_their_own_moves():
 
 def test_series_is_freed_after_use():
     """The distances of a long run with many tensors take 170 MB."""
-    tensors = made(drift)
+    tensors = synthetic_run(drift)
     tensors[0][[3, 4]] = tensors[0][[4, 3]]
     audited = series(tensors)
     kept = weakref.ref(audited)
@@ -179,7 +179,7 @@ def twins(tensors: list[np.ndarray]) -> list[Twins]:
 @pytest.mark.parametrize(("step", "like"), [(7, 3), (3, 7), (6, 4), (4, 6), (5, 4), (4, 5), (0, 6), (11, 4), (11, 10)])
 def test_tensor_with_numbers_of_another_step_is_named(kind: Kind, step: int, like: int):
     """The fault is at the step where the tensor is wrong, also at the ends; tensors below eight numbers are ignored."""
-    tensors = made(kind)
+    tensors = synthetic_run(kind)
     tensors[5], tensors[6] = tensors[5][:, :8], tensors[6][:, :7]
     assert twins(tensors) == []
     for tensor in (tensors[1], tensors[5], tensors[6]):
@@ -189,7 +189,7 @@ def test_tensor_with_numbers_of_another_step_is_named(kind: Kind, step: int, lik
 
 def test_tensor_that_stands_still_is_no_fault():
     """If it did not move just before or just after, equal numbers at the next step are expected."""
-    tensors = made(drift)
+    tensors = synthetic_run(drift)
     tensors[1][:5] = tensors[1][0]
     tensors[2][7:] = tensors[2][7]
     assert twins(tensors) == []
@@ -200,7 +200,7 @@ def test_tensor_that_stands_still_is_no_fault():
 
 def large(kind: Kind, seed: int = 0) -> list[np.ndarray]:
     """Return tensors large enough that chance cannot hide what they preserve."""
-    return made(lambda rng, size: kind(rng, 16 * size), seed)
+    return synthetic_run(lambda rng, size: kind(rng, 16 * size), seed)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])

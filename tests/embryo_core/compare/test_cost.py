@@ -27,7 +27,7 @@ SIZES = {
 ONE_SEQUENCE = {"batch_size": 1, "sequence_length": LENGTH, "short_steps": 0, "masked_share": 1.0}
 
 
-def counted(model: torch.nn.Module) -> int:
+def count_flops(model: torch.nn.Module) -> int:
     """Count the FLOPs of the matrix products of one forward pass on one sequence."""
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model.eval().set_attn_implementation("eager")
@@ -43,7 +43,7 @@ def test_update_costs_three_forward_passes(tiny_run: Run, embedding: int | None)
     config = SIZES | ({"embedding_size": embedding} if embedding else {})
     built = AlbertForMaskedLM(AlbertConfig(**config)) if embedding else BertForMaskedLM(BertConfig(**config))
     run = replace(tiny_run, config=config | ONE_SEQUENCE)
-    assert training_flops(run, 1) == PASSES * counted(built)
+    assert training_flops(run, 1) == PASSES * count_flops(built)
 
 
 def test_generator_and_discriminator_are_both_counted(tiny_run: Run):
@@ -54,7 +54,7 @@ def test_generator_and_discriminator_are_both_counted(tiny_run: Run):
     smaller = config | {"hidden_size": 12, "intermediate_size": 48, "num_attention_heads": 1}
     both = ElectraForPreTraining(ElectraConfig(**config)), ElectraForMaskedLM(ElectraConfig(**smaller))
     run = replace(tiny_run, config=config | ONE_SEQUENCE | {"generator_size": 0.5})
-    assert training_flops(run, 1) == PASSES * sum(map(counted, both))
+    assert training_flops(run, 1) == PASSES * sum(map(count_flops, both))
 
 
 def test_short_sequences_of_the_first_updates_are_counted(tiny_run: Run):
@@ -147,7 +147,7 @@ def test_decoder_predicts_every_token(tiny_run: Run):
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
     run = replace(tiny_run, family="gpt_neox", config=SIZES | ONE_SEQUENCE | {"masked_share": 0.15})
-    assert training_flops(run, 1) == PASSES * counted(GPTNeoXForCausalLM(GPTNeoXConfig(**SIZES)))
+    assert training_flops(run, 1) == PASSES * count_flops(GPTNeoXForCausalLM(GPTNeoXConfig(**SIZES)))
 
 
 @pytest.mark.parametrize("family", ["gpt2", "gpt_neox", "llama", "mpt", "openai-gpt", "ctrl", "mamba"])

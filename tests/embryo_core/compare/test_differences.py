@@ -24,7 +24,7 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 
 @pytest.fixture
-def two(tiny_run: Run, tmp_path) -> list[Run]:
+def two_runs(tiny_run: Run, tmp_path) -> list[Run]:
     """Return a run with scores up to step 16, and a better one, scored on other cases, up to step 8."""
     copies = [copy_run(tiny_run, tmp_path / name) for name in "ab"]
     for run, n, steps, gain in ((copies[0], 100, (0, 8, 16), 0.0), (copies[1], 50, (0, 8), 0.3)):
@@ -34,9 +34,9 @@ def two(tiny_run: Run, tmp_path) -> list[Run]:
     return copies
 
 
-def test_interval_of_two_runs_is_newcombes(two: list[Run]):
+def test_interval_of_two_runs_is_newcombes(two_runs: list[Run]):
     """Each share has its own number of cases."""
-    row = differences(two[:1], two[1:]).set_index("measure").loc["mask prediction"]
+    row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["mask prediction"]
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
     assert row["difference"] == pytest.approx(0.3)
     (a_low, a_high), (b_low, b_high) = wilson(0.2, 100), wilson(0.5, 50)
@@ -44,52 +44,52 @@ def test_interval_of_two_runs_is_newcombes(two: list[Run]):
     assert row["high"] == pytest.approx(0.3 + sqrt((b_high - 0.5) ** 2 + (0.2 - a_low) ** 2))
 
 
-def test_measure_of_one_run_has_no_difference(two: list[Run]):
+def test_measure_of_one_run_has_no_difference(two_runs: list[Run]):
     """The row has only the name of the measure."""
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
-        results.write(at(two[0], 16), "world_knowledge", Findings(scores=[score]))
-    row = differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"]
+        results.write(at(two_runs[0], 16), "world_knowledge", Findings(scores=[score]))
+    row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["world knowledge"]
     assert pd.isna(row[["step_first", "step_second", "difference", "low", "high"]]).all()
 
 
-def test_masked_accuracy_is_that_of_the_held_out_text(two: list[Run]):
+def test_masked_accuracy_is_that_of_the_held_out_text(two_runs: list[Run]):
     """Rows of the training split are ignored, and so are rows without masked tokens."""
-    for run, right, n in ((two[0], 0.2, 100), (two[1], 0.5, 50)):
+    for run, right, n in ((two_runs[0], 0.2, 100), (two_runs[1], 0.5, 50)):
         measured = [("heldout", 8, right, n), ("train", 8, 0.9, 9), ("heldout", 16, 0.0, 0), ("train", 16, 0.9, 9)]
         rows = [
             {"split": split, "step": step, "loss": 1.0, "masked_lm_accuracy": accuracy, "n_masked": masked}
             for split, step, accuracy, masked in measured
         ]
         (run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    row = differences(two[:1], two[1:]).set_index("measure").loc["masked accuracy"]
+    row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["masked accuracy"]
     assert row["difference"] == pytest.approx(0.3) and row["low"] < 0.3 < row["high"]
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
 
 
-def test_probing_is_compared_in_each_runs_best_layer(two: list[Run]):
+def test_probing_is_compared_in_each_runs_best_layer(two_runs: list[Run]):
     """The best layer is that at the compared step, whichever was best before."""
     by_run = [{0: (0.6, 0.3), 8: (0.5, 0.7)}, {0: (0.1, 0.2), 8: (0.9, 0.8)}]
-    for run, by_step in zip(two, by_run, strict=True):
+    for run, by_step in zip(two_runs, by_run, strict=True):
         for step, values in by_step.items():
             scores = [Score("edge_probing_f1", value, 40, "pos", layer) for layer, value in enumerate(values)]
             results.write(at(run, step), "edge_probing", Findings(scores=scores))
-    row = differences(two[:1], two[1:]).set_index("measure").loc["probing: parts of speech"]
+    row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["probing: parts of speech"]
     assert (row["step_first"], row["first"], row["second"], row["n_first"]) == (8, 0.7, 0.9, 40)
 
 
-def test_only_scores_over_all_cases_are_compared(two: list[Run]):
+def test_only_scores_over_all_cases_are_compared(two_runs: list[Run]):
     """Scores of single groups, such as nouns, are ignored."""
-    for run in two:
+    for run in two_runs:
         groups = (("noun", 0.1, 9), ("all", 0.4, 20))
         scores = [Score("token_reconstruction", value, n, group) for group, value, n in groups]
         results.write(at(run, 8), "token_reconstruction", Findings(scores=scores))
-    row = differences(two[:1], two[1:]).set_index("measure").loc["token reconstruction"]
+    row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["token reconstruction"]
     assert (row["first"], row["second"], row["n_first"]) == (0.4, 0.4, 20)
 
 
-def test_continued_run_is_compared_at_its_last_step(two: list[Run]):
+def test_continued_run_is_compared_at_its_last_step(two_runs: list[Run]):
     """At common steps both runs have the same weights; with the runs swapped the difference changes its sign."""
-    first, second = two
+    first, second = two_runs
     on = replace(second, origin=Origin(first.name, 8, 0, 0, "0" * 64))
     results.write(at(second, 16), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.9, 50, "all")]))
     row = differences([first], [on]).set_index("measure").loc["mask prediction"]
@@ -99,7 +99,7 @@ def test_continued_run_is_compared_at_its_last_step(two: list[Run]):
     assert turned["difference"] == pytest.approx(0.2 - 0.9)
 
 
-def answered(run: Run, step: int, right: dict[str, bool]) -> None:
+def store_answers(run: Run, step: int, right: dict[str, bool]) -> None:
     """Store the answers to facts at a step, and the precision over all of them."""
     facts = [ClozeAnswer(fact, "P1", fact, "x", 1 if hit else 2, 0.1, "x", 0.1) for fact, hit in right.items()]
     share = sum(right.values()) / len(right)
@@ -107,21 +107,21 @@ def answered(run: Run, step: int, right: dict[str, bool]) -> None:
     results.write(at(run, step), "world_knowledge", findings)
 
 
-def test_world_knowledge_is_compared_on_common_facts(two: list[Run]):
+def test_world_knowledge_is_compared_on_common_facts(two_runs: list[Run]):
     """Facts that only one run was asked do not count, nor does a step that the other run lacks."""
-    answered(two[0], 8, {"a": True, "b": False, "c": False})
-    answered(two[1], 8, {"a": False, "b": False, "d": True, "e": True})
-    answered(two[0], 16, {"a": False, "b": False, "c": True})
-    row = differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"]
+    store_answers(two_runs[0], 8, {"a": True, "b": False, "c": False})
+    store_answers(two_runs[1], 8, {"a": False, "b": False, "d": True, "e": True})
+    store_answers(two_runs[0], 16, {"a": False, "b": False, "c": True})
+    row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["world knowledge"]
     assert (row["step_second"], row["n_first"], row["n_second"]) == (8, 2, 2)
     assert (row["first"], row["second"], row["difference"]) == (0.5, 0, -0.5)
 
 
-def test_world_knowledge_needs_common_facts(two: list[Run]):
+def test_world_knowledge_needs_common_facts(two_runs: list[Run]):
     """Without a common fact the row has no difference."""
-    for run, fact in zip(two, "ab", strict=True):
-        answered(run, 8, {fact: True})
-    assert differences(two[:1], two[1:]).set_index("measure").loc["world knowledge"].isna().all()
+    for run, fact in zip(two_runs, "ab", strict=True):
+        store_answers(run, 8, {fact: True})
+    assert differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["world knowledge"].isna().all()
 
 
 # === Several seeds ===
@@ -138,7 +138,7 @@ def test_interval_of_several_seeds_resamples_seeds_and_facts(tiny_run: Run, tmp_
     shares = dict(zip((*one, *other), (0.4, 0.45, 0.5, 0.6, 0.65), strict=True))
     right = {run: random.random(60) < share for run, share in shares.items()}
     for number, (run, hits) in enumerate(right.items()):
-        answered(run, 8, {**{f"f{i}": bool(hit) for i, hit in enumerate(hits)}, f"only asked in {number}": True})
+        store_answers(run, 8, {**{f"f{i}": bool(hit) for i, hit in enumerate(hits)}, f"only asked in {number}": True})
     row = differences(one, other).set_index("measure").loc["world knowledge"]
     answers = [np.array([right[run] for run in design], float) for design in (one, other)]
     assert (row["n_first"], row["n_second"], row["first"]) == (60, 60, pytest.approx(answers[0].mean()))
@@ -170,8 +170,8 @@ def test_counts_of_seeds_vary_with_seeds_and_cases(tiny_run: Run, tmp_path):
     one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
     for run, share in zip((*one, *other), (0.5, 0.3, 0.9), strict=True):
         results.write(at(run, 8), "mask_prediction", Findings(scores=[Score("mask_prediction", share, 1000, "all")]))
-    answered(one[0], 8, {"a": True, "b": False})
-    answered(other[0], 8, {"a": True, "b": True})
+    store_answers(one[0], 8, {"a": True, "b": False})
+    store_answers(other[0], 8, {"a": True, "b": True})
     table = differences(one, other).set_index("measure")
     row = table.loc["mask prediction"]
     assert (row["first"], row["second"], row["n_second"]) == (0.5, pytest.approx(0.6), 1000)

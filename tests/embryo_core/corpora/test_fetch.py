@@ -79,10 +79,10 @@ def lama_archive(folder: str = "data/", missing: int = 0, template: str = "[X] i
     content[f"{folder}TREx/P27.jsonl"] = '{"sub_label": "s", "obj_label": "o"}\n'
     content[f"{folder}Squad/test.jsonl"] = "{}\n"
     content["../../outside/TREx/P999.jsonl"] = "{}\n"
-    return packed({name: text.encode() for name, text in content.items()})
+    return pack({name: text.encode() for name, text in content.items()})
 
 
-def packed(content: dict[str, bytes], **links: str) -> bytes:
+def pack(content: dict[str, bytes], **links: str) -> bytes:
     """Make a compressed tar archive of files by name and of symbolic links."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
@@ -180,7 +180,7 @@ def test_archive_with_wrong_checksum_is_refused(server, tmp_path):
 def test_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, monkeypatch):
     """The error is raised before the file above the limit is written; files that are not read do not count."""
     bomb = {"TREx/P19.jsonl": bytes(2**20), "TREx/P20.jsonl": bytes(2**20), "TREx/P27.jsonl": bytes(2**24)}
-    serve_lama(packed(bomb))
+    serve_lama(pack(bomb))
     monkeypatch.setattr(addresses, "LAMA_MAX_BYTES", 2**21 - 1)
     with pytest.raises(CorpusError, match="more than 2,097,151 bytes of facts"):
         fetch("lama", tmp_path)
@@ -192,7 +192,7 @@ def test_archive_that_unpacks_to_too_much_is_refused(serve_lama, tmp_path, monke
 
 def test_symbolic_link_in_the_archive_is_ignored(serve_lama, tmp_path):
     """A link could lead outside the archive."""
-    serve_lama(packed({}, **{"relations.jsonl": "/etc/hostname"}))
+    serve_lama(pack({}, **{"relations.jsonl": "/etc/hostname"}))
     with pytest.raises(CorpusError, match=r"relations.jsonl does not exist"):
         fetch("lama", tmp_path)
 
@@ -213,7 +213,7 @@ def test_archive_with_too_few_facts_is_refused(serve_lama, tmp_path):
         (b"<html>Access denied</html>", "cannot be unpacked"),
         (lama_archive()[:-500], "cannot be unpacked"),
         (lama_archive(template="no slot"), "one \\[X\\] and one \\[Y\\]"),
-        (packed({"TREx/P19.jsonl": b"{}\n"}), "relations.jsonl does not exist"),
+        (pack({"TREx/P19.jsonl": b"{}\n"}), "relations.jsonl does not exist"),
     ],
 )
 def test_other_content_than_lama_is_refused(serve_lama, tmp_path, content, message):

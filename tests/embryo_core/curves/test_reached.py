@@ -11,7 +11,7 @@ from embryo_core.finetune.encoded_tasks import score
 RANDOM = np.random.default_rng(2)
 
 
-def counted(draws: np.ndarray) -> np.ndarray:
+def count_draws(draws: np.ndarray) -> np.ndarray:
     """Return how often each example is in each draw [B, n]."""
     return np.stack([np.bincount(rows, minlength=draws.shape[1]) for rows in draws])
 
@@ -22,7 +22,7 @@ def test_scores_of_samples_match_scikit_learn_and_scipy(metric: str):
     gold, answers = RANDOM.integers(0, 2, 60).astype(float), RANDOM.integers(0, 2, 60).astype(float)
     draws = np.vstack([RANDOM.integers(0, 60, (20, 60)), np.full((1, 60), 3)])
     expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
-    np.testing.assert_allclose(resampled(metric, gold, answers, counted(draws)), expected, atol=1e-12)
+    np.testing.assert_allclose(resampled(metric, gold, answers, count_draws(draws)), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["spearman", "pearson"])
@@ -31,7 +31,7 @@ def test_correlations_of_samples_match_scipy(metric: str):
     gold, answers = RANDOM.integers(0, 20, 60) / 4, RANDOM.normal(size=60)
     draws = RANDOM.integers(0, 60, (20, 60))
     expected = [score(metric, gold[rows], answers[rows]) for rows in draws]
-    np.testing.assert_allclose(resampled(metric, gold, answers, counted(draws)), expected, atol=1e-12)
+    np.testing.assert_allclose(resampled(metric, gold, answers, count_draws(draws)), expected, atol=1e-12)
 
 
 def test_equal_answers_have_no_correlation():
@@ -39,14 +39,14 @@ def test_equal_answers_have_no_correlation():
     gold, draws = RANDOM.normal(size=60), RANDOM.integers(0, 60, (20, 60))
     for answer in RANDOM.normal(size=20):
         for metric in ("spearman", "pearson"):
-            assert not resampled(metric, gold, np.full(60, answer), counted(draws)).any()
+            assert not resampled(metric, gold, np.full(60, answer), count_draws(draws)).any()
 
 
 def test_matthews_of_three_labels_matches_scikit_learn():
     gold, answers = RANDOM.integers(0, 3, 60), RANDOM.integers(0, 3, 60)
     draws = RANDOM.integers(0, 60, (5, 60))
     expected = [score("matthews", gold[rows], answers[rows]) for rows in draws]
-    np.testing.assert_allclose(resampled("matthews", gold, answers, counted(draws)), expected, atol=1e-12)
+    np.testing.assert_allclose(resampled("matthews", gold, answers, count_draws(draws)), expected, atol=1e-12)
 
 
 def frame(shares: dict[int, float], n: int = 400, seeds: int = 2) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from embryo_core.types import Checkpoint, Run
 
 
 @pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def loaded_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the step of each checkpoint read from disk; reading is slowed down, so that threads overlap."""
     steps, load = [], model.load
 
@@ -32,7 +32,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return steps
 
 
-def test_least_recently_used_model_is_evicted_first(tiny_run: Run, loaded: list[int]) -> None:
+def test_least_recently_used_model_is_evicted_first(tiny_run: Run, loaded_steps: list[int]) -> None:
     """With room for two models, loading a third evicts the one that was requested longer ago."""
     first, second, third = runs.checkpoints(tiny_run)
     size = ModelCache(limit=10**9).get(first).nbytes
@@ -42,11 +42,11 @@ def test_least_recently_used_model_is_evicted_first(tiny_run: Run, loaded: list[
     assert models.get(first) is kept
     models.get(third)
     assert models.nbytes == 2 * size
-    loaded.clear()
+    loaded_steps.clear()
     assert models.get(first) is kept and models.get(third)
-    assert loaded == []
+    assert loaded_steps == []
     models.get(second)
-    assert loaded == [8]
+    assert loaded_steps == [8]
 
 
 def test_model_larger_than_limit_is_not_kept(tiny_run: Run) -> None:
@@ -57,7 +57,7 @@ def test_model_larger_than_limit_is_not_kept(tiny_run: Run) -> None:
     assert models.nbytes == 0
 
 
-def test_filling_stops_at_limit(own_run: Run, loaded: list[int]) -> None:
+def test_filling_stops_at_limit(own_run: Run, loaded_steps: list[int]) -> None:
     """No model is loaded only to be evicted, and a checkpoint that cannot be read is skipped."""
     checkpoints = runs.checkpoints(own_run)
     size = ModelCache(limit=10**9).get(checkpoints[0]).nbytes
@@ -66,10 +66,10 @@ def test_filling_stops_at_limit(own_run: Run, loaded: list[int]) -> None:
         models = ModelCache(limit=int(room * size))
         models.fill(checkpoints)
         assert models.nbytes == len(held) * size
-        loaded.clear()
+        loaded_steps.clear()
         for step in held:
             models.get(runs.checkpoint(own_run, step))
-        assert loaded == []
+        assert loaded_steps == []
 
 
 def test_retrained_checkpoint_is_reloaded(own_run: Run) -> None:
@@ -82,12 +82,12 @@ def test_retrained_checkpoint_is_reloaded(own_run: Run) -> None:
     assert models.nbytes == before.nbytes
 
 
-def test_threads_share_loaded_models(tiny_run: Run, loaded: list[int]) -> None:
+def test_threads_share_loaded_models(tiny_run: Run, loaded_steps: list[int]) -> None:
     """A checkpoint that several threads request at once is loaded once."""
     models = ModelCache(limit=10**9)
     with ThreadPoolExecutor(6) as pool:
         loaded_models = list(pool.map(models.get, runs.checkpoints(tiny_run) * 4))
-    assert sorted(loaded) == [0, 8, 16]
+    assert sorted(loaded_steps) == [0, 8, 16]
     assert len({id(model) for model in loaded_models}) == 3
 
 

@@ -37,7 +37,7 @@ def keep(home: Path, commit: str, name: str, content: str, link: bool = True) ->
     return file
 
 
-def left(home: Path) -> set[str]:
+def remaining_files(home: Path) -> set[str]:
     """Return every file and link of the cache except refs, and check that huggingface_hub finds no fault in it."""
     assert not scan_cache_dir(home.parent).warnings
     files = (path.relative_to(home) for path in home.rglob("*") if not path.is_dir())
@@ -57,18 +57,18 @@ def test_discarding_weights_keeps_other_cached_files(tiny_run, home, monkeypatch
         keep(home, commit, "config.json", "same config", link)
         keep(home, commit, "tokenizer.json", f"tokenizer {commit[0]}", link)
     keep(home, other, WEIGHTS, "weights b", link)
-    before = left(home)
+    before = remaining_files(home)
     monkeypatch.setattr(
         hub_cache, "fetch", lambda pointer, _: keep(home, pointer.commit, pointer.file, "weights a", link)
     )
     checkpoint = pointing(tiny_run, one)
     assert hub_cache.fetch_checkpoint(checkpoint) and not hub_cache.fetch_checkpoint(checkpoint)
     assert not hub_cache.fetch_checkpoint(pointing(tiny_run, other))
-    assert len(left(home)) == len(before) + (2 if link else 1)
+    assert len(remaining_files(home)) == len(before) + (2 if link else 1)
     hub_cache.discard(checkpoint.pointer)
-    assert left(home) == before and not hub_cache.is_cached(checkpoint.pointer)
+    assert remaining_files(home) == before and not hub_cache.is_cached(checkpoint.pointer)
     hub_cache.discard(checkpoint.pointer)
-    assert left(home) == before
+    assert remaining_files(home) == before
 
 
 def test_shared_blob_is_removed_with_its_last_link(tiny_run, home):
@@ -77,10 +77,10 @@ def test_shared_blob_is_removed_with_its_last_link(tiny_run, home):
         keep(home, commit, WEIGHTS, "same weights")
     one, other = (pointing(tiny_run, commit) for commit in COMMITS)
     hub_cache.discard(one.pointer)
-    assert left(home) == {f"snapshots/{COMMITS[1]}/{WEIGHTS}", "blobs/same weights"}
+    assert remaining_files(home) == {f"snapshots/{COMMITS[1]}/{WEIGHTS}", "blobs/same weights"}
     assert hub_cache.is_cached(other.pointer) and not hub_cache.is_cached(one.pointer)
     hub_cache.discard(other.pointer)
-    assert left(home) == set()
+    assert remaining_files(home) == set()
 
 
 def test_link_target_outside_the_cache_is_kept(tiny_run, home, tmp_path):

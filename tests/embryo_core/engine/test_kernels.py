@@ -22,7 +22,7 @@ EPSILON = torch.finfo(torch.float32).eps
 
 
 @pytest.fixture
-def tried_again() -> None:
+def untried_kernels() -> None:
     """Forget which kernels work, before the test and after it."""
     fast._working_forms.cache_clear()
     yield
@@ -90,7 +90,7 @@ def test_both_paths_give_the_same_logits(tiny_run: Run, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("not on this processor"), AttributeError("not in this torch")])
-def test_missing_kernel_is_skipped(tiny_run, tried_again, monkeypatch, problem) -> None:
+def test_missing_kernel_is_skipped(tiny_run, untried_kernels, monkeypatch, problem) -> None:
     """A model loads if FBGEMM cannot pack and TorchScript cannot compile on this machine."""
 
     def refuse(*_):
@@ -104,7 +104,7 @@ def test_missing_kernel_is_skipped(tiny_run, tried_again, monkeypatch, problem) 
     load(runs.checkpoint(tiny_run, 16))
 
 
-def test_inaccurate_kernel_is_not_used(tried_again, monkeypatch) -> None:
+def test_inaccurate_kernel_is_not_used(untried_kernels, monkeypatch) -> None:
     """A kernel whose product differs from torch's counts as missing."""
     monkeypatch.setattr(fast, "_onednn", lambda weight, bias: fast._plain(1.001 * weight.float(), bias))
     assert "onednn" not in fast.kernels()
@@ -129,7 +129,7 @@ def test_import_does_not_change_torch_settings() -> None:
 
 
 @pytest.fixture
-def timed_again() -> None:
+def untimed_bfloat16() -> None:
     """Forget which type the processor multiplies faster, before the test and after it."""
     device.multiplies_bfloat16.cache_clear()
     yield
@@ -138,7 +138,7 @@ def timed_again() -> None:
 
 @pytest.mark.parametrize("instructions", [("avx512_bf16",), ("amx_bf16",), ("avx512_bf16", "amx_bf16")])
 @pytest.mark.parametrize(("seconds", "faster"), [(0.3, True), (0.74, True), (0.8, False), (2.0, False)])
-def test_bfloat16_is_used_only_if_clearly_faster(instructions, seconds, faster, timed_again, monkeypatch) -> None:
+def test_bfloat16_is_used_only_if_clearly_faster(instructions, seconds, faster, untimed_bfloat16, monkeypatch) -> None:
     """Float32 takes one second here. Some processors have the instructions and are slower with them."""
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: dict.fromkeys(instructions, True))
     monkeypatch.setattr(device, "seconds_of_a_product", {torch.float32: 1.0, torch.bfloat16: seconds}.get)
@@ -146,7 +146,7 @@ def test_bfloat16_is_used_only_if_clearly_faster(instructions, seconds, faster, 
 
 
 @pytest.mark.parametrize("instructions", [{}, {"avx512_bf16": False, "amx_bf16": False}])  # the first is not an x86
-def test_processor_without_bfloat16_is_not_timed(instructions, timed_again, monkeypatch) -> None:
+def test_processor_without_bfloat16_is_not_timed(instructions, untimed_bfloat16, monkeypatch) -> None:
     """Products in bfloat16 then run in torch's own code, which is many times slower."""
     monkeypatch.setattr("torch.cpu.get_capabilities", lambda: instructions)
     monkeypatch.setattr(device, "seconds_of_a_product", lambda dtype: pytest.fail("timed"))

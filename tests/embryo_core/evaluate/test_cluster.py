@@ -45,7 +45,7 @@ def cluster() -> Iterator[Any]:
     made.shutdown()
 
 
-def on(cluster: Any) -> Compute:
+def compute_on(cluster: Any) -> Compute:
     """Return a function that computes on this cluster."""
     return partial(run_on_ray, address=cluster.address)
 
@@ -87,11 +87,11 @@ def test_worker_discards_fetched_weights_after_computing(own_run: Run, monkeypat
 @with_ray
 def test_one_and_two_nodes_write_the_files_of_one_process(cluster, own_run, expected):
     """Sources, scores, words, maps and facts are identical."""
-    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=on(cluster)) == ALL
+    assert evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, compute=compute_on(cluster)) == ALL
     assert files(own_run) == expected
     second = cluster.add_node(**node())
     try:
-        again = evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, overwrite=True, compute=on(cluster))
+        again = evaluate(own_run, SAMPLE_DATA, METRICS, limit=3, overwrite=True, compute=compute_on(cluster))
     finally:
         cluster.remove_node(second)
     assert again == ALL and files(own_run) == expected
@@ -147,7 +147,7 @@ def test_checkpoint_that_kills_its_workers_is_given_up(cluster, own_run, monkeyp
     """The other checkpoints are kept; the failure names the step and says that the same command continues."""
     monkeypatch.setattr("embryo_core.metrics.METRICS", [Dying()])
     treebank = {"treebank": SAMPLE_DATA["treebank"]}
-    report = evaluate(own_run, treebank, limit=3, compute=on(cluster))
+    report = evaluate(own_run, treebank, limit=3, compute=compute_on(cluster))
     assert report.computed == 2
     (failure,) = report.failures
     assert failure.startswith("Step 8 was abandoned after 4 workers ended") and "same command" in failure
@@ -159,10 +159,10 @@ def test_worker_errors_are_reported_like_local_ones(cluster, own_run, tmp_path):
     """The errors are a treebank that cannot be read and a damaged checkpoint."""
     (tmp_path / "bad.conllu").write_text("nothing\n")
     with pytest.raises(CorpusError, match=r"bad\.conllu, line 1"):
-        evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["attention"], compute=on(cluster))
+        evaluate(own_run, {"treebank": tmp_path / "bad.conllu"}, ["attention"], compute=compute_on(cluster))
     assert not own_run.results.exists()
     (runs.checkpoint(own_run, 8).path / "model.safetensors").unlink()
-    report = evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=on(cluster))
+    report = evaluate(own_run, SAMPLE_DATA, ["attention"], limit=3, compute=compute_on(cluster))
     assert report.computed == 2 and "model.safetensors does not exist" in report.failures[0]
 
 

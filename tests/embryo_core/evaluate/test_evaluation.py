@@ -39,7 +39,7 @@ def files(run: Run) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def evaluated(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def evaluated_run(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a copy of the tiny run evaluated on all data at once; tests only read it."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("evaluated"))
     with pytest.MonkeyPatch.context() as patch:
@@ -48,15 +48,15 @@ def evaluated(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def test_all_metrics_are_computed_at_all_checkpoints(evaluated):
+def test_all_metrics_are_computed_at_all_checkpoints(evaluated_run):
     """By default every metric is computed and compacted, and its data are recorded."""
-    assert all(results.steps_by_metric(evaluated)[name] == {0, 8, 16} for name in NAMES)
+    assert all(results.steps_by_metric(evaluated_run)[name] == {0, 8, 16} for name in NAMES)
     own = {table.name for table in TABLES if table.command == "evaluate"} - {"variants"}  # no fact is right
     written = ["facts", "counts", "positions", *own]
-    assert set(files(evaluated)) == {"sources.json"} | {
+    assert set(files(evaluated_run)) == {"sources.json"} | {
         f"{name}.parquet{end}" for name in written for end in ("", ".sha256")
     }
-    noted = results.read_sources(evaluated)["mask_prediction"]
+    noted = results.read_sources(evaluated_run)["mask_prediction"]
     assert (noted["data"], noted["limit"], noted["sentences"]) == ("treebank.conllu", 3, 3)
     assert "3 sentences of treebank.conllu" in noted["note"]
 
@@ -70,14 +70,14 @@ def test_finished_results_are_skipped(own_run):
     assert files(own_run) == before
 
 
-def test_order_of_evaluations_does_not_matter(own_run, evaluated):
+def test_order_of_evaluations_does_not_matter(own_run, evaluated_run):
     """Metric by metric and step by step gives the files of one evaluation, byte for byte."""
     for name in reversed(NAMES):
         evaluate(own_run, SAMPLE_DATA, [name], steps=[16])
     for step in (0, 8):
         evaluate(own_run, SAMPLE_DATA, NAMES[::2], steps=[step])
         evaluate(own_run, SAMPLE_DATA, NAMES[1::2], steps=[step])
-    assert files(own_run) == files(evaluated)
+    assert files(own_run) == files(evaluated_run)
 
 
 def test_overwrite_computes_again(own_run):
@@ -319,7 +319,7 @@ def evaluate_and_die(run: Run, written: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_and_resumed_evaluation_writes_identical_files(own_run, evaluated):
+def test_killed_and_resumed_evaluation_writes_identical_files(own_run, evaluated_run):
     """After each of three kills by SIGKILL, written results stay and the next evaluation computes the rest."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
@@ -329,7 +329,7 @@ def test_killed_and_resumed_evaluation_writes_identical_files(own_run, evaluated
         process.join()
         assert process.exitcode == -signal.SIGKILL
     assert evaluate(own_run, SAMPLE_DATA) == Report(computed=3 * len(NAMES) - 8, done_before=8)
-    assert files(own_run) == files(evaluated)
+    assert files(own_run) == files(evaluated_run)
 
 
 def test_unsupported_family_is_named(own_run, sample):

@@ -23,14 +23,14 @@ def maps() -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def measured(maps: np.ndarray) -> pd.DataFrame:
+def position_table(maps: np.ndarray) -> pd.DataFrame:
     """Return what is stored of the maps [S, L, L] of one head."""
     return pd.DataFrame({"step": STEPS} | dict(zip(POSITIONS, position_weights(maps).T, strict=True)))
 
 
 def test_position_rows_hold_measured_weights(maps):
     """Each position has one row per step, under the name of its curve."""
-    wide = measured(maps[:, 1, 2])
+    wide = position_table(maps[:, 1, 2])
     frame = charts.position_rows(wide).set_index(["position", "step"])["weight"]
     assert len(frame) == wide[[*POSITIONS]].size and charts.POSITIONS.keys() == {*POSITIONS}
     for position, (name, _) in charts.POSITIONS.items():

@@ -17,7 +17,7 @@ from tests.conftest import at, copy_run
 STEPS = (0, 8, 16)
 
 
-def scored(run: Run, root: Path, *values: float) -> Run:
+def scored_copy(run: Run, root: Path, *values: float) -> Run:
     """Return a copy of a run with accuracies of mask prediction at STEPS."""
     own = replace(copy_run(run, root), name=root.name)
     for step, value in zip(STEPS, values, strict=True):
@@ -28,13 +28,13 @@ def scored(run: Run, root: Path, *values: float) -> Run:
 def test_headline_names_the_step_where_the_order_settles(tiny_run: Run, tmp_path: Path):
     """The order settles at step 8 in the first set of runs; in the second it has not settled up to step 8."""
     early = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.0, 0.5, 0.6)]
-    runs = [scored(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
+    runs = [scored_copy(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
     assert "mask prediction" in common_measures(runs) and common_measures(runs[:2]) == []
     figure = early_signals(runs, AxisChoice(), "mask prediction")
     assert "step 8" in figure.headline and "6 pairs" in figure.headline
     assert figure.table["n"].unique().tolist() == [4]
     late = [(0.1, 0.5, 0.3), (0.1, 0.4, 0.4), (0.2, 0.3, 0.5)]
-    runs = [scored(tiny_run, tmp_path / f"l{i}", *values) for i, values in enumerate(late)]
+    runs = [scored_copy(tiny_run, tmp_path / f"l{i}", *values) for i, values in enumerate(late)]
     assert "step 8" in early_signals(runs, AxisChoice(), "mask prediction").headline
 
 
@@ -49,6 +49,6 @@ def test_tasks_are_sorted_by_how_early_they_rank_runs():
 
 def test_two_runs_are_too_few_for_early_signals(tiny_run: Run, tmp_path: Path):
     """The error names the measure."""
-    runs = [scored(tiny_run, tmp_path / str(i), 0.1, 0.2, i / 10) for i in range(2)]
+    runs = [scored_copy(tiny_run, tmp_path / str(i), 0.1, 0.2, i / 10) for i in range(2)]
     with pytest.raises(FigureError, match="mask prediction"):
         early_signals(runs, AxisChoice(), "mask prediction")

@@ -13,7 +13,7 @@ from embryo_core.types import StepUnit
 NARROW, WIDE = 372, 772  # pixels
 
 
-def drawn(rows: int, columns: int, **more) -> dict:
+def layout_of(rows: int, columns: int, **more) -> dict:
     """Return the layout of a figure with rows x columns panels, with titles of panels and axes."""
     count = rows * columns
     titles = [f"[X] was given this long name in [Y] , number {i} ." for i in range(count)]
@@ -33,7 +33,7 @@ def boxes(layout: dict) -> list[tuple[float, float, float, float]]:
 @pytest.mark.parametrize(("width", "across"), [(NARROW, 1), (WIDE, 2)])
 def test_rows_of_panels_fit_the_width(width: int, across: int) -> None:
     """A wide file has two panels in a row and a narrow one has one; none overlaps, and each keeps its height."""
-    layout = drawn(1, 2)
+    layout = layout_of(1, 2)
     height = file_panels.fit_panels(layout, width, 300)
     panels = boxes(layout)
     assert len({left for left, *_ in panels}) == across
@@ -46,7 +46,7 @@ def test_rows_of_panels_fit_the_width(width: int, across: int) -> None:
 @pytest.mark.parametrize("width", [NARROW, WIDE])
 def test_headings_move_with_their_panels(width: int) -> None:
     """A heading is centred above its panel, in lines no wider than the panel."""
-    layout = drawn(3, 4)
+    layout = layout_of(3, 4)
     file_panels.fit_panels(layout, width, 900)
     for (left, right, _, top), note in zip(boxes(layout), layout["annotations"], strict=True):
         assert (note["x"], note["y"]) == (pytest.approx((left + right) / 2), top)
@@ -60,7 +60,7 @@ def test_headings_move_with_their_panels(width: int) -> None:
 
 def test_shared_axes_keep_their_numbers_outside() -> None:
     """Numbers are below the lowest panel of each column and left of the first, with one axis title."""
-    layout = drawn(2, 4, shared_xaxes="all", shared_yaxes="all")
+    layout = layout_of(2, 4, shared_xaxes="all", shared_yaxes="all")
     file_panels.fit_panels(layout, WIDE, 600)
     panels = file_panels.panels(layout)
     assert [x["showticklabels"] for x, _ in panels] == [False] * 5 + [True] * 3

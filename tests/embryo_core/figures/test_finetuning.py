@@ -165,7 +165,7 @@ def test_tuning_curve_has_loss_and_score_of_each_seed(own_run: Run):
 # === Words ===
 
 
-def described(table: pd.DataFrame, average: pd.DataFrame | None = None, **sources: dict) -> str:
+def caption_of(table: pd.DataFrame, average: pd.DataFrame | None = None, **sources: dict) -> str:
     """Return the caption of a table of scores; keywords are names of sources, with _ for each colon."""
     none = pd.DataFrame({"step": [], "value": [], "tasks": []})
     sources = {name.replace("_", ":"): noted for name, noted in sources.items()}
@@ -189,19 +189,19 @@ def test_headline_names_the_task_that_gains_most():
 def test_caption_names_protocol_seeds_and_averaged_tasks(table):
     """Results from elsewhere may lack the protocol; seeds with other data than the first are named as left out."""
     rte = table[table["task"] == "rte"]
-    assert "protocol quick; a single seed" in described(rte, finetuning_rte_1={"protocol": "quick"})
-    assert "protocol unknown; " in described(rte, finetuning_rte_1={}) and "average" not in described(rte)
+    assert "protocol quick; a single seed" in caption_of(rte, finetuning_rte_1={"protocol": "quick"})
+    assert "protocol unknown; " in caption_of(rte, finetuning_rte_1={}) and "average" not in caption_of(rte)
     average = glue_average(table)
-    assert "; up to 2 seeds; GLUE average over CoLA, RTE)" in described(table, average)
+    assert "; up to 2 seeds; GLUE average over CoLA, RTE)" in caption_of(table, average)
     sources = {f"finetuning_rte_{seed}": {"sha256": data} for seed, data in ((1, "a"), (2, "b"), (10, "a"))}
-    assert "the task's first seed: RTE with seed 2." in described(rte, **sources)
+    assert "the task's first seed: RTE with seed 2." in caption_of(rte, **sources)
 
 
 def test_fine_tuned_random_weights_are_a_second_control(table):
     """If step 0 was not fine-tuned, the caption says so and names the first step."""
     rte = table[table["task"] == "rte"]
-    assert "Step 0, random weights" in described(rte)
-    later = described(rte.assign(step=[1024, 2048]))
+    assert "Step 0, random weights" in caption_of(rte)
+    later = caption_of(rte.assign(step=[1024, 2048]))
     assert "not fine-tuned" in later and "step 1,024" in later
 
 

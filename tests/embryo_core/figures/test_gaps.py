@@ -7,7 +7,7 @@ from embryo_core.figures.axis import StepAxis
 from embryo_core.types import StepUnit
 
 
-def drawn(gaps: tuple[int, ...]) -> go.Scatter:
+def broken_curve(gaps: tuple[int, ...]) -> go.Scatter:
     """Return a curve over steps 0, 10, 20 and 30 on an axis with these gaps."""
     figure = go.Figure()
     about = [["a", 0], ["a", 10], ["a", 20], ["a", 30]]
@@ -28,13 +28,13 @@ def drawn(gaps: tuple[int, ...]) -> go.Scatter:
 )
 def test_curve_breaks_at_gaps(gaps, heights):
     """A curve breaks between the neighbours of a missing step, and on both sides of a faulty one, whose point stays."""
-    trace = drawn(gaps)
+    trace = broken_curve(gaps)
     assert [*trace.y] == heights and len(trace.x) == len(trace.customdata) == len(heights)
 
 
 def test_points_keep_their_custom_data():
     """Only the inserted break has none."""
-    trace = drawn((15,))
+    trace = broken_curve((15,))
     assert [None if height is None else [*about] for height, about in zip(trace.y, trace.customdata, strict=True)] == [
         ["a", 0],
         ["a", 10],

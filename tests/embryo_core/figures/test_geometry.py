@@ -44,7 +44,7 @@ def store(
 
 
 @pytest.fixture
-def other(own_run: Run) -> Run:
+def other_run(own_run: Run) -> Run:
     """Return a copy of the run under another name."""
     return runs.read_run(Path(shutil.copytree(own_run.path, own_run.path.with_name("other"))))
 
@@ -82,48 +82,48 @@ def test_cka_intervals_are_those_of_a_jackknife():
     )
 
 
-def test_two_runs_are_compared_on_common_words(own_run, other):
+def test_two_runs_are_compared_on_common_words(own_run, other_run):
     """One run could not read five words; the products are centred anew over the others."""
     ours, theirs = states(0), states(1)
     store(own_run, ours)
-    store(other, theirs, words=range(5, WORDS))
-    table = similarity.to_run(own_run, other)
+    store(other_run, theirs, words=range(5, WORDS))
+    table = similarity.to_run(own_run, other_run)
     assert set(table["n"]) == {WORDS - 5}
     for row in table.itertuples():
         step = STEPS.index(row.step)
         expected = plain_cka(ours[step, row.layer, 5:], theirs[step, row.layer, 5:])
         assert row.value == pytest.approx(expected, abs=1e-3)
-    figure = similarity.between([own_run, other], LINEAR, "other")
+    figure = similarity.between([own_run, other_run], LINEAR, "other")
     assert "other" in figure.title and len(figure.table) == len(STEPS) * LAYERS
 
 
-def test_runs_are_compared_at_nearest_steps(own_run, other):
+def test_runs_are_compared_at_nearest_steps(own_run, other_run):
     """Two steps are paired if they are near and each other's nearest; the caption names pairs of different steps."""
     ours, theirs = states(0), states(1)
     store(own_run, ours)
-    store(other, theirs, steps=(0, 9, 30))
-    table = similarity.to_run(own_run, other)
+    store(other_run, theirs, steps=(0, 9, 30))
+    table = similarity.to_run(own_run, other_run)
     assert table[["step", "other_step"]].to_numpy().tolist() == [[0, 0], [8, 9]] * LAYERS
     assert table["value"].iloc[1] == pytest.approx(plain_cka(ours[1, 0], theirs[1, 0]), abs=1e-3)
-    assert "9 instead of 8" in similarity.between([own_run, other], LINEAR, "other").caption.details
+    assert "9 instead of 8" in similarity.between([own_run, other_run], LINEAR, "other").caption.details
     assert similarity.nearest_steps([7, 8], [8, 9]) == {8: 8} and similarity.nearest_steps([], [1]) == {}
     with pytest.raises(FigureError, match="'other' in words"):
-        similarity.to_run(own_run, replace(other, step_unit=StepUnit.WORDS))
+        similarity.to_run(own_run, replace(other_run, step_unit=StepUnit.WORDS))
 
 
-def test_runs_with_different_words_are_not_compared(own_run, other):
+def test_runs_with_different_words_are_not_compared(own_run, other_run):
     """The other run has not been measured, shares too few words, or was measured on another treebank."""
     store(own_run, states(0))
     with pytest.raises(FigureError, match="has not been measured"):
-        similarity.to_run(own_run, other)
-    store(other, states(1), words=range(30, WORDS))
+        similarity.to_run(own_run, other_run)
+    store(other_run, states(1), words=range(30, WORDS))
     with pytest.raises(FigureError, match="different words"):
-        similarity.to_run(own_run, other)
+        similarity.to_run(own_run, other_run)
     results.note_dataset(
-        other, "geometry", {"sha256": "b"}, {"compared": [[0, i] for i in range(WORDS)]}, overwrite=True
+        other_run, "geometry", {"sha256": "b"}, {"compared": [[0, i] for i in range(WORDS)]}, overwrite=True
     )
     with pytest.raises(FigureError, match="different words"):
-        similarity.to_run(own_run, other)
+        similarity.to_run(own_run, other_run)
 
 
 def test_curves_and_heat_maps_hold_stored_scores(own_run):

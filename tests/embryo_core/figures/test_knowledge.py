@@ -61,7 +61,7 @@ def test_curves_are_scores_with_intervals(scores):
 
 
 @pytest.fixture
-def asked(own_run: Run) -> Run:
+def asked_run(own_run: Run) -> Run:
     """Return a run that was asked three facts at its three steps; a relation and an answer are markup."""
     answers = {"P36": ("Rome", "-++"), "<i>P0</i>": ("<b>Bern</b>", "+-+"), "P19": ("Lima", "---")}
     for place, step in enumerate((0, 8, 16)):
@@ -95,21 +95,23 @@ def test_curves_and_baselines_are_those_of_the_table(tiny_results: Run):
         knowledge.precision([tiny_results], AxisChoice("log"), ())
 
 
-def test_markup_from_the_data_is_escaped(asked: Run):
+def test_markup_from_the_data_is_escaped(asked_run: Run):
     """Plotly reads tags in labels, so < is escaped in relations and answers."""
-    figure = knowledge.precision([asked], AxisChoice("log"), ("<i>P0</i>",))
+    figure = knowledge.precision([asked_run], AxisChoice("log"), ("<i>P0</i>",))
     assert "&lt;i&gt;P0&lt;/i&gt;" in [trace.name for trace in figure.plot.data]
     assert any("&lt;b&gt;Bern&lt;/b&gt;" in (trace.hovertemplate or "") for trace in figure.plot.data)
-    one = knowledge_facts.fact([asked], AxisChoice("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
+    one = knowledge_facts.fact([asked_run], AxisChoice("log"), "<i>P0</i>", "<i>P0</i>/of <b>Bern</b>")
     assert one.plot.data[0].customdata[0][1] == "&lt;b&gt;Bern&lt;/b&gt;"
 
 
-def test_facts_that_name_their_object_can_be_left_out(asked: Run):
+def test_facts_that_name_their_object_can_be_left_out(asked_run: Run):
     """The subjects of all three facts contain the object, so nothing remains; the caption counts what is left out."""
-    table = knowledge.precision_table(asked)
-    assert knowledge.precision_table(asked, without_giveaways=True).empty and len(table) == 12
-    assert "3 facts" in knowledge.describe_precision(asked, table, without_giveaways=True, types=False).details
-    assert "Left out" not in knowledge.describe_precision(asked, table, without_giveaways=False, types=False).details
+    table = knowledge.precision_table(asked_run)
+    assert knowledge.precision_table(asked_run, without_giveaways=True).empty and len(table) == 12
+    assert "3 facts" in knowledge.describe_precision(asked_run, table, without_giveaways=True, types=False).details
+    assert (
+        "Left out" not in knowledge.describe_precision(asked_run, table, without_giveaways=False, types=False).details
+    )
 
 
 def test_precision_is_compared_with_the_baseline(tiny_run: Run):
@@ -180,9 +182,9 @@ def test_fact_history_is_table_9():
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
 
 
-def test_panels_are_sorted_by_type_of_relation(asked: Run) -> None:
+def test_panels_are_sorted_by_type_of_relation(asked_run: Run) -> None:
     """All facts come first, then types, then relations by type and number; each panel has a line at its baseline."""
-    figure = knowledge.precision_panels([asked], AxisChoice("log"))
+    figure = knowledge.precision_panels([asked_run], AxisChoice("log"))
     titles = [note.text for note in figure.plot.layout.annotations]
     assert titles[:3] == ["all relations", "all 1-1 relations", "all N-1 relations"]
     assert titles[3].startswith("P36, 1-1") and titles[4].startswith("P19, N-1") and "P0" in titles[5]

@@ -22,7 +22,7 @@ ASKED = {  # by kind and variant: rank of the object at steps 0 and 16
 
 
 @pytest.fixture
-def asked(own_run: Run) -> Run:
+def asked_run(own_run: Run) -> Run:
     """Return a run that gets one fact right at steps 0 and 16, where its variants are asked, and none at step 8."""
     for place, step in enumerate((0, 16)):
         answers = [
@@ -35,9 +35,9 @@ def asked(own_run: Run) -> Run:
     return own_run
 
 
-def test_curves_are_the_stored_shares(asked):
+def test_curves_are_the_stored_shares(asked_run):
     """Shares have n and Wilson's interval; those among right facts have no point at a step without a right fact."""
-    figure = knowledge_variants.variants([asked], AxisChoice("linear"))
+    figure = knowledge_variants.variants([asked_run], AxisChoice("linear"))
     values = figure.table.set_index(["kind", "step"])["value"].to_dict()
     assert values == {
         ("right", 0): 0.25, ("right", 8): 0.0, ("right", 16): 0.25,
@@ -51,13 +51,13 @@ def test_curves_are_the_stored_shares(asked):
     names = {trace.name for trace in figure.plot.data}
     assert {"right as asked", "most paraphrases right", "same answer when negated"} <= names
     with pytest.raises(FigureError):
-        knowledge_variants.variants([asked], AxisChoice("linear"), relation="P20")
+        knowledge_variants.variants([asked_run], AxisChoice("linear"), relation="P20")
 
 
-def test_table_of_a_fact_lists_all_its_questions(asked):
+def test_table_of_a_fact_lists_all_its_questions(asked_run):
     """Each row has the answer at the chosen step, and at how many steps with a right fact its variant is right too."""
-    rows = knowledge_variants.variants_of_fact(asked, FACT, 16).set_index("question")
+    rows = knowledge_variants.variants_of_fact(asked_run, FACT, 16).set_index("question")
     assert rows.loc["Ada came from … .", ["kind", "answer", "kept", "steps"]].tolist() == ["paraphrase", "Rome", 2, 2]
     assert rows.loc["Ada was not born in … .", ["kind", "answer", "kept"]].tolist() == ["negation", "Bonn", 1]
     assert rows.loc["Paris? Ada was born in … .", ["kind", "kept"]].tolist() == ["similar word", 1]
-    assert len(rows) == len(ASKED) and knowledge_variants.variants_of_fact(asked, FACT, 8)["answer"].isna().all()
+    assert len(rows) == len(ASKED) and knowledge_variants.variants_of_fact(asked_run, FACT, 8)["answer"].isna().all()

@@ -37,7 +37,7 @@ def write(run: Run, place: int) -> None:
 
 
 @pytest.fixture
-def extended(own_run: Run) -> Run:
+def extended_run(own_run: Run) -> Run:
     """Return a copy of the run with two more words in its tokenizer; write results of both runs."""
     path = Path(shutil.copytree(own_run.path, own_run.path.with_name("extended")))
     folder = path / "tokenizer"
@@ -49,13 +49,13 @@ def extended(own_run: Run) -> Run:
     return run
 
 
-def test_new_and_other_words_are_counted_apart(extended: Run, own_run: Run):
+def test_new_and_other_words_are_counted_apart(extended_run: Run, own_run: Run):
     """Counts are by part of speech and overall, at the last step; the run with the old vocabulary has the same rows."""
-    assert new_pieces.new_words(extended) == NEW and not new_pieces.new_words(own_run)
-    figure = new_pieces.accuracy([own_run, extended], AXIS, "mask_prediction", GROUPS)
+    assert new_pieces.new_words(extended_run) == NEW and not new_pieces.new_words(own_run)
+    figure = new_pieces.accuracy([own_run, extended_run], AXIS, "mask_prediction", GROUPS)
     table = figure.table.set_index(["run", "group", "words"])
     members = {"all": ("NN", "NNS", "VBD", "IN"), "noun": ("NN", "NNS"), "verb": ("VBD",)}
-    for run, place in ((extended, 1), (own_run, 2)):
+    for run, place in ((extended_run, 1), (own_run, 2)):
         for group, tags in members.items():
             for kind in (new_pieces.NEW, new_pieces.OTHER):
                 own = [

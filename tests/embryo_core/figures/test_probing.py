@@ -20,27 +20,27 @@ def frame() -> pd.DataFrame:
 
 
 @pytest.fixture
-def probed(own_run: Run) -> Run:
+def probed_run(own_run: Run) -> Run:
     """Return a run whose layers were probed on two tasks of the metric and on a task of the user."""
     write_probes(own_run)
     return own_run
 
 
-def named(figure: Figure, name: str):
+def trace_named(figure: Figure, name: str):
     """Return the trace with this name in the legend."""
     return next(trace for trace in figure.plot.data if trace.name == name)
 
 
 @pytest.mark.parametrize("rescaled", [False, True])
-def test_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> None:
+def test_tasks_are_drawn_as_in_the_table(probed_run: Run, rescaled: bool) -> None:
     """Interval and majority baseline are rescaled with the curve; a point carries its task and step."""
-    figure = probing.tasks([probed], AxisChoice("linear"), "best", rescaled)
+    figure = probing.tasks([probed_run], AxisChoice("linear"), "best", rescaled)
     srl = figure.table[figure.table["task"] == "srl"]
-    line = named(figure, "semantic roles")
+    line = trace_named(figure, "semantic roles")
     assert list(line.x) == list(srl["step"]) and list(line.y) == list(srl["shown"])
     assert [[*point[:2]] for point in line.customdata] == [["srl", step] for step in srl["step"]]
-    assert list(named(figure, "semantic roles, 95 % band").y) == [*srl["shown_high"], *srl["shown_low"][::-1]]
-    dashed = named(figure, "semantic roles, baseline")
+    assert list(trace_named(figure, "semantic roles, 95 % band").y) == [*srl["shown_high"], *srl["shown_low"][::-1]]
+    dashed = trace_named(figure, "semantic roles, baseline")
     assert set(dashed.y) == set(srl["shown_majority"])
     last = srl["value"].iloc[-1]
     assert srl["shown"].iloc[-1] == (1 if rescaled else last)
@@ -48,12 +48,12 @@ def test_tasks_are_drawn_as_in_the_table(probed: Run, rescaled: bool) -> None:
     assert figure.caption.data.endswith("n = 50 to 400 targets.") and figure.headline
 
 
-def test_bands_can_be_left_out(probed: Run) -> None:
+def test_bands_can_be_left_out(probed_run: Run) -> None:
     """Without bands no trace is filled."""
     for make in (probing.tasks, probing.expected):
         options = {"layer": 0} if make is probing.tasks else {}
-        assert any(trace.fill for trace in make([probed], AxisChoice("log"), **options).plot.data)
-        assert not any(trace.fill for trace in make([probed], AxisChoice("log"), **options, bands=False).plot.data)
+        assert any(trace.fill for trace in make([probed_run], AxisChoice("log"), **options).plot.data)
+        assert not any(trace.fill for trace in make([probed_run], AxisChoice("log"), **options, bands=False).plot.data)
 
 
 def test_run_without_probes_has_no_figures(tiny_run: Run) -> None:
@@ -89,13 +89,13 @@ def test_names_of_tasks_are_escaped(frame) -> None:
     assert probing.plain("coref") == "coreference"
 
 
-def test_expected_layer_is_compared_with_equal_weights(probed: Run) -> None:
+def test_expected_layer_is_compared_with_equal_weights(probed_run: Run) -> None:
     """The reference line is halfway up the layers; each task has its points and their intervals."""
-    figure = probing.expected([probed], AxisChoice("log"))
-    assert list(named(figure, "equal weight of all layers").y) == [1, 1]
+    figure = probing.expected([probed_run], AxisChoice("log"))
+    assert list(trace_named(figure, "equal weight of all layers").y) == [1, 1]
     for task, own in figure.table.groupby("task"):
-        assert list(named(figure, probing.plain(task)).y) == list(own["expected"])
-        assert list(named(figure, f"{probing.plain(task)}, 95 % band").y) == [*own["high"], *own["low"][::-1]]
+        assert list(trace_named(figure, probing.plain(task)).y) == list(own["expected"])
+        assert list(trace_named(figure, f"{probing.plain(task)}, 95 % band").y) == [*own["high"], *own["low"][::-1]]
 
 
 def test_ring_follows_the_step_along_the_path(frame) -> None:
@@ -112,21 +112,21 @@ def test_ring_follows_the_step_along_the_path(frame) -> None:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_one_checkpoint_is_enough_for_every_figure(frame, probed: Run, monkeypatch, scale) -> None:
+def test_one_checkpoint_is_enough_for_every_figure(frame, probed_run: Run, monkeypatch, scale) -> None:
     """In a run that has just begun, each task is one point at the place of step 0."""
     first = frame[frame["step"] == 0]
     monkeypatch.setattr(probing, "read_probe_scores", lambda run: first)
     monkeypatch.setattr(probing_scores, "read_probe_scores", lambda run: first)
     monkeypatch.setattr(probing_scores, "training_log", lambda run: LOG[:1])
     made = [
-        probing.tasks([probed], AxisChoice(scale), "best", rescaled=True),
-        probing.expected([probed], AxisChoice(scale)),
+        probing.tasks([probed_run], AxisChoice(scale), "best", rescaled=True),
+        probing.expected([probed_run], AxisChoice(scale)),
     ]
     for figure in made:
         curves = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
         assert len(curves) == figure.table["task"].nunique() > 0
         assert all(
-            list(trace.x) == AxisChoice(scale).for_run(probed).values([0]) and len(trace.y) == 1 for trace in curves
+            list(trace.x) == AxisChoice(scale).for_run(probed_run).values([0]) and len(trace.y) == 1 for trace in curves
         )
-    path = probing.two_tasks([probed], AxisChoice(scale), 0, "pos", "srl")
+    path = probing.two_tasks([probed_run], AxisChoice(scale), 0, "pos", "srl")
     assert len(path.table) == len(path.plot.data[0].x) == 1

@@ -35,7 +35,7 @@ def frame() -> pd.DataFrame:
 
 
 @pytest.fixture
-def probed(own_run: Run) -> Run:
+def probed_run(own_run: Run) -> Run:
     """Return a run whose layers were probed."""
     write_probes(own_run)
     return own_run
@@ -67,9 +67,9 @@ def test_steps_without_a_control_are_left_out(frame) -> None:
     assert set(probing_layers.layer_curves(frame, "pos", "control")["step"]) == {0, 1, 700, 900}
 
 
-def test_lines_are_listed_from_the_last_layer_down(probed: Run) -> None:
+def test_lines_are_listed_from_the_last_layer_down(probed_run: Run) -> None:
     """The chosen layer is thick, points carry layer and step, and all layers share one majority baseline."""
-    figure = probing_layers.layers([probed], AxisChoice("linear"), "pos", "f1", 1)
+    figure = probing_layers.layers([probed_run], AxisChoice("linear"), "pos", "f1", 1)
     lines = [trace for trace in figure.plot.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == ["layer 2", "layer 1", "embeddings"]
     assert lines[1].line.width > lines[0].line.width == lines[2].line.width
@@ -79,9 +79,9 @@ def test_lines_are_listed_from_the_last_layer_down(probed: Run) -> None:
     assert len({line.line.color for line in lines}) == 3
     (baseline,) = [trace for trace in figure.plot.data if trace.line.dash == "dash"]
     assert set(baseline.y) == set(figure.table["majority"])
-    without = probing_layers.layers([probed], AxisChoice("linear"), "pos", "f1", 1, bands=False)
+    without = probing_layers.layers([probed_run], AxisChoice("linear"), "pos", "f1", 1, bands=False)
     assert len(figure.plot.data) == len(without.plot.data) + 3
-    selectivity = probing_layers.layers([probed], AxisChoice("log"), "pos", "selectivity")
+    selectivity = probing_layers.layers([probed_run], AxisChoice("log"), "pos", "selectivity")
     assert not [trace for trace in selectivity.plot.data if trace.line.dash == "dash"]
     assert set(selectivity.table["score"]) == {"selectivity"}
 

@@ -13,7 +13,7 @@ from embryo_core.types import StepUnit
 LONG = 2000
 
 
-def drawn(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.Figure:
+def thinned_figure(scale: str, y: np.ndarray, x: np.ndarray | None = None, **more) -> go.Figure:
     """Return a curve and its band, thinned on an axis of steps."""
     x, figure = np.arange(1, len(y) + 1) if x is None else x, go.Figure()
     style.add_band(figure, [*map(float, x)], y - 1, y + 1, style.BLUE, "a")
@@ -39,7 +39,7 @@ def test_stretches_keep_their_ends_and_extremes(scale):
     for number in np.unique(stretch):
         own = np.flatnonzero(stretch == number)
         expected |= {own[0], own[-1], own[y[own].argmin()], own[y[own].argmax()]}
-    band, line = drawn(scale, y).data
+    band, line = thinned_figure(scale, y).data
     assert (line.x - 1).tolist() == sorted(expected) and len(expected) < LONG / 3
     assert line.y.tolist() == y[line.x - 1].tolist() and {50, -50} <= {*line.y}
     assert [step for _, step in line.customdata] == line.x.tolist()
@@ -50,32 +50,32 @@ def test_stretches_keep_their_ends_and_extremes(scale):
 @pytest.mark.parametrize("points", [2, 4 * thin.STRETCH_COUNT])
 def test_short_curves_are_drawn_whole(points):
     """Their figure is not recorded as thinned."""
-    figure = drawn("linear", np.arange(float(points)))
+    figure = thinned_figure("linear", np.arange(float(points)))
     assert len(figure.data[1].x) == points and len(figure.data[0].x) == 2 * points
     assert thin.longest(figure) is None
 
 
 def test_thinned_figure_records_its_number_of_points():
     """Captions read the number from it."""
-    assert thin.longest(drawn("log", curve(LONG))) == LONG
+    assert thin.longest(thinned_figure("log", curve(LONG))) == LONG
 
 
 def test_breaks_of_curves_are_kept():
     """A point without a value is never left out, whatever else its stretch has."""
     y = curve(LONG)
     y[777] = np.nan
-    x = drawn("linear", y).data[1].x
-    assert 778 in x and np.isnan(drawn("linear", y).data[1].y[x == 778]).all()
+    x = thinned_figure("linear", y).data[1].x
+    assert 778 in x and np.isnan(thinned_figure("linear", y).data[1].y[x == 778]).all()
 
 
 def test_marker_sizes_stay_with_their_points():
     """Here each point has its own size."""
     sizes = np.arange(LONG) % 7
-    line = drawn("linear", curve(LONG), marker={"size": sizes}).data[1]
+    line = thinned_figure("linear", curve(LONG), marker={"size": sizes}).data[1]
     assert line.marker.size.tolist() == sizes[line.x - 1].tolist()
 
 
 def test_curve_that_goes_back_is_drawn_whole():
     """Its points are not sorted along the axis, so there are no stretches."""
     x = np.concatenate([np.arange(1, LONG // 2 + 1)] * 2)
-    assert len(drawn("linear", curve(LONG), x).data[1].x) == LONG
+    assert len(thinned_figure("linear", curve(LONG), x).data[1].x) == LONG

@@ -59,7 +59,7 @@ def run(own_run: Run) -> Run:
 
 
 @pytest.fixture
-def other(run: Run) -> Run:
+def other_run(run: Run) -> Run:
     """Return the same run under another name; its words are learned later."""
     copy = runs.read_run(shutil.copytree(run.path, run.path.with_name("later")))
     plant(copy, 0.3)
@@ -67,7 +67,7 @@ def other(run: Run) -> Run:
 
 
 @pytest.fixture
-def seed(run: Run) -> Run:
+def second_seed(run: Run) -> Run:
     """Return another seed of the same design, whose words are learned later."""
     copy = runs.read_run(shutil.copytree(run.path, run.path.with_name("seed")))
     copy.config["seed"] = 99
@@ -118,9 +118,9 @@ def test_words_measured_at_some_steps_have_no_age(run):
         word_ages.ages([run], AXIS)
 
 
-def test_curve_of_a_word_has_its_mean_and_interval(run, other):
+def test_curve_of_a_word_has_its_mean_and_interval(run, other_run):
     """The plot also has the sigmoid and the age, and the surprisal by frequency, of the first run."""
-    figure = words.curve([run, other], AXIS, "dog")
+    figure = words.curve([run, other_run], AXIS, "dog")
     own = figure.table[figure.table["run"] == run.name]
     star, own = own[own["surprisal"].isna()], own[own["surprisal"].notna()]
     each = occurrences("dog").astype(float)
@@ -171,10 +171,10 @@ def test_default_word_has_the_surest_age_of_the_middle_third():
     assert words.default_word(table.assign(age=np.nan, n=np.nan)) is None
 
 
-def test_ages_of_two_runs_share_the_rows_of_the_first(run, other):
+def test_ages_of_two_runs_share_the_rows_of_the_first(run, other_run):
     """The caption has Spearman's correlation over the words with an age in both runs."""
-    figure = word_ages.ages([run, other], AXIS)
-    ages = [word_tables.age_table(r).dropna(subset="age").set_index("word")["age"] for r in (run, other)]
+    figure = word_ages.ages([run, other_run], AXIS)
+    ages = [word_tables.age_table(r).dropna(subset="age").set_index("word")["age"] for r in (run, other_run)]
     both = pd.concat(ages, axis=1, keys=["first", "second"]).dropna()
     rho = spearmanr(both["first"], both["second"]).statistic
     assert f"rho = {rho:.2f}" in str(figure.caption) and f"{len(both)} words" in str(figure.caption)
@@ -205,14 +205,17 @@ def test_predictors_are_coefficients_of_log_ages(run):
     assert set(word_predictors.predictors([run], AXIS).table["n"]) == {8}
 
 
-def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
+def test_seeds_are_one_mark_with_mean_and_standard_error(run, second_seed, other_run):
     """This holds for children and for predictors; beside them, a run without another seed is named in the caption."""
-    predicted, beside = word_predictors.predictors([run, seed], AXIS), word_predictors.children([run, seed], AXIS)
+    predicted, beside = (
+        word_predictors.predictors([run, second_seed], AXIS),
+        word_predictors.children([run, second_seed], AXIS),
+    )
     for figure, table, key, value in (
         (predicted, word_predictors.predictor_table, "predictor", "value"),
         (beside, word_predictors.children_table, "group", "rho"),
     ):
-        each = [table(r).set_index(key) for r in (run, seed)]
+        each = [table(r).set_index(key) for r in (run, second_seed)]
         both = pd.concat([own[value] for own in each], axis=1).dropna()
         rows = figure.table.set_index(key)
         assert rows["run"].nunique() == 1 and set(rows["seeds"]) == {2}
@@ -221,7 +224,7 @@ def test_seeds_are_one_mark_with_mean_and_standard_error(run, seed, other):
         assert (rows["high"] - rows[value])[both.index].tolist() == pytest.approx(error.tolist())
         assert rows["n"][both.index].tolist() == sum(own["n"][both.index] for own in each).tolist()
         assert "mean of 2 seeds" in str(figure.caption) and "single seed" not in str(figure.caption)
-    alone = word_predictors.predictors([run, seed, other], AXIS)
+    alone = word_predictors.predictors([run, second_seed, other_run], AXIS)
     assert alone.table["run"].nunique() == 2 and "single seed" in str(alone.caption)
 
 

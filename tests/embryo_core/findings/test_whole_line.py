@@ -22,14 +22,14 @@ NAMES = [pytest.param(name, marks=pytest.mark.slow if name == "noise, 2" else ()
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run]:
+def planted_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run]:
     """Return the name of a planted run, and the run."""
     return request.param, MADE[request.param](tmp_path_factory.mktemp("planted"))
 
 
-def test_planted_runs_have_the_expected_verdicts(made: tuple[str, Run]):
+def test_planted_runs_have_the_expected_verdicts(planted_run: tuple[str, Run]):
     """All findings are reproduced by the run made to show them, and contradicted by the run with permuted labels."""
-    name, run = made
+    name, run = planted_run
     verdicts = {judgement.finding.name: judgement.verdict for judgement in judge(run)}
     if name in EXPECTED:
         assert verdicts == {finding.name: EXPECTED[name] for finding in FINDINGS}
@@ -37,9 +37,9 @@ def test_planted_runs_have_the_expected_verdicts(made: tuple[str, Run]):
         assert len(set(verdicts.values())) > 1
 
 
-def test_comparisons_match_an_independent_computation(made: tuple[str, Run]):
+def test_comparisons_match_an_independent_computation(planted_run: tuple[str, Run]):
     """Values, intervals, cases and verdicts of all findings are recomputed from the parquet files alone."""
-    _agree(made[1])
+    _agree(planted_run[1])
 
 
 @pytest.mark.slow

@@ -45,15 +45,15 @@ def histories(monkeypatch: pytest.MonkeyPatch, tiny_run: Run) -> Histories:
 
 
 @pytest.fixture
-def asked(histories: Histories) -> list[tuple[str, str]]:
+def asked_questions(histories: Histories) -> list[tuple[str, str]]:
     """Return the questions of RANKS, one whose word cannot be encoded, and one whose word has two pieces."""
     known = histories(RANKS, {text: tuple(0.5 / rank for rank in ranks) for text, ranks in RANKS.items()})
     return [*known, ("unknown [MASK] .", "☃"), ("early [MASK] .", "catsat")]
 
 
-def test_examples_are_sorted_and_end_with_an_unlearned_one(asked, tiny_run: Run) -> None:
+def test_examples_are_sorted_and_end_with_an_unlearned_one(asked_questions, tiny_run: Run) -> None:
     """A learned word leads at the last step, not at the first; the unlearned one never led and is most probable."""
-    chosen_examples = [(example.text, example.since) for example in examples.find_examples(tiny_run, asked)]
+    chosen_examples = [(example.text, example.since) for example in examples.find_examples(tiny_run, asked_questions)]
     learned = [("early [MASK] .", 8), ("lost and found [MASK] .", 32), ("late [MASK] .", 32)]
     assert chosen_examples == [*learned, ("close [MASK] .", None)]
 
@@ -80,7 +80,7 @@ def test_unlearned_example_never_led_and_is_most_probable(histories, tiny_run: R
     assert (only.text, only.since) == ("is [MASK] .", None)
 
 
-def test_run_that_learns_nothing_has_an_unlearned_example(asked, tiny_run: Run) -> None:
+def test_run_that_learns_nothing_has_an_unlearned_example(asked_questions, tiny_run: Run) -> None:
     """An empty list of questions gives no example."""
     (only,) = examples.find_examples(tiny_run, [("far [MASK] .", "the")])
     assert only.since is None and examples.find_examples(tiny_run, []) == []
@@ -109,7 +109,7 @@ def test_list_without_questions_is_refused(tmp_path: Path) -> None:
         examples.read_questions(tmp_path / "questions.tsv")
 
 
-def test_questions_without_single_piece_words_are_refused(asked, tiny_run: Run) -> None:
+def test_questions_without_single_piece_words_are_refused(asked_questions, tiny_run: Run) -> None:
     """Otherwise the run would silently have no examples."""
     with pytest.raises(QueryError, match="none of 2 questions"):
-        examples.find_examples(tiny_run, asked[-2:])
+        examples.find_examples(tiny_run, asked_questions[-2:])

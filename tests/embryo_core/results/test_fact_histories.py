@@ -32,7 +32,7 @@ def write(run: Run, ranks: dict[tuple[str, str], list[int]], steps: tuple[int, .
         results.write(at(run, step), "world_knowledge", Findings(cloze=answers))
 
 
-def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> list[tuple]:
+def slow_histories(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> list[tuple]:
     """Return the rows of the summary, computed fact by fact."""
     rows = []
     for (relation, fact), drawn in sorted(ranks.items()):
@@ -42,7 +42,7 @@ def slow(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> li
     return rows
 
 
-def shown(frame: pd.DataFrame) -> list[tuple]:
+def rows_of(frame: pd.DataFrame) -> list[tuple]:
     """Return the rows of a frame, with None for missing values."""
     return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
 
@@ -55,18 +55,18 @@ def test_histories_equal_per_fact_computation(run, ranks, compacted):
         results.compact(run)
     assert (run.results / fact_histories.FACTS.file).exists() == compacted
     histories = results.read_histories(run)
-    assert shown(histories) == slow(ranks) and set(histories["history"]) == set(curves.HISTORIES)
+    assert rows_of(histories) == slow_histories(ranks) and set(histories["history"]) == set(curves.HISTORIES)
 
 
 def test_later_step_updates_histories_immediately(run, ranks):
     """Histories are the same before compaction, when they come from the answers, and after it."""
     write(run, ranks, STEPS[:3])
     results.compact(run)
-    assert shown(results.read_histories(run)) == slow(ranks, 3)
+    assert rows_of(results.read_histories(run)) == slow_histories(ranks, 3)
     write(run, ranks, STEPS[3:])
-    assert shown(results.read_histories(run)) == slow(ranks)
+    assert rows_of(results.read_histories(run)) == slow_histories(ranks)
     results.compact(run)
-    assert shown(results.read_histories(run)) == slow(ranks)
+    assert rows_of(results.read_histories(run)) == slow_histories(ranks)
 
 
 def test_reevaluated_step_replaces_its_answers(run, ranks):
@@ -76,11 +76,11 @@ def test_reevaluated_step_replaces_its_answers(run, ranks):
     results.compact(run)
     again = {fact: [1, 1, rank[2], 1] for fact, rank in ranks.items()}
     write(run, again, STEPS[2:3])
-    assert fact_histories.takes_pending(run) and shown(results.read_histories(run)) == slow(again)
+    assert fact_histories.takes_pending(run) and rows_of(results.read_histories(run)) == slow_histories(again)
 
 
 @pytest.fixture
-def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+def forbid_reading_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail if the answers themselves are read."""
     monkeypatch.setattr(fact_histories, "_relation_ranks", lambda *_: pytest.fail("the answers of all steps were read"))
 
@@ -97,8 +97,8 @@ def test_pending_answers_are_merged_into_summary(run, ranks, compacted, request)
         key: [rank if step in again else 3 - (drawn[0] == 1) for step, rank in zip(STEPS, drawn, strict=True)]
         for key, drawn in ranks.items()
     }
-    request.getfixturevalue("unread")
-    assert shown(results.read_histories(run)) == slow(expected)
+    request.getfixturevalue("forbid_reading_answers")
+    assert rows_of(results.read_histories(run)) == slow_histories(expected)
     right = results.read_right_answers(run)
     assert right.steps.tolist() == sorted({*compacted, *again})
     drawn = np.array([expected[key] for key in sorted(expected)]) == 1
@@ -113,7 +113,7 @@ def test_equal_number_of_facts_may_be_different_facts(run, ranks):
     write(run, dict(kept[:-1]), STEPS[3:])
     (first, drawn), (last, of_last) = kept[0], kept[-1]
     expected = ranks | {first: [2, 2, 2, drawn[3]], last: [*of_last[:3], 2]}
-    assert shown(results.read_histories(run)) == slow(expected)
+    assert rows_of(results.read_histories(run)) == slow_histories(expected)
 
 
 @pytest.mark.parametrize("change", ["fewer", "more", "two metrics"])
@@ -128,11 +128,11 @@ def test_differing_facts_are_summarised_from_answers(run, ranks, change):
         results.write(at(run, 8), "other", Findings(cloze=[answer]))
     last = {key: drawn if key in fewer else [*drawn[:3], 2] for key, drawn in ranks.items()}
     first = {key: drawn if key in fewer else [2, 2, 2, drawn[3]] for key, drawn in ranks.items()}
-    expected = slow({"fewer": last, "more": first, "two metrics": ranks}[change])
-    rows = shown(results.read_histories(run))
+    expected = slow_histories({"fewer": last, "more": first, "two metrics": ranks}[change])
+    rows = rows_of(results.read_histories(run))
     assert rows[: len(expected)] == expected and len(rows) - len(expected) == (change == "two metrics")
     results.compact(run)
-    assert shown(results.read_histories(run)) == rows and not fact_histories.takes_pending(run)
+    assert rows_of(results.read_histories(run)) == rows and not fact_histories.takes_pending(run)
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])
@@ -153,10 +153,10 @@ def test_untrusted_summary_is_recomputed(run, ranks, damage):
         path.write_bytes(kept[0])
         checksum.write_bytes(kept[1])
         ranks = others
-    assert shown(results.read_histories(run)) == slow(ranks)
+    assert rows_of(results.read_histories(run)) == slow_histories(ranks)
     results.compact(run)
     assert damage == "of another table" or path.read_bytes() == whole
-    assert shown(results.read_histories(run)) == slow(ranks)
+    assert rows_of(results.read_histories(run)) == slow_histories(ranks)
 
 
 def test_empty_run_has_empty_histories(run):

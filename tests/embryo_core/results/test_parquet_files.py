@@ -42,7 +42,7 @@ def path(run: Run, request: pytest.FixtureRequest) -> Path:
     return next(run.results.rglob("scores.parquet"))
 
 
-def refused(run: Run) -> str:
+def refusal_of(run: Run) -> str:
     """Return the one-line message with which the scores of a run are refused."""
     with pytest.raises(ResultsError) as error:
         results.read_scores(run)
@@ -70,22 +70,22 @@ def test_damaged_file_is_refused_before_pyarrow_reads_it(run: Run, path: Path, m
     whole = path.read_bytes()
     for place in [*np.random.default_rng(1).integers(0, len(whole), 30).tolist(), 0, len(whole) - 1]:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        assert f"{path} cannot be read" in refused(run)
+        assert f"{path} cannot be read" in refusal_of(run)
     path.write_bytes(whole[:-1])
-    assert "not the file of its checksum" in refused(run)
+    assert "not the file of its checksum" in refusal_of(run)
 
 
 def test_missing_file_is_reported(run: Run, path: Path):
     """The checksum shows that a file existed, so its rows are not lost silently."""
     path.unlink()
-    assert f"{path} cannot be read (it is missing)" in refused(run)
+    assert f"{path} cannot be read (it is missing)" in refusal_of(run)
 
 
 def test_file_without_checksum_can_be_accepted(run: Run, path: Path):
     """Earlier versions wrote no checksum: the message gives commands that add one, which works, or recompute."""
     scores = results.read_scores(run)
     path.with_name("scores.parquet.sha256").unlink()
-    message = refused(run)
+    message = refusal_of(run)
     assert "python -m embryo_core evaluate egg --overwrite" in message
     command = message.partition("run in its folder: ")[2].partition(", else")[0]
     subprocess.run(command, shell=True, cwd=path.parent, check=True)
@@ -96,7 +96,7 @@ def test_file_without_checksum_can_be_accepted(run: Run, path: Path):
 def test_damaged_checksum_is_reported(run: Run, path: Path, content: bytes):
     """The message names the file of the checksum or its table."""
     path.with_name("scores.parquet.sha256").write_bytes(content)
-    assert "scores.parquet" in refused(run)
+    assert "scores.parquet" in refusal_of(run)
 
 
 def test_file_is_hashed_once_until_rewritten(run: Run, path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -116,7 +116,7 @@ def test_oversized_file_is_not_hashed(run: Run, path: Path, monkeypatch: pytest.
     """A sparse file of 20 GB is refused without being read."""
     monkeypatch.setattr(trust, "digest", lambda *_: pytest.fail("hashed"))
     os.truncate(path, 20 * 10**9)
-    assert "the maximum is 2,147,483,648" in refused(run)
+    assert "the maximum is 2,147,483,648" in refusal_of(run)
 
 
 # === Links and irregular files ===
@@ -141,7 +141,7 @@ def test_irregular_file_is_refused(run: Run, path: Path, name: str, replace: Cal
     """It is not opened, and the message names it."""
     path.with_name(name).unlink()
     replace(path.with_name(name))
-    assert f"{path.with_name(name)} " in refused(run)
+    assert f"{path.with_name(name)} " in refusal_of(run)
 
 
 @pytest.mark.parametrize("linked", ["parts", "parts/mask_prediction", "parts/mask_prediction/step8"])
@@ -151,7 +151,7 @@ def test_linked_part_is_refused_and_never_removed(run: Run, tmp_path: Path, link
     (run.results / linked).rename(tmp_path / "elsewhere")
     (run.results / linked).symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path / "elsewhere")
-    assert f"{run.results / linked} is a link" in refused(run)
+    assert f"{run.results / linked} is a link" in refusal_of(run)
     for change in (lambda: results.compact(run), lambda: give_way(run, "mask_prediction")):
         with pytest.raises(ResultsError, match="is a link"):
             change()
@@ -189,7 +189,7 @@ def test_rows_out_of_bounds_are_refused(run: Run, change: dict):
     store(run, SCORES, SCORE)
     assert len(results.read_scores(run)) == 1
     store(run, SCORES, SCORE, SCORE | change)
-    message = refused(run)
+    message = refusal_of(run)
     assert f"{next(iter(change))} " in message or "step" in change
     assert "out of bounds" in message or "no value" in message or "step" in change
 
@@ -212,7 +212,7 @@ def test_too_many_rows_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch):
     """The number is taken from the footer, before any row is read."""
     monkeypatch.setattr(checks, "MAX_ROWS", 1)
     store(run, SCORES, SCORE, SCORE | {"step": 9})
-    assert "it has 2 rows" in refused(run)
+    assert "it has 2 rows" in refusal_of(run)
 
 
 # === Concurrent writers ===

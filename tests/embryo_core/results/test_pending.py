@@ -72,16 +72,16 @@ def context():
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Path:
+def begun_root(tmp_path: Path) -> Path:
     """Return a root with results to copy for each kill."""
     begin(tmp_path / "begun")
     return tmp_path / "begun"
 
 
 @pytest.fixture
-def whole(begun: Path, tmp_path: Path) -> dict[str, bytes]:
+def whole(begun_root: Path, tmp_path: Path) -> dict[str, bytes]:
     """Return the files after the work was done without a kill."""
-    shutil.copytree(begun, tmp_path / "whole")
+    shutil.copytree(begun_root, tmp_path / "whole")
     work(tmp_path / "whole")
     return tree(tmp_path / "whole")
 
@@ -105,10 +105,10 @@ def assert_evaluations_are_whole(root: Path) -> None:
 
 
 @pytest.mark.slow
-def test_writer_killed_at_any_operation_resumes_to_same_files(begun, whole, tmp_path, context):
+def test_writer_killed_at_any_operation_resumes_to_same_files(begun_root, whole, tmp_path, context):
     """SIGKILL comes at every third file operation; what is left is complete, and a rerun gives the same bytes."""
     for operation in range(1, 1000, 3):
-        root = Path(shutil.copytree(begun, tmp_path / "killed"))
+        root = Path(shutil.copytree(begun_root, tmp_path / "killed"))
         process = context.Process(target=work_and_die, args=(root, operation))
         process.start()
         process.join()
@@ -122,11 +122,11 @@ def test_writer_killed_at_any_operation_resumes_to_same_files(begun, whole, tmp_
     assert operation > 40 and tree(root) == whole
 
 
-def test_writer_killed_at_random_times_resumes_to_same_files(begun, whole, tmp_path, context):
+def test_writer_killed_at_random_times_resumes_to_same_files(begun_root, whole, tmp_path, context):
     """A kill by time also happens while a file is half written."""
     chance = random.Random(5)
     for i in range(15):
-        root = Path(shutil.copytree(begun, tmp_path / f"killed{i}"))
+        root = Path(shutil.copytree(begun_root, tmp_path / f"killed{i}"))
         process = context.Process(target=work, args=(root,))
         process.start()
         time.sleep(0.005 + 0.1 * chance.random())

@@ -18,7 +18,7 @@ from tests.embryo_core.results.conftest import STEPS, find, lose
 # === Word counts ===
 
 
-def counted(run: Run) -> pd.DataFrame:
+def counted_words(run: Run) -> pd.DataFrame:
     """Return the words of the last step, read from the stored rows."""
     last = max(results.steps_by_metric(run)["mask_prediction"])
     return results.read_words(run, "mask_prediction", step=last)[WORD_COUNTS.columns]
@@ -44,8 +44,8 @@ def test_word_counts_are_those_of_last_step(run: Run, compacted: bool):
         if compacted:
             results.compact(run)
         assert (run.results / COUNTS.file).exists() == compacted
-        assert not counted(run).empty
-        pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted(run))
+        assert not counted_words(run).empty
+        pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted_words(run))
     assert results.read_word_counts(run, "attention").empty
 
 
@@ -57,7 +57,7 @@ def test_damaged_word_counts_are_recomputed(run: Run, damage: str):
     path = run.results / COUNTS.file
     whole = path.read_bytes()
     lose(path, damage)
-    pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted(run))
+    pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted_words(run))
     results.compact(run)
     assert path.read_bytes() == whole
 

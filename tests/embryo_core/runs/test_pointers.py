@@ -12,14 +12,14 @@ from embryo_core.types import Run
 
 
 @pytest.fixture
-def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def list_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the list of this user's added runs."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     return tmp_path / "settings" / "embryo" / "added.json"
 
 
 @pytest.fixture
-def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
+def pointing(own_run: Run, tmp_path: Path, list_path: Path) -> Run:
     """Return a run whose step 8 has its weights in another folder, from which this user added it."""
     folder = own_run.path / "checkpoints" / "step8"
     elsewhere = tmp_path / "elsewhere"
@@ -34,33 +34,33 @@ def pointing(own_run: Run, tmp_path: Path, added: Path) -> Run:
 
 
 @pytest.mark.parametrize("content", ["", "5", '{"a": 5}', "[" * 100_000])
-def test_damaged_list_explains_its_repair(pointing: Run, added: Path, content: str):
+def test_damaged_list_explains_its_repair(pointing: Run, list_path: Path, content: str):
     """The message does not advise to train the step again; other steps are not affected."""
     runs.verify(runs.checkpoint(pointing, 8))
-    added.write_text(content)
+    list_path.write_text(content)
     ((path, reason),) = runs.broken_checkpoints(pointing)
-    assert path.name == "step8" and str(added) in reason
+    assert path.name == "step8" and str(list_path) in reason
     assert "python -m embryo_core add SOURCE --name NAME" in reason and "train this step" not in reason
     assert [checkpoint.step for checkpoint in runs.checkpoints(pointing)] == [0, 16]
     with pytest.raises(BrokenUserList, match="remove it, and add its runs again"):
         runs.allow(pointing.path, [])
 
 
-def test_concurrent_adds_are_both_recorded(added: Path, tmp_path: Path):
+def test_concurrent_adds_are_both_recorded(list_path: Path, tmp_path: Path):
     """The second waits until the first has written the list."""
     with ThreadPoolExecutor(1) as other:
-        with runs.locked(added.parent):
+        with runs.locked(list_path.parent):
             second = other.submit(runs.allow, tmp_path / "second", ["hf:me/second"])
             with pytest.raises(TimeoutError):
                 second.result(0.5)
-            runs.write_json(added, {str(tmp_path / "first"): []})
+            runs.write_json(list_path, {str(tmp_path / "first"): []})
         second.result(60)
     assert runs.was_added(tmp_path / "first") and runs.was_added(tmp_path / "second")
 
 
-def test_external_weights_are_refused_without_list(pointing: Run, added: Path):
+def test_external_weights_are_refused_without_list(pointing: Run, list_path: Path):
     """The message says how to add the run."""
-    added.unlink()
+    list_path.unlink()
     ((_, reason),) = runs.broken_checkpoints(pointing)
     assert "this user did not add the run" in reason and f"--name {pointing.name}" in reason
 

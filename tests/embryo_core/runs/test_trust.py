@@ -111,7 +111,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Path:
+def other_folder(tmp_path: Path) -> Path:
     """Return a folder outside of the run with files that must not change, some named like results."""
     folder = tmp_path / "other"
     (folder / "parts").mkdir(parents=True)
@@ -121,21 +121,21 @@ def other(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def linked(own_run: Run, other: Path) -> Run:
-    """Return a run whose results folder is a link to `other`."""
+def linked_run(own_run: Run, other_folder: Path) -> Run:
+    """Return a run whose results folder is a link to `other_folder`."""
     shutil.rmtree(own_run.results, ignore_errors=True)
     own_run.results.parent.mkdir(exist_ok=True)
-    own_run.results.symlink_to(other)
+    own_run.results.symlink_to(other_folder)
     return own_run
 
 
 @pytest.mark.parametrize("options", [[], ["--overwrite"]])
-def test_evaluate_refuses_linked_results_folder(linked, other, capsys, options):
+def test_evaluate_refuses_linked_results_folder(linked_run, other_folder, capsys, options):
     """Nothing changes in the folder behind the link."""
-    before = everything(other)
-    assert main(["evaluate", str(linked.path), *EVALUATE, *options]) == 2
+    before = everything(other_folder)
+    assert main(["evaluate", str(linked_run.path), *EVALUATE, *options]) == 2
     assert "is a link" in capsys.readouterr().err
-    assert everything(other) == before
+    assert everything(other_folder) == before
 
 
 def test_evaluate_keeps_unknown_files(own_run):
@@ -169,30 +169,30 @@ def test_part_with_unknown_files_is_not_removed(own_run, inside, change):
 
 
 @pytest.mark.parametrize("link", ["scores.parquet", "parts", "parts/mask_prediction", "parts/mask_prediction/step0"])
-def test_writers_follow_no_link_inside_results(own_run, other, link):
+def test_writers_follow_no_link_inside_results(own_run, other_folder, link):
     """A linked table, folder of parts or part is refused by every writer."""
     write(own_run)
     path = own_run.results / link
     shutil.rmtree(path, ignore_errors=True)
-    path.symlink_to(other)
-    before = everything(other)
+    path.symlink_to(other_folder)
+    before = everything(other_folder)
     for change in (write, results.compact):
         with pytest.raises(ResultsError, match="is a link"):
             change(own_run)
-    assert everything(other) == before
+    assert everything(other_folder) == before
 
 
-def test_examples_are_not_written_through_link(linked, other):
+def test_examples_are_not_written_through_link(linked_run, other_folder):
     """The linked results folder is refused, and nothing changes behind the link."""
-    before = everything(other)
+    before = everything(other_folder)
     with pytest.raises(ResultsError, match="is a link"):
-        results.write_examples(linked, [ExampleQuestion("The [MASK] runs .", "river")])
-    assert everything(other) == before
+        results.write_examples(linked_run, [ExampleQuestion("The [MASK] runs .", "river")])
+    assert everything(other_folder) == before
 
 
-def test_audit_does_not_write_through_link(own_run, other):
+def test_audit_does_not_write_through_link(own_run, other_folder):
     """A linked audit.json is refused, and the link stays."""
-    (own_run.path / "audit.json").symlink_to(other / "sources.json")
+    (own_run.path / "audit.json").symlink_to(other_folder / "sources.json")
     with pytest.raises(BrokenRun, match="is a link"):
         runs.write_audit(own_run, runs.Audit((), 3))
     assert (own_run.path / "audit.json").is_symlink()
@@ -219,12 +219,12 @@ def test_pruning_removes_no_weights_behind_link(own_run: Run, link: Callable[[Ru
     assert everything(own_run.path / "copied") == before
 
 
-def test_linked_finetuning_cache_is_refused(own_run, other):
+def test_linked_finetuning_cache_is_refused(own_run, other_folder):
     """`finetune` would otherwise remove weights in the folder behind the link."""
     folder = workers.cache_folder(own_run)
     folder.parent.mkdir(parents=True)
-    (other / "step8-seed1-0123456789ab.safetensors").write_bytes(b"precious")
-    folder.symlink_to(other)
+    (other_folder / "step8-seed1-0123456789ab.safetensors").write_bytes(b"precious")
+    folder.symlink_to(other_folder)
     with pytest.raises(ResultsError, match="is a link"):
         workers.mnli_files(own_run)
 

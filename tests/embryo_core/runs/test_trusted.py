@@ -14,7 +14,7 @@ from embryo_core.types import Run
 
 
 @pytest.fixture
-def listed(tiny_results: Run, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def listed_run(tiny_results: Run, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a run with results that its owner listed, in an environment with EMBRYO_TRUSTED=listed."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     root = shutil.copytree(tiny_results.path.parents[1], tmp_path / "data")
@@ -24,21 +24,21 @@ def listed(tiny_results: Run, tmp_path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return runs.open_run("tiny")
 
 
-def test_trust_writes_list_outside_of_run(listed: Run, tmp_path, capsys):
+def test_trust_writes_list_outside_of_run(listed_run: Run, tmp_path, capsys):
     """Files are listed by their path below the root with their hash; weights are covered by the manifests."""
     assert main(["trust", "tiny"]) == 0
     path = tmp_path / "settings" / "embryo" / "trusted.json"
     listing = json.loads(path.read_text())["tiny"]
     assert str(path) in capsys.readouterr().out
-    assert listing["runs/tiny/run.json"] == runs.sha256(listed.path / "run.json")
-    assert listing["results/tiny/scores.parquet"] == runs.sha256(listed.results / "scores.parquet")
+    assert listing["runs/tiny/run.json"] == runs.sha256(listed_run.path / "run.json")
+    assert listing["results/tiny/scores.parquet"] == runs.sha256(listed_run.results / "scores.parquet")
     assert not [name for name in listing if name.endswith("safetensors")]
 
 
-def test_unlisted_run_is_not_opened(listed: Run):
+def test_unlisted_run_is_not_opened(listed_run: Run):
     """The message says how to list it; the listed run next to it is shown."""
-    other = shutil.copytree(listed.path, listed.path.with_name("other"))
-    assert runs.list_runs() == [listed]
+    other = shutil.copytree(listed_run.path, listed_run.path.with_name("other"))
+    assert runs.list_runs() == [listed_run]
     [(path, reason)] = runs.broken_runs()
     assert path == other and "not in the list" in reason
     with pytest.raises(BrokenRun, match="trust other"):
@@ -64,21 +64,21 @@ def _add(run: Run) -> str:
 
 
 @pytest.mark.parametrize("change", [_change, _remove, _add])
-def test_run_with_changed_files_is_not_opened(listed: Run, change: Callable[[Run], str], monkeypatch):
+def test_run_with_changed_files_is_not_opened(listed_run: Run, change: Callable[[Run], str], monkeypatch):
     """A changed (time and size kept), removed or added file is named; without EMBRYO_TRUSTED the run is listed."""
-    name = change(listed)
-    for seen in (lambda: runs.open_run("tiny"), lambda: runs.open_run(listed.path)):
+    name = change(listed_run)
+    for seen in (lambda: runs.open_run("tiny"), lambda: runs.open_run(listed_run.path)):
         with pytest.raises(BrokenRun, match=f"{name} is not the listed file"):
             seen()
     assert runs.list_runs() == []
     monkeypatch.delenv("EMBRYO_TRUSTED")
-    assert runs.list_runs() == [listed]
+    assert runs.list_runs() == [listed_run]
 
 
-def test_run_with_symlink_cannot_be_listed(listed: Run, capsys):
+def test_run_with_symlink_cannot_be_listed(listed_run: Run, capsys):
     """The target of a link may change while the files of the run stay the same."""
-    (listed.path / "log.jsonl").rename(listed.path.parent / "log.jsonl")
-    (listed.path / "log.jsonl").symlink_to(listed.path.parent / "log.jsonl")
+    (listed_run.path / "log.jsonl").rename(listed_run.path.parent / "log.jsonl")
+    (listed_run.path / "log.jsonl").symlink_to(listed_run.path.parent / "log.jsonl")
     assert main(["trust", "tiny"]) == 2
     assert "is a link" in capsys.readouterr().err
     assert runs.list_runs() == []

@@ -10,7 +10,7 @@ import pytest
 from embryo_core.share import html_page, map_style
 
 
-def embedded(page: str) -> dict:
+def embedded_data(page: str) -> dict:
     """Return the data that the page embeds."""
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
@@ -18,7 +18,7 @@ def embedded(page: str) -> dict:
 @pytest.mark.parametrize("scale", ["linear", "log"])
 def test_page_holds_every_weight_and_the_style(history, scale):
     """Weights are stored as 16-bit shares of the largest weight; the rest is the drawing that every renderer uses."""
-    data = embedded(html_page(history, scale))
+    data = embedded_data(html_page(history, scale))
     codes = np.frombuffer(base64.b64decode(data["codes"]), "<u2").reshape(history.weights.shape)
     np.testing.assert_allclose(codes / 65535 * data["maximum"], history.weights, atol=0.5 / 65535)
     style = json.loads(json.dumps(map_style.drawing(history, scale)))
@@ -29,5 +29,5 @@ def test_page_holds_every_weight_and_the_style(history, scale):
 def test_tokens_never_become_markup(sentence):
     """A token that contains a closing script tag stays text."""
     page = html_page(sentence)
-    assert embedded(page)["tokens"] == list(sentence.tokens)
+    assert embedded_data(page)["tokens"] == list(sentence.tokens)
     assert page.count("<script") == page.count("</script>") == 3 and "<img" not in page

@@ -35,12 +35,12 @@ def series(hub: HubServer, trainer_folder: Path) -> dict[int, str]:
     return {step: hub.push(NAME, f"step{step}", trainer_folder / f"checkpoint-{step}") for step in STEPS}
 
 
-def fetched(hub: HubServer, name: str) -> int:
+def request_count(hub: HubServer, name: str) -> int:
     """Return how often the content of a file was requested."""
     return sum(n for asked, n in hub.asked.items() if asked.startswith("GET") and asked.endswith(f"/{name}"))
 
 
-def kept(name: str) -> list[Path]:
+def cached_files(name: str) -> list[Path]:
     """Return the files of this name in the cache."""
     return [path for path in hub_folder(NAME).glob(f"snapshots/*/{name}") if path.exists()]
 
@@ -50,11 +50,11 @@ def test_adding_fetches_no_weights(root, hub, series):
     run = add([f"hf:{NAME}"], "public").run
     checkpoints = runs.checkpoints(run)
     assert {checkpoint.step: checkpoint.pointer.commit for checkpoint in checkpoints} == series
-    assert fetched(hub, WEIGHTS) == 0 and fetched(hub, "config.json") > 0
+    assert request_count(hub, WEIGHTS) == 0 and request_count(hub, "config.json") > 0
     one = runs.checkpoint(run, 10)
     assert hub_cache.fetch_checkpoint(one) and not hub_cache.fetch_checkpoint(one)
     runs.verify(one)
-    assert fetched(hub, WEIGHTS) == 1 and len(kept(WEIGHTS)) == 1
+    assert request_count(hub, WEIGHTS) == 1 and len(cached_files(WEIGHTS)) == 1
 
 
 def test_evaluation_fetches_and_discards_each_checkpoint_once(root, hub, series, trainer_folder):
@@ -65,7 +65,11 @@ def test_evaluation_fetches_and_discards_each_checkpoint_once(root, hub, series,
         assert main(["evaluate", name, *TREEBANK, *more]) == 0
     one, other = (results.read_scores(runs.open_run(name)).drop(columns="run") for name in ("public", "local"))
     assert one.equals(other) and set(one["step"]) == set(STEPS)
-    assert fetched(hub, WEIGHTS) == len(STEPS) and not kept(WEIGHTS) and len(kept("config.json")) == len(STEPS)
+    assert (
+        request_count(hub, WEIGHTS) == len(STEPS)
+        and not cached_files(WEIGHTS)
+        and len(cached_files("config.json")) == len(STEPS)
+    )
 
 
 def test_resumed_evaluation_keeps_at_most_two_checkpoints_on_disk(root, hub, series):
@@ -75,10 +79,10 @@ def test_resumed_evaluation_keeps_at_most_two_checkpoints_on_disk(root, hub, ser
     def compute(work: Sequence[Work], stop_after: int) -> Outcomes:
         for outcome in run_locally(work, discard=True):
             for _ in range(1000):  # wait until the next one is fetched
-                if stop_after > 1 or len(kept(WEIGHTS)) > 1:
+                if stop_after > 1 or len(cached_files(WEIGHTS)) > 1:
                     break
                 sleep(0.01)
-            on_disk.append(len(kept(WEIGHTS)))
+            on_disk.append(len(cached_files(WEIGHTS)))
             yield outcome
             stop_after -= 1
             if not stop_after:
@@ -88,10 +92,10 @@ def test_resumed_evaluation_keeps_at_most_two_checkpoints_on_disk(root, hub, ser
     with pytest.raises(KeyboardInterrupt):
         evaluate(run, data, ["mask_prediction"], limit=2, compute=partial(compute, stop_after=1))
     gc.collect()
-    assert on_disk == [2] and not kept(WEIGHTS) and set(results.read_scores(run, "mask_prediction").step) == {0}
+    assert on_disk == [2] and not cached_files(WEIGHTS) and set(results.read_scores(run, "mask_prediction").step) == {0}
     report = evaluate(run, data, ["mask_prediction"], limit=2, compute=partial(compute, stop_after=9))
-    assert (report.computed, report.done_before) == (2, 1) and max(on_disk) == 2 and not kept(WEIGHTS)
-    assert fetched(hub, WEIGHTS) == len(STEPS) + 1  # the one fetched ahead of the stop was fetched again
+    assert (report.computed, report.done_before) == (2, 1) and max(on_disk) == 2 and not cached_files(WEIGHTS)
+    assert request_count(hub, WEIGHTS) == len(STEPS) + 1  # the one fetched ahead of the stop was fetched again
 
 
 def test_moved_branch_does_not_change_fetched_weights(root, hub, series, trainer_folder):
@@ -100,8 +104,8 @@ def test_moved_branch_does_not_change_fetched_weights(root, hub, series, trainer
     hub.push(NAME, "step10", trainer_folder / "checkpoint-20")
     hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     runs.verify(runs.checkpoint(run, 10))
-    assert kept(WEIGHTS)[0].parent.name == series[10]
-    assert kept(WEIGHTS)[0].read_bytes() == (trainer_folder / "checkpoint-10" / WEIGHTS).read_bytes()
+    assert cached_files(WEIGHTS)[0].parent.name == series[10]
+    assert cached_files(WEIGHTS)[0].read_bytes() == (trainer_folder / "checkpoint-10" / WEIGHTS).read_bytes()
 
 
 def test_family_of_repositories_is_listed_by_owner(root, hub, trainer_folder):
@@ -120,7 +124,7 @@ def test_interrupted_download_is_reported_and_repeated(root, hub, series):
     hub.cut.add(WEIGHTS)
     with pytest.raises(MissingWeights, match=rf"of hf:{NAME} at step 10 cannot be fetched \(peer closed"):
         hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
-    assert not kept(WEIGHTS)
+    assert not cached_files(WEIGHTS)
     hub.cut.clear()
     hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
     runs.verify(runs.checkpoint(run, 10))
@@ -194,7 +198,7 @@ def test_equal_weights_are_detected_from_listed_hashes(root, hub, trainer_folder
         hub.push(NAME, f"step{step}", trainer_folder / f"checkpoint-{of}")
     assert main(["add", f"hf:{NAME}", "--name", "public"]) == 1
     assert "equal: " in (out := capsys.readouterr().out) and "steps 10 and 20" in out
-    assert fetched(hub, WEIGHTS) == 0
+    assert request_count(hub, WEIGHTS) == 0
 
 
 @pytest.mark.parametrize(
@@ -256,7 +260,7 @@ def test_commits_of_main_branch_become_steps(root, hub, trainer_folder, tmp_path
     added = add([f"hf:{NAME}"], "public")
     commit_of_step = {checkpoint.step: checkpoint.pointer.commit for checkpoint in runs.checkpoints(added.run)}
     assert commit_of_step.keys() == {*STEPS} and commit_of_step[10] == commits[10] and not added.notes
-    assert fetched(hub, WEIGHTS) == 0
+    assert request_count(hub, WEIGHTS) == 0
 
 
 def test_main_branch_becomes_last_step_if_trainer_counted_it(root, hub, series, trainer_folder, tmp_path):

@@ -132,7 +132,7 @@ def test_loss_and_gradient_equal_autograd():
 # === Whitening ===
 
 
-def correlated(n: int, features: int) -> torch.Tensor:
+def correlated_features(n: int, features: int) -> torch.Tensor:
     """Return centred features [n, D] that are correlated, with variances far apart."""
     torch.manual_seed(0)
     mixing = torch.randn(features, features) * torch.logspace(0, -2, features)
@@ -143,7 +143,7 @@ def correlated(n: int, features: int) -> torch.Tensor:
 @pytest.mark.parametrize(("n", "share"), [(10**6, RIDGE), (120, 1 / 100)])
 def test_whitening_turns_covariance_into_the_identity(n: int, share: float):
     """The covariance includes the ridge: a direction of variance v comes out with v / (v + ridge)."""
-    sample = correlated(5000, 12)
+    sample = correlated_features(5000, 12)
     matrix = whitening(sample, n).matrix.double()
     covariance = (sample.T @ sample / len(sample)).double()
     ridge = share * covariance.diagonal().mean() * torch.eye(12)
@@ -154,7 +154,7 @@ def test_whitening_turns_covariance_into_the_identity(n: int, share: float):
 
 def test_ridge_grows_when_targets_are_few():
     """With 10 targets per feature, the ridge is a hundredth of the mean variance, which bounds the matrix's norm."""
-    sample = correlated(120, 12)
+    sample = correlated_features(120, 12)
     covariance = sample.T @ sample / len(sample)
     largest = torch.linalg.matrix_norm(whitening(sample, 120).matrix, ord=2)
     assert largest <= 1 / torch.sqrt(covariance.diagonal().mean() / 100)

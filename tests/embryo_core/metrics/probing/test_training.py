@@ -22,7 +22,7 @@ from tests.embryo_core.metrics.probing.test_data import write_task
 FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 
 
-class Trained:
+class ScriptedProbe:
     """Hold a probe with one weight and one bias, and its regimen."""
 
     def __init__(self, protocol: Protocol):
@@ -64,13 +64,13 @@ def test_paper_protocol_has_the_papers_length():
 
 def test_fast_learning_rate_falls_linearly():
     """The rate is proportional to the share of iterations that remain; Adam's first step is as long as the rate."""
-    assert Trained(FAST).move(1) == pytest.approx(0.03, rel=1e-6)
-    assert Trained(FAST).move(0.25) == pytest.approx(0.03 / 4, rel=1e-6)
+    assert ScriptedProbe(FAST).move(1) == pytest.approx(0.03, rel=1e-6)
+    assert ScriptedProbe(FAST).move(0.25) == pytest.approx(0.03 / 4, rel=1e-6)
 
 
 def test_paper_rate_survives_four_evaluations_without_improvement():
     """The share of iterations that remain has no effect."""
-    probe = Trained(PAPER)
+    probe = ScriptedProbe(PAPER)
     probe.evaluate(0.5, *[0.5] * 4)
     assert probe.move(0.1) == pytest.approx(1e-4, rel=1e-6)
 
@@ -78,7 +78,7 @@ def test_paper_rate_survives_four_evaluations_without_improvement():
 @pytest.mark.parametrize(("evaluations", "share"), [(5, 1 / 2), (6, 1 / 4), (19, 2**-15)])
 def test_paper_rate_halves_from_the_fifth_evaluation_without_improvement(evaluations, share):
     """Adam's moments are reset, so the next step is as long as the new rate whatever the gradients before."""
-    probe = Trained(PAPER)
+    probe = ScriptedProbe(PAPER)
     probe.move(gradient=-100.0)
     probe.evaluate(0.5, *[0.4] * evaluations)
     before = probe.values[0].item()
@@ -87,7 +87,7 @@ def test_paper_rate_halves_from_the_fifth_evaluation_without_improvement(evaluat
 
 def test_better_f1_restarts_the_count_of_evaluations():
     """Evaluations without improvement are counted from 0 again, and the rate stays halved."""
-    probe = Trained(PAPER)
+    probe = ScriptedProbe(PAPER)
     probe.evaluate(0.5, *[0.5] * 5, 0.6, *[0.6] * 4)
     assert probe.move() == pytest.approx(1e-4 / 2, rel=1e-6)
     assert not probe.regimen.stopped
@@ -95,7 +95,7 @@ def test_better_f1_restarts_the_count_of_evaluations():
 
 def test_paper_training_stops_after_20_evaluations_without_improvement():
     """Training goes on after 19; the fast protocol does not stop even after 100."""
-    probe, fast = Trained(PAPER), Trained(FAST)
+    probe, fast = ScriptedProbe(PAPER), ScriptedProbe(FAST)
     probe.evaluate(0.5, *[0.5] * 19)
     assert not probe.regimen.stopped
     probe.evaluate(0.5)
@@ -105,7 +105,7 @@ def test_paper_training_stops_after_20_evaluations_without_improvement():
 
 def test_best_development_weights_are_kept():
     """For equal F1, the fast protocol keeps the last evaluation and the paper's protocol the first."""
-    fast, paper = Trained(FAST), Trained(PAPER)
+    fast, paper = ScriptedProbe(FAST), ScriptedProbe(PAPER)
     for probe in (fast, paper):
         probe.evaluate(0.1, 0.7, 0.3, 0.7, 0.2)
     assert (fast.best, paper.best) == (3, 1)
@@ -113,7 +113,7 @@ def test_best_development_weights_are_kept():
 
 def test_kept_weights_are_a_copy():
     """Later steps do not change them."""
-    probe = Trained(FAST)
+    probe = ScriptedProbe(FAST)
     probe.move()
     probe.regimen.record(0.5, probe.values)
     kept = probe.regimen.best[0].item()
@@ -123,7 +123,7 @@ def test_kept_weights_are_a_copy():
 
 def test_stopped_probe_ignores_later_evaluations():
     """Its partner in the layer may train on, so evaluations go on; even a better F1 is not recorded."""
-    probe = Trained(PAPER)
+    probe = ScriptedProbe(PAPER)
     probe.evaluate(0.5, *[0.4] * 20, 0.9)
     assert probe.best == 0 and probe.regimen.stopped
 
