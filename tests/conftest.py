@@ -142,7 +142,7 @@ def shorten_probing(patch: pytest.MonkeyPatch) -> None:
         patch.setitem(PROTOCOLS, name, replace(protocol, iterations=20, min_epochs=1))
 
 
-def at(run: Run, step: int) -> Checkpoint:
+def checkpoint_at(run: Run, step: int) -> Checkpoint:
     """Return a checkpoint to write results at, whether or not the run has one at this step."""
     return Checkpoint(run, step, run.path / "checkpoints" / f"step{step}", sequences=0, tokens=0, manifest_mtime=0)
 

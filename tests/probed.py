@@ -3,7 +3,7 @@
 from embryo_core import results
 from embryo_core.measurements import Findings, ProbeCurve, Score
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 STEPS = (0, 8, 16)
 F1 = {  # task: layer: F1 at each of STEPS
@@ -26,7 +26,7 @@ def write_probes(run: Run, tasks: tuple[str, ...] = tuple(F1), steps: tuple[int,
         if own:
             results.note_dataset(run, evaluation, identity, {"note": NOTE, "tasks": sizes})
         for step in steps if own else ():
-            results.write(at(run, step), evaluation, _findings(own, step))
+            results.write(checkpoint_at(run, step), evaluation, _findings(own, step))
 
 
 def _findings(tasks: list[str], step: int) -> Findings:

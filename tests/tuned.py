@@ -3,7 +3,7 @@
 from embryo_core import results
 from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore, TuningPoint
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 GOLD = "1101"  # labels of four examples
 ANSWERS = {0: "0101", 8: "1100", 16: "1101"}  # by step
@@ -23,7 +23,7 @@ def store_tuning(run: Run, task: str, sha256: str = "0" * 64, labels: tuple[str,
         right = sum(answer == gold for answer, gold in zip(answers, GOLD, strict=True)) / len(GOLD)
         scores = {"model": right, "majority": 0.75}
         results.write(
-            at(run, step),
+            checkpoint_at(run, step),
             name,
             Findings(
                 task_scores=[TaskScore(task, 1, one, "accuracy", value, len(GOLD)) for one, value in scores.items()],
@@ -43,7 +43,7 @@ def store_questions(run: Run, sha256: str = "0" * 64) -> None:
     for step, (start, end, exact, f1) in SPANS.items():
         scores = {("model", "f1"): f1, ("model", "exact"): exact, ("no answer", "f1"): 0.0, ("no answer", "exact"): 0.0}
         results.write(
-            at(run, step),
+            checkpoint_at(run, step),
             name,
             Findings(
                 task_scores=[TaskScore("squad", 1, *of, value, 4) for of, value in scores.items()],

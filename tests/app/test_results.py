@@ -5,7 +5,7 @@ from embryo_core import results as store
 from embryo_core.figures import overview
 from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 
 def test_new_evaluation_invalidates_cached_scores(own_run: Run) -> None:
@@ -13,7 +13,7 @@ def test_new_evaluation_invalidates_cached_scores(own_run: Run) -> None:
 
     def write(value: float) -> None:
         score = Score("mask_prediction", value, 10, "noun")
-        store.write(at(own_run, 8), "mask_prediction", Findings(scores=[score]))
+        store.write(checkpoint_at(own_run, 8), "mask_prediction", Findings(scores=[score]))
 
     assert results.scores(own_run).empty
     for value in (0.1, 0.2):
@@ -38,7 +38,7 @@ def test_new_evaluation_invalidates_derived_head_scores(own_run: Run) -> None:
     assert results.head_scores(own_run).empty
     for value in (0.1, 0.2):
         score = Score("head_behaviour_same", value, 10, group="1", layer=1)
-        store.write(at(own_run, 8), "head_behaviour", Findings(scores=[score]))
+        store.write(checkpoint_at(own_run, 8), "head_behaviour", Findings(scores=[score]))
         assert list(results.head_scores(own_run)["value"]) == [value]
 
 

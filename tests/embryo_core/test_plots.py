@@ -13,7 +13,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.measurements import Findings, Score
 from embryo_core.plots import Plots
 from embryo_core.types import Run
-from tests.conftest import at, copy_run
+from tests.conftest import checkpoint_at, copy_run
 
 
 def test_plot_equals_the_figure_function(tiny_results: Run):
@@ -71,7 +71,7 @@ def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):
         run = replace(copy_run(tiny_run, tmp_path / name), name=name, config=config)
         for step in (0, 8):
             scores = [Score("mask_prediction", step / 20, 50, group) for group in ("noun", "all")]
-            results.write(at(run, step), "mask_prediction", Findings(scores=scores))
+            results.write(checkpoint_at(run, step), "mask_prediction", Findings(scores=scores))
         runs.append(run)
     plot = embryo.compare_runs(runs).plot
     assert set(plot.tokens().table["run"]) == {"a", "b"}

@@ -20,7 +20,7 @@ from embryo_core.findings import judge
 from embryo_core.measurements import AttentionMap, Findings, Score, TaskScore
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.tuned import store_tuning
 
 PLANTED = 0.87654
@@ -48,7 +48,7 @@ def planted_root(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) ->
             Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
             for row in rows.itertuples()
         ]
-        results.write(at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
+        results.write(checkpoint_at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
     return root
 
 
@@ -127,7 +127,7 @@ def test_one_differing_score_distinguishes_copies(open_page, two_runs: Run, eval
         new_scores = [
             replace(one, value=PLANTED) if planted else one for one, planted in zip(new_scores, here, strict=True)
         ]
-        results.write(at(twin, int(step)), evaluation, Findings(scores=new_scores))
+        results.write(checkpoint_at(twin, int(step)), evaluation, Findings(scores=new_scores))
     assert f"<b>twin</b>, step 16: {hover}" in figures_of(open_page(page, two_runs, beside="twin", **place))
     assert f"step 16: {hover}" not in figures_of(open_page(page, two_runs, **place))
 
@@ -172,7 +172,7 @@ def test_differing_task_score_distinguishes_copies(open_page, two_runs: Run) -> 
     for run in (two_runs, twin):
         store_tuning(run, "rte")
     planted = [TaskScore("rte", 1, of, "accuracy", value, 4) for of, value in (("model", PLANTED), ("majority", 0.75))]
-    results.write(at(twin, 16), "finetuning:rte:1", Findings(task_scores=planted))
+    results.write(checkpoint_at(twin, 16), "finetuning:rte:1", Findings(task_scores=planted))
     assert "<b>twin</b>, step 16: 0.877" in figures_of(open_page("finetuning", two_runs, beside="twin", task="rte"))
     assert "step 16: 0.877" not in figures_of(open_page("finetuning", two_runs, task="rte"))
 
@@ -199,7 +199,7 @@ def test_differing_attention_map_distinguishes_copies(
     weights, sentences = results.read_attention_step(twin, 16)  # [layers, heads, L, L]
     weights[0, 1, 2, 1] = PLANTED
     maps = [AttentionMap(layer + 1, head + 1, weights[layer, head], sentences) for layer, head in np.ndindex(2, 2)]
-    results.write(at(twin, 16), "attention", Findings(attention=maps))
+    results.write(checkpoint_at(twin, 16), "attention", Findings(attention=maps))
     monkeypatch.setattr("app.maps.head_maps.head_history", lambda history, *_: shown.update({history.run: history}))
     for head, differing in (("2", [(2, 2, 1)]), ("1", [])):
         assert not open_page("attention", two_runs, beside="twin", layer="1", head=head).exception

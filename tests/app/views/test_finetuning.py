@@ -12,7 +12,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.measurements import Findings, TaskScore
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.finetune.conftest import write_split, write_squad
 from tests.tuned import store_questions, store_tuning
 
@@ -112,7 +112,7 @@ def test_seeds_on_different_data_are_never_averaged(open_view, tuned_run):
     """The second seed records other data than the first, so it is left out and named in a caption."""
     scores = [TaskScore("rte", 2, "model", "accuracy", 0.0, 9)]
     data = {"sha256": "1" * 64, "protocol": "quick"}
-    store.write(at(tuned_run, 8), "finetuning:rte:2", Findings(task_scores=scores), data, {"labels": []})
+    store.write(checkpoint_at(tuned_run, 8), "finetuning:rte:2", Findings(task_scores=scores), data, {"labels": []})
     test = open_view(tuned_run, step="8")
     table = test.dataframe[0].value.set_index("task")
     assert table.loc["RTE", ["now", "n", "seeds"]].tolist() == [0.75, 4, 1]

@@ -15,7 +15,7 @@ from embryo_core.measurements import Findings, PairScore
 from embryo_core.metrics.minimal_pairs import accuracies
 from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
-from tests.conftest import SAMPLE_DATA, at
+from tests.conftest import SAMPLE_DATA, checkpoint_at
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:
     for place, step in enumerate((0, 8, 16)):
         outcomes = [(name, i, i < counts[place]) for name, counts in right.items() for i in range(20)]
         pairs = [PairScore(f"zorro/{name}", i, -1.0, -1.5 if good else -0.5) for name, i, good in outcomes]
-        results.write(at(run, step), METRIC, Findings(scores=list(accuracies(METRIC, pairs)), pairs=pairs))
+        results.write(checkpoint_at(run, step), METRIC, Findings(scores=list(accuracies(METRIC, pairs)), pairs=pairs))
 
 
 START, EARLY, LATE, NEVER = (20, 20, 20), (10, 20, 20), (10, 10, 20), (10, 10, 10)

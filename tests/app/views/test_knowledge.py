@@ -11,7 +11,7 @@ from embryo_core.measurements import ClozeAnswer, Findings, Score, VariantAnswer
 from embryo_core.metrics.lama_variants import share_scores
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def asked_run(own_run: Run) -> Run:
             Score("world_knowledge", right / 3, 3, "all"),
             Score("world_knowledge_coverage", 0.6, 5, "P36"),
         ]
-        results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
+        results.write(checkpoint_at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
     return own_run
 
 
@@ -59,7 +59,7 @@ def test_page_compares_precision_with_most_frequent_object(open_view, own_run):
     cloze = [ClozeAnswer(f"{i}", "P36", name, "Rome", 1 + (i > 0), 0.2, "", 0.3) for i, name in enumerate(subjects)]
     scores = [Score("world_knowledge", 0.01, 100, group) for group in ("P36", "all")]
     scores.append(Score("world_knowledge_coverage", 1.0, 100, "P36"))
-    results.write(at(own_run, 8), "world_knowledge", Findings(scores=scores, cloze=cloze))
+    results.write(checkpoint_at(own_run, 8), "world_knowledge", Findings(scores=scores, cloze=cloze))
     test = open_view(own_run, unnamed="on")
     assert not test.exception
     texts = [text.value.replace("\\", "") for text in test.markdown]
@@ -147,7 +147,7 @@ def test_scores_without_their_facts_are_shown(open_view, own_run: Run, kept: tup
             for relation in kept
             if step == 8
         ]
-        results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
+        results.write(checkpoint_at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
     test = open_view(own_run)
     assert not test.exception and not test.error
     assert bool(test.dataframe) == bool(kept)
@@ -170,7 +170,7 @@ def test_answers_to_lama_variants_are_shown_with_fact(open_view, asked_run):
     answers = [VariantAnswer("P36/Italy", "P36", "high", "Paris", rank=4, prediction="Paris")]
     scores = [Score("lama_variants", 0.5, 2, "all"), *share_scores(answers)]
     results.note_dataset(asked_run, "world_knowledge", {}, {"templates": {"P36": "The capital of [X] is [Y] ."}})
-    results.write(at(asked_run, 16), "lama_variants", Findings(scores=scores, variants=answers))
+    results.write(checkpoint_at(asked_run, 16), "lama_variants", Findings(scores=scores, variants=answers))
     test = open_view(asked_run, relation="P36", fact="P36/Italy", step="16")
     assert not test.exception and not test.error
     (rows,) = [frame.value for frame in test.dataframe if "question" in frame.value]

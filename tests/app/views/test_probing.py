@@ -7,7 +7,7 @@ from embryo_core import results
 from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.probed import NOTE, STEPS, write_probes
 
 
@@ -190,7 +190,7 @@ def test_user_task_alone_is_enough(dashboard_without_results, own_run: Run) -> N
 def test_scores_without_training_curves_and_controls_are_enough(dashboard_without_results, own_run: Run) -> None:
     """Selectivity needs controls, so it cannot be chosen, and a link to it is reported."""
     scores = [Score("edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
-    results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
+    results.write(checkpoint_at(own_run, 8), "edge_probing", Findings(scores=scores))
     layers, order = (
         open_page(dashboard_without_results, probing=section, score="selectivity") for section in ("layers", "order")
     )
@@ -208,6 +208,6 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
 def test_peaks_are_folded_without_significant_decay(dashboard_without_results, own_run: Run) -> None:
     """With 40 targets the interval of every decay includes zero, which the label of the fold states."""
     scores = [Score("edge_probing_f1", 0.5 + layer / 100, 40, "pos", layer) for layer in range(3)]
-    results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
+    results.write(checkpoint_at(own_run, 8), "edge_probing", Findings(scores=scores))
     (fold,) = open_page(dashboard_without_results, probing="order").expander
     assert fold.label == "Peak and decay: no layer has fallen significantly from its peak" and not fold.proto.expanded

@@ -8,7 +8,7 @@ from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Metric
 from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 
 def test_link_restores_every_picker(dashboard_with_results) -> None:
@@ -93,7 +93,7 @@ def test_new_metric_appears_without_change_to_page(dashboard_without_results, ow
     monkeypatch.setattr(coverage, "get_metrics", lambda names: (VowelPrediction(),))
     for step, value in ((0, 0.1), (16, 0.4)):
         scores = [Score("vowel_prediction", value, 50, group) for group in ("a", "e")]
-        results.write(at(own_run, step), "vowel_prediction", Findings(scores=scores))
+        results.write(checkpoint_at(own_run, step), "vowel_prediction", Findings(scores=scores))
     page = dashboard_without_results.open("tokens")
     assert not page.exception and not page.error
     assert unescaped(page.header[0].value) == "Vowel prediction accuracy by category"

@@ -6,7 +6,7 @@ import pytest
 from embryo_core.compare import PAPER, PARTS_OF_SPEECH, RULES, acquisition, acquisitions, agreements
 from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
-from tests.conftest import at, copy_run
+from tests.conftest import checkpoint_at, copy_run
 
 STEPS = (0, 8, 16, 24, 32)
 
@@ -17,7 +17,7 @@ def store(run: Run, onsets: dict[str, int]) -> Run:
 
     for step in STEPS:
         scores = [Score("mask_prediction", float(step >= since), 400, group) for group, since in onsets.items()]
-        results.write(at(run, step), "mask_prediction", Findings(scores=scores))
+        results.write(checkpoint_at(run, step), "mask_prediction", Findings(scores=scores))
     return run
 
 

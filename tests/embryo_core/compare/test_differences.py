@@ -12,7 +12,7 @@ from embryo_core import results
 from embryo_core.compare import differences
 from embryo_core.measurements import ClozeAnswer, Findings, PairScore, Score
 from embryo_core.types import Origin, Run
-from tests.conftest import at, copy_run
+from tests.conftest import checkpoint_at, copy_run
 
 Z = 1.959963984540054
 
@@ -30,7 +30,7 @@ def two_runs(tiny_run: Run, tmp_path) -> list[Run]:
     for run, n, steps, gain in ((copies[0], 100, (0, 8, 16), 0.0), (copies[1], 50, (0, 8), 0.3)):
         for step in steps:
             score = Score("mask_prediction", step / 40 + gain, n, "all")
-            results.write(at(run, step), "mask_prediction", Findings(scores=[score]))
+            results.write(checkpoint_at(run, step), "mask_prediction", Findings(scores=[score]))
     return copies
 
 
@@ -47,7 +47,7 @@ def test_interval_of_two_runs_is_newcombes(two_runs: list[Run]):
 def test_measure_of_one_run_has_no_difference(two_runs: list[Run]):
     """The row has only the name of the measure."""
     for score in (Score("world_knowledge", 0.5, 10, "all"),):
-        results.write(at(two_runs[0], 16), "world_knowledge", Findings(scores=[score]))
+        results.write(checkpoint_at(two_runs[0], 16), "world_knowledge", Findings(scores=[score]))
     row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["world knowledge"]
     assert pd.isna(row[["step_first", "step_second", "difference", "low", "high"]]).all()
 
@@ -72,7 +72,7 @@ def test_probing_is_compared_in_each_runs_best_layer(two_runs: list[Run]):
     for run, by_step in zip(two_runs, by_run, strict=True):
         for step, values in by_step.items():
             scores = [Score("edge_probing_f1", value, 40, "pos", layer) for layer, value in enumerate(values)]
-            results.write(at(run, step), "edge_probing", Findings(scores=scores))
+            results.write(checkpoint_at(run, step), "edge_probing", Findings(scores=scores))
     row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["probing: parts of speech"]
     assert (row["step_first"], row["first"], row["second"], row["n_first"]) == (8, 0.7, 0.9, 40)
 
@@ -82,7 +82,7 @@ def test_only_scores_over_all_cases_are_compared(two_runs: list[Run]):
     for run in two_runs:
         groups = (("noun", 0.1, 9), ("all", 0.4, 20))
         scores = [Score("token_reconstruction", value, n, group) for group, value, n in groups]
-        results.write(at(run, 8), "token_reconstruction", Findings(scores=scores))
+        results.write(checkpoint_at(run, 8), "token_reconstruction", Findings(scores=scores))
     row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["token reconstruction"]
     assert (row["first"], row["second"], row["n_first"]) == (0.4, 0.4, 20)
 
@@ -91,7 +91,9 @@ def test_continued_run_is_compared_at_its_last_step(two_runs: list[Run]):
     """At common steps both runs have the same weights; with the runs swapped the difference changes its sign."""
     first, second = two_runs
     on = replace(second, origin=Origin(first.name, 8, 0, 0, "0" * 64))
-    results.write(at(second, 16), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.9, 50, "all")]))
+    results.write(
+        checkpoint_at(second, 16), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.9, 50, "all")])
+    )
     row = differences([first], [on]).set_index("measure").loc["mask prediction"]
     assert (row["step_first"], row["step_second"]) == (8, 16) and row["difference"] == pytest.approx(0.9 - 0.2)
     turned = differences([on], [first]).set_index("measure").loc["mask prediction"]
@@ -104,7 +106,7 @@ def store_answers(run: Run, step: int, right: dict[str, bool]) -> None:
     facts = [ClozeAnswer(fact, "P1", fact, "x", 1 if hit else 2, 0.1, "x", 0.1) for fact, hit in right.items()]
     share = sum(right.values()) / len(right)
     findings = Findings(scores=[Score("world_knowledge", share, len(right), "all")], cloze=facts)
-    results.write(at(run, step), "world_knowledge", findings)
+    results.write(checkpoint_at(run, step), "world_knowledge", findings)
 
 
 def test_world_knowledge_is_compared_on_common_facts(two_runs: list[Run]):
@@ -158,7 +160,9 @@ def test_minimal_pairs_of_seeds_are_compared_pair_by_pair(tiny_run: Run, tmp_pat
         pairs = [PairScore("set/agreement/number", i, -5.0 + gain, -5.0) for i, gain in enumerate(by_pair)]
         share = sum(0.5 + gain / 2 for gain in by_pair) / 4
         results.write(
-            at(run, 8), "minimal_pairs", Findings(scores=[Score("minimal_pairs", share, 4, "set")], pairs=pairs)
+            checkpoint_at(run, 8),
+            "minimal_pairs",
+            Findings(scores=[Score("minimal_pairs", share, 4, "set")], pairs=pairs),
         )
     row = differences(one, other).set_index("measure").loc["minimal pairs: set"]
     assert (row["first"], row["second"], row["n_second"]) == (0.375, pytest.approx((0.625 + 0.75) / 2), 4)
@@ -169,7 +173,9 @@ def test_counts_of_seeds_vary_with_seeds_and_cases(tiny_run: Run, tmp_path):
     """A measure that one seed lacks is computed from the others."""
     one, other = seeds_of(tiny_run, tmp_path, "one", 1), seeds_of(tiny_run, tmp_path, "other", 2)
     for run, share in zip((*one, *other), (0.5, 0.3, 0.9), strict=True):
-        results.write(at(run, 8), "mask_prediction", Findings(scores=[Score("mask_prediction", share, 1000, "all")]))
+        results.write(
+            checkpoint_at(run, 8), "mask_prediction", Findings(scores=[Score("mask_prediction", share, 1000, "all")])
+        )
     store_answers(one[0], 8, {"a": True, "b": False})
     store_answers(other[0], 8, {"a": True, "b": True})
     table = differences(one, other).set_index("measure")

@@ -9,7 +9,7 @@ from huggingface_hub import scan_cache_dir
 
 from embryo_core.engine import hub_cache
 from embryo_core.types import Checkpoint, Pointer, Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 NAME = "owner/series"
 WEIGHTS = "model.safetensors"
@@ -46,7 +46,7 @@ def remaining_files(home: Path) -> set[str]:
 
 def pointing(run: Run, commit: str) -> Checkpoint:
     """Return a checkpoint whose weights are in the revision `commit`."""
-    return replace(at(run, COMMITS.index(commit)), pointer=Pointer(WEIGHTS, NAME, commit))
+    return replace(checkpoint_at(run, COMMITS.index(commit)), pointer=Pointer(WEIGHTS, NAME, commit))
 
 
 @pytest.mark.parametrize("link", [True, False], ids=["links", "plain files"])

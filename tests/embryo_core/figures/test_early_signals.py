@@ -12,7 +12,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.early_signals import clearest_tasks, common_measures, early_signals
 from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
-from tests.conftest import at, copy_run
+from tests.conftest import checkpoint_at, copy_run
 
 STEPS = (0, 8, 16)
 
@@ -21,7 +21,9 @@ def scored_copy(run: Run, root: Path, *values: float) -> Run:
     """Return a copy of a run with accuracies of mask prediction at STEPS."""
     own = replace(copy_run(run, root), name=root.name)
     for step, value in zip(STEPS, values, strict=True):
-        results.write(at(own, step), "mask_prediction", Findings(scores=[Score("mask_prediction", value, 50, "all")]))
+        results.write(
+            checkpoint_at(own, step), "mask_prediction", Findings(scores=[Score("mask_prediction", value, 50, "all")])
+        )
     return own
 
 

@@ -11,7 +11,7 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.finetuning_tables import AVERAGE, EXACT, glue_average, score_table
 from embryo_core.measurements import Findings, TaskScore, TuningPoint
 from embryo_core.types import Run, StepUnit
-from tests.conftest import at, copy_run
+from tests.conftest import checkpoint_at, copy_run
 
 STORED = {  # by task and metric: scores of all seeds by step, and the control's score
     ("cola", "matthews"): ({0: [0.0, 0.1], 8: [0.2, 0.4], 16: [0.1, 0.3]}, 0.0),
@@ -51,7 +51,7 @@ def store(run: Run, tasks: Sequence[str] = ("cola", "rte", "squad"), steps: Sequ
                 for predictor, value in (("model", values[step][seed - 1]), ("majority", control))
             ]
             curve = [TuningPoint(task, seed, update, 0.5, 0.1) for update in (3, 6)]
-            results.write(at(run, step), name, Findings(task_scores=scores, tuning=curve), identity)
+            results.write(checkpoint_at(run, step), name, Findings(task_scores=scores, tuning=curve), identity)
     return run
 
 

@@ -15,7 +15,7 @@ from embryo_core.figures import geometry, similarity
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.measurements import Findings, Score, StateProducts
 from embryo_core.types import Run, StepUnit
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.metrics.test_geometry import plain_cka
 
 STEPS, WORDS, LAYERS = (0, 8, 16), 40, 2
@@ -39,7 +39,9 @@ def store(
             scores=[Score("geometry_rank_me", 10.0 + step * (16 - step), WORDS, layer=layer) for layer, _ in grams],
             grams=[StateProducts(layer, len(words), formulas.pack(one)) for layer, one in grams],
         )
-        results.write(at(run, step), "geometry", findings, {"data": "t", "sha256": sha256, "limit": None}, summary)
+        results.write(
+            checkpoint_at(run, step), "geometry", findings, {"data": "t", "sha256": sha256, "limit": None}, summary
+        )
     return run
 
 

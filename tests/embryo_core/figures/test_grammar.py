@@ -12,7 +12,7 @@ from embryo_core.figures.curves import with_step
 from embryo_core.measurements import Findings, PairScore
 from embryo_core.metrics.minimal_pairs import accuracies
 from embryo_core.types import MinimalPair, Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 AXIS = AxisChoice("linear", "step", 1)
 STEPS = (0, 8, 16)
@@ -39,7 +39,7 @@ def run(own_run: Run) -> Run:
             tied = pairs.index(PairScore("zorro/agreement/late", N - 1, -1.0, -0.5))
             pairs[tied] = PairScore("zorro/agreement/late", N - 1, -1.0, -1.0)
         findings = Findings(scores=list(accuracies(grammar.METRIC, pairs)), pairs=pairs)
-        results.write(at(own_run, step), grammar.METRIC, findings)
+        results.write(checkpoint_at(own_run, step), grammar.METRIC, findings)
     return own_run
 
 

@@ -11,7 +11,7 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.measurements import ClozeAnswer, Findings, Score
 from embryo_core.types import Run, StepUnit
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 STEPS = (0, 8, 16, 32)
 AXIS = StepAxis("linear", step_unit=StepUnit.UPDATES)
@@ -71,7 +71,7 @@ def asked_run(own_run: Run) -> Run:
         ]
         scores = [Score("world_knowledge", float(answer.rank == 1), 1, answer.relation) for answer in cloze]
         scores.append(Score("world_knowledge", sum(answer.rank == 1 for answer in cloze) / 3, 3, "all"))
-        results.write(at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
+        results.write(checkpoint_at(own_run, step), "world_knowledge", Findings(scores=scores, cloze=cloze))
     return own_run
 
 

@@ -10,7 +10,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.measurements import Findings, Score, VariantAnswer
 from embryo_core.metrics.lama_variants import share_scores
 from embryo_core.types import Fact, Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 FACT = Fact("f", "P19", "[X] was born in [Y] .", "Ada", "Rome")
 ASKED = {  # by kind and variant: rank of the object at steps 0 and 16
@@ -30,8 +30,8 @@ def asked_run(own_run: Run) -> Run:
             for key, ranks in ASKED.items()
         ]
         scores = [Score("lama_variants", 0.25, 4, group) for group in ("P19", "all")] + share_scores(answers)
-        results.write(at(own_run, step), "lama_variants", Findings(scores=scores, variants=answers))
-    results.write(at(own_run, 8), "lama_variants", Findings(scores=[Score("lama_variants", 0.0, 4, "all")]))
+        results.write(checkpoint_at(own_run, step), "lama_variants", Findings(scores=scores, variants=answers))
+    results.write(checkpoint_at(own_run, 8), "lama_variants", Findings(scores=[Score("lama_variants", 0.0, 4, "all")]))
     return own_run
 
 

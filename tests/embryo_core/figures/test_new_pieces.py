@@ -13,7 +13,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.measurements import Findings, Score, WordCount
 from embryo_core.types import Run
 from pretrain import tokenizer as tokenizers
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 AXIS = AxisChoice("log", "step", 1)
 GROUPS = ("noun", "verb")
@@ -33,7 +33,9 @@ def write(run: Run, place: int) -> None:
     for step, own in ((8, 0), (16, place)):
         word_counts = [WordCount("mask_prediction", tag, word, n[0], n[own]) for (tag, word), n in COUNTS.items()]
         scores = [Score("mask_prediction", 0.5, sum(n[0] for n in COUNTS.values()), "all")]
-        results.write(at(run, step), "mask_prediction", Findings(scores=scores, words=word_counts), {"data": "t"})
+        results.write(
+            checkpoint_at(run, step), "mask_prediction", Findings(scores=scores, words=word_counts), {"data": "t"}
+        )
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from embryo_core.figures import word_ages, word_frequency, word_predictors, word
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.measurements import Findings, WordSurprise
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 AXIS = AxisChoice("log", "step", 1)
 STEPS = (0, 8, 32, 128, 512, 2048)
@@ -46,7 +46,9 @@ def plant(run: Run, shift: float = 0.0) -> None:
                 WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2)
             )
         summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "bigrams": BIGRAMS}
-        results.write(at(run, step), word_tables.METRIC, Findings(surprisals=surprisals), {"data": "list.csv"}, summary)
+        results.write(
+            checkpoint_at(run, step), word_tables.METRIC, Findings(surprisals=surprisals), {"data": "list.csv"}, summary
+        )
     lines = [f"{word}\t{count}" for word, count in COUNTS.items()]
     run.frequencies.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
@@ -103,7 +105,9 @@ def test_word_that_occurs_once_is_never_in_context(own_run):
     """Its mean has no interval, so nothing shows that it is below the other surprisals, however low it is."""
     for step in STEPS:
         once = WordSurprise("dog", 1, 1.0, TOP, np.float16([1.0]).tobytes(), 1)
-        results.write(at(own_run, step), word_tables.METRIC, Findings(surprisals=[once]), {"data": "list.csv"}, {})
+        results.write(
+            checkpoint_at(own_run, step), word_tables.METRIC, Findings(surprisals=[once]), {"data": "list.csv"}, {}
+        )
     own_run.frequencies.write_text("the\t9\ndog\t1\n", encoding="utf-8")
     assert word_tables.age_table(own_run)["beyond"].isna().all()
 
@@ -111,7 +115,7 @@ def test_word_that_occurs_once_is_never_in_context(own_run):
 def test_words_measured_at_some_steps_have_no_age(run):
     """A further word at a further step leaves every word unmeasured at some step, so that no age is left to draw."""
     extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
-    results.write(at(run, 4096), word_tables.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
+    results.write(checkpoint_at(run, 4096), word_tables.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
     table = word_tables.age_table(run)
     assert set(table["why"]) == {word_tables.PARTLY_MEASURED, "never in the text"}
     with pytest.raises(FigureError, match="No word"):

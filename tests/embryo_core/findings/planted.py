@@ -13,7 +13,7 @@ from embryo_core import results
 from embryo_core.groups import BANDS
 from embryo_core.measurements import ClozeAnswer, Findings, Score, TaskAnswer, TaskScore, TuningPoint, WordCount
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.findings.conftest import STEPS, N
 from tests.embryo_core.results.conftest import make_run
 
@@ -110,9 +110,9 @@ def _store(root: Path, curves: Curves, histories: list[str], learned_at: int, n:
             findings = Findings(scores=[Score(metric, value, n, group, layer) for (group, layer), value in of.items()])
             if metric in TASKS:
                 findings.words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
-            results.write(at(run, step), metric, findings)
-        results.write(at(run, step), "world_knowledge", _facts(histories, place))
-        results.write(at(run, step), "finetuning:rte:1", _tuned(step >= learned_at))
+            results.write(checkpoint_at(run, step), metric, findings)
+        results.write(checkpoint_at(run, step), "world_knowledge", _facts(histories, place))
+        results.write(checkpoint_at(run, step), "finetuning:rte:1", _tuned(step >= learned_at))
     results.compact(run)
     return run
 

@@ -9,7 +9,7 @@ from embryo_core import results
 from embryo_core.findings import judge
 from embryo_core.measurements import Findings, Score, WordCount
 from tests import decoders
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.findings import planted
 from tests.embryo_core.findings.planted import CATEGORIES, FORM_WORDS
 
@@ -31,7 +31,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
             groups = (*CATEGORIES, *planted.FORMS, *planted.BANDS)
             scores = [Score(metric, 0.8 if step >= 1 + i % 9 else 0.0, 10_000, name) for i, name in enumerate(groups)]
             words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
-            results.write(at(run, step), metric, Findings(scores=scores, words=words))
+            results.write(checkpoint_at(run, step), metric, Findings(scores=scores, words=words))
         verdicts_of[metric] = {judgement.finding.name: judgement for judgement in judge(run)}
     return verdicts_of
 

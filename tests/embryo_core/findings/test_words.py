@@ -9,7 +9,7 @@ from embryo_core.findings.evidence import Evidence
 from embryo_core.findings.finding import verdict_of
 from embryo_core.groups import BANDS
 from embryo_core.measurements import Findings, Score, WordCount
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.findings.conftest import evidence, risen
 
 ORDER = (*words.FUNCTION, *words.CONTENT)
@@ -116,8 +116,8 @@ def test_words_are_those_of_the_metrics_last_step(run):
     for step, word in ((0, "is"), (8, "went")):
         counted = [WordCount(words.RECONSTRUCTION, "VBZ", word, 3, 1)]
         scores = [Score(words.RECONSTRUCTION, 0.5, 3, "VBZ")]
-        results.write(at(run, step), words.RECONSTRUCTION, Findings(scores=scores, words=counted))
-    results.write(at(run, 9), words.PREDICTION, Findings(scores=[Score(words.PREDICTION, 0.5, 3, "VBZ")]))
+        results.write(checkpoint_at(run, step), words.RECONSTRUCTION, Findings(scores=scores, words=counted))
+    results.write(checkpoint_at(run, 9), words.PREDICTION, Findings(scores=[Score(words.PREDICTION, 0.5, 3, "VBZ")]))
     run.path.mkdir(parents=True)
     (run.path / "frequencies.tsv").write_text("is\t100\nwent\t90\n")
     assert words.mean_frequencies(Evidence(run), words.RECONSTRUCTION) == {"VBZ": 90}

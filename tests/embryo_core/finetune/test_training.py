@@ -23,7 +23,7 @@ from embryo_core.sources import add
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests import decoders
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.engine.test_transformers_engine import write
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs, write_squad
 
@@ -41,7 +41,7 @@ def encoded(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> EncodedT
 @pytest.fixture
 def checkpoint(tiny_run: Run) -> Checkpoint:
     """Return the checkpoint at step 16."""
-    return at(tiny_run, 16)
+    return checkpoint_at(tiny_run, 16)
 
 
 @pytest.fixture
@@ -174,26 +174,26 @@ def test_training_starts_from_given_weights(encoded, checkpoint):
 
 def test_checkpoint_with_missing_weights_is_refused(encoded, own_run):
     """No part of an encoder may be initialised at random."""
-    checkpoint = at(own_run, 16)
+    checkpoint = checkpoint_at(own_run, 16)
     tensors = load_file(checkpoint.path / "model.safetensors")
     del tensors["albert.encoder.embedding_hidden_mapping_in.weight"]
     save_file(tensors, checkpoint.path / "model.safetensors", metadata={"format": "pt"})
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, 16, None, None)
     with pytest.raises(BrokenCheckpoint, match="lacks weights of its encoder"):
-        tune(at(own_run, 16), encoded, SHORT, seed=1)
+        tune(checkpoint_at(own_run, 16), encoded, SHORT, seed=1)
 
 
 def test_checkpoint_with_nan_is_refused(encoded, own_run):
     """The error names the weights rather than the learning rate."""
-    checkpoint = at(own_run, 16)
+    checkpoint = checkpoint_at(own_run, 16)
     tensors = load_file(checkpoint.path / "model.safetensors")
     tensors["albert.encoder.embedding_hidden_mapping_in.weight"][0, 0] = torch.nan
     save_file(tensors, checkpoint.path / "model.safetensors", metadata={"format": "pt"})
     (checkpoint.path / "manifest.json").unlink()
     runs.write_manifest(checkpoint.path, 16, None, None)
     with pytest.raises(BrokenCheckpoint, match=r"number in albert\.encoder\.embedding_hidden.* not finite"):
-        tune(at(own_run, 16), encoded, SHORT, seed=1)
+        tune(checkpoint_at(own_run, 16), encoded, SHORT, seed=1)
 
 
 def test_weights_in_another_folder_give_the_same_outputs(encoded, checkpoint, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from tests.conftest import SAMPLE_DATA, copy_run
 
 
 @pytest.fixture(scope="session")
-def trained(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
+def trained_model(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Model:
     """Return step 16 of the tiny run, trained further on the sample's sentences and facts and stored in float16."""
     run = copy_run(tiny_run, tmp_path_factory.mktemp("trained"))
     counts = ["the\t90"] + [f"word{i}\t50" for i in range(60)] + ["river\t9", "town\t8"]
@@ -96,9 +96,9 @@ def learned_decoder(family: str, root: Path, begin: bool = False) -> Model:
 
 
 @pytest.fixture(scope="session")
-def paper(trained: Model) -> PaperEvaluation:
+def paper(trained_model: Model) -> PaperEvaluation:
     """Return the paper's procedure for the trained checkpoint."""
-    return PaperEvaluation(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
+    return PaperEvaluation(trained_model.checkpoint.path, trained_model.checkpoint.run.tokenizer)
 
 
 def read(

@@ -118,11 +118,11 @@ def test_sentencepiece_words_have_the_same_pieces_in_running_text(tiny_run, word
     assert np.array_equal(np.diff(together.spans), np.diff(apart.spans))
 
 
-def test_treebank_without_blanks_has_no_running_text(trained, tmp_path):
+def test_treebank_without_blanks_has_no_running_text(trained_model, tmp_path):
     """The results would be those of words on their own under another name."""
     path = write_treebank(tmp_path / "a.conllu", ("the", "DT"), ("river", "NN"))
     with pytest.raises(CorpusError, match=r"SpaceAfter=No.*--as-written"):
-        read(MASK_PREDICTION, trained, path, **{AS_WRITTEN.name: True})
+        read(MASK_PREDICTION, trained_model, path, **{AS_WRITTEN.name: True})
 
 
 def test_results_of_both_tokenizations_do_not_mix(tiny_run, tmp_path):

@@ -87,7 +87,7 @@ def plain_cka(first: np.ndarray, second: np.ndarray) -> float:
     return hsic(k, m) / (hsic(k, k) * hsic(m, m)) ** 0.5
 
 
-@pytest.mark.parametrize("family", ["trained", "bert", "gpt2"])
+@pytest.mark.parametrize("family", ["trained_model", "bert", "gpt2"])
 def test_measures_equal_a_slow_computation(family, request):
     """All layers of an ALBERT, a BERT and a GPT-2 are compared, on all words, since the treebank is small."""
     model = request.getfixturevalue(family)
@@ -105,18 +105,18 @@ def test_measures_equal_a_slow_computation(family, request):
             assert of_layer[name].n == len(own) or (name == "dimension" and of_layer[name].n < len(own))
 
 
-def test_sampled_words_do_not_depend_on_the_tokenizer(trained, gpt2, monkeypatch):
+def test_sampled_words_do_not_depend_on_the_tokenizer(trained_model, gpt2, monkeypatch):
     """The 30 words with the least random numbers are drawn; a limit leaves only words of the first sentences."""
     monkeypatch.setattr("embryo_core.metrics.geometry.SAMPLE_SIZE", 30)
     examples = corpora.read_treebank(SAMPLE_DATA["treebank"])
     keys = [(n, i, key) for n, one in enumerate(examples) for i, key in enumerate(plain_keys(n, len(one.words)))]
     drawn = sorted(keys, key=lambda word: word[2])[:30]
-    for model in (trained, gpt2):
+    for model in (trained_model, gpt2):
         data = read(Geometry(), model)
         places = [(n, i) for n, i, _ in drawn]
         assert [number for number, _ in places] == [sorted({n for n, _ in places})[i] for i in data.sentence]
         assert data.summary["words"] == 30 and data.summary["note"].startswith("30 of 34")
-    fewer = read(Geometry(), trained, limit=3)
+    fewer = read(Geometry(), trained_model, limit=3)
     assert len(fewer.sentences) <= 3
 
 
@@ -157,19 +157,19 @@ def test_cka_of_unrelated_states_is_near_0():
     assert np.allclose(grams[0].sum(axis=0), 0) and not np.diag(grams[0]).any()
 
 
-def test_too_short_text_is_reported(trained, tmp_path):
+def test_too_short_text_is_reported(trained_model, tmp_path):
     """The error names the file and its number of words; the note says if a text is shorter than the sample."""
     words = [("the", "DT"), ("river", "NN")] * (MIN_WORDS // 2)
-    data = read(Geometry(), trained, write_treebank(tmp_path / "a.conllu", *words))
+    data = read(Geometry(), trained_model, write_treebank(tmp_path / "a.conllu", *words))
     assert "fewer than the 1,024" in data.summary["note"]
     with pytest.raises(CorpusError, match=rf"b.conllu has {MIN_WORDS - 1} words"):
-        read(Geometry(), trained, write_treebank(tmp_path / "b.conllu", *words[:-1]))
+        read(Geometry(), trained_model, write_treebank(tmp_path / "b.conllu", *words[:-1]))
 
 
-def test_stored_products_give_the_cka_of_states(trained):
+def test_stored_products_give_the_cka_of_states(trained_model):
     """They are of the first 128 words drawn, in the order of drawing, in every layer."""
-    data = read(Geometry(), trained)
-    states, grams = word_states(trained, data).astype(float), Geometry().compute(trained, data).grams
+    data = read(Geometry(), trained_model)
+    states, grams = word_states(trained_model, data).astype(float), Geometry().compute(trained_model, data).grams
     assert [row.layer for row in grams] == [0, 1, 2] and {row.n for row in grams} == {128}
     assert len(data.summary["compared"]) == 128
     unpacked = geometry.unpack([row.products for row in grams], 128)

@@ -84,16 +84,16 @@ def _between_words(a, word_of, count) -> np.ndarray:
     return between
 
 
-def test_scores_equal_plain_loops_over_transformers(trained, sample):
+def test_scores_equal_plain_loops_over_transformers(trained_model, sample):
     """Every score of every head is compared, with its number of cases.
 
     An error e in a score changes a weight p by at most 2 e p, entropy by 2 e (ln L + 1), and distance by 4 e L.
     """
-    scores = scores_of(trained)
-    expected, ties = by_hand(trained, corpora.read_treebank(sample / "treebank.conllu"))
+    scores = scores_of(trained_model)
+    expected, ties = by_hand(trained_model, corpora.read_treebank(sample / "treebank.conllu"))
     assert scores.keys() == expected.keys()
-    length = trained.max_positions
-    error = rounding(trained, length, np.log([length]))
+    length = trained_model.max_positions
+    error = rounding(trained_model, length, np.log([length]))
     bounds = {"entropy": 2 * error * (np.log(length) + 1), "distance": 4 * error * length}
     for key, (value, n) in expected.items():
         assert scores[key][1] == n, key
@@ -101,64 +101,66 @@ def test_scores_equal_plain_loops_over_transformers(trained, sample):
     assert sum(ties.values()) < 0.1 * sum(n for key, (_, n) in expected.items() if key[0] in head_behaviour.LINK_NAMES)
 
 
-def test_every_head_has_every_score(trained):
+def test_every_head_has_every_score(trained_model):
     """Layers and heads count from 1; the baseline has neither."""
-    scores = scores_of(trained)
+    scores = scores_of(trained_model)
     heads = {(layer, head) for layer in (1, 2) for head in ("1", "2")}
     for name in (*head_behaviour.MEAN_NAMES, *head_behaviour.LINK_NAMES):
         assert {key[1:] for key in scores if key[0] == name} == heads
     assert [key[1] for key in scores if key[0] == "fixed_offset"] == [None]
 
 
-def test_weights_entropy_and_distance_are_within_bounds(trained):
+def test_weights_entropy_and_distance_are_within_bounds(trained_model):
     """A weight is at most 1, and for at most 128 positions entropy is at most ln 128 and distance at most 128."""
-    for (name, _, _), (value, _) in scores_of(trained).items():
+    for (name, _, _), (value, _) in scores_of(trained_model).items():
         assert 0 <= value <= (np.log(128) if name == "entropy" else 128 if name == "distance" else 1)
 
 
-def test_treebank_without_heads_has_no_syntactic_scores(trained, sample: Path, tmp_path: Path):
+def test_treebank_without_heads_has_no_syntactic_scores(trained_model, sample: Path, tmp_path: Path):
     """The note says so, and the other scores are the same."""
     lines = (sample / "treebank.conllu").read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     without = ["\t".join([*row[:6], "_", *row[7:]]) if len(row) == 10 else row[0] for row in rows]
     (tmp_path / "plain.conllu").write_text("\n".join(without), encoding="utf-8")
     plain = tmp_path / "plain.conllu"
-    assert "no syntactic heads" in read(HeadBehaviour(), trained, plain).summary["note"]
+    assert "no syntactic heads" in read(HeadBehaviour(), trained_model, plain).summary["note"]
     syntax = (*head_behaviour.LINK_NAMES, "fixed_offset")
-    assert scores_of(trained, plain) == {key: v for key, v in scores_of(trained).items() if key[0] not in syntax}
+    assert scores_of(trained_model, plain) == {
+        key: v for key, v in scores_of(trained_model).items() if key[0] not in syntax
+    }
 
 
-def test_word_without_pieces_is_neither_head_nor_dependent(trained, tmp_path: Path):
+def test_word_without_pieces_is_neither_head_nor_dependent(trained_model, tmp_path: Path):
     """A zero-width space has no piece; the words around it keep their positions."""
     words = [("She", 2), ("read", 0), ("\u200b", 2), ("the", 5), ("letter", 3)]
     lines = [f"{i}\t{word}\t_\t_\tNN\t_\t{head}\t_\t_\t_" for i, (word, head) in enumerate(words, 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
-    assert read(HeadBehaviour(), trained, tmp_path / "a.conllu").summary["words"] == 2
-    assert scores_of(trained, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
+    assert read(HeadBehaviour(), trained_model, tmp_path / "a.conllu").summary["words"] == 2
+    assert scores_of(trained_model, tmp_path / "a.conllu")["fixed_offset", None, "+1"] == (1, 2)
 
 
-def test_baseline_is_the_nearest_of_equally_frequent_offsets(trained, tmp_path: Path):
+def test_baseline_is_the_nearest_of_equally_frequent_offsets(trained_model, tmp_path: Path):
     """The offsets -3, -2, +1 and +3 have one word each."""
     heads = [2, 0, 6, 2, 2]  # of words 1, 3, 4 and 5
     lines = [f"{i}\tthe\t_\t_\tDT\t_\t{head}\t_\t_\t_" for i, head in enumerate([*heads, 0], 1)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
-    scores = scores_of(trained, tmp_path / "a.conllu")
+    scores = scores_of(trained_model, tmp_path / "a.conllu")
     assert [(key, value) for key, value in scores.items() if key[0] == "fixed_offset"] == [
         (("fixed_offset", None, "+1"), (0.25, 4))
     ]
 
 
-def test_symbols_are_not_punctuation(trained, tmp_path: Path):
+def test_symbols_are_not_punctuation(trained_model, tmp_path: Path):
     """Unicode category P counts, to which "$", "+" and "<" do not belong; a word with a letter does not count."""
     path = write_treebank(tmp_path / "a.conllu", *((word, "NN") for word in ("$", ".", "+", "...", "<", "it's", "-")))
-    (sentence,) = read(HeadBehaviour(), trained, path).sentences
+    (sentence,) = read(HeadBehaviour(), trained_model, path).sentences
     words = [sentence.punctuation[sentence.word == word].all() for word in range(7)]
     assert words == [False, True, False, True, False, False, True]
 
 
-def test_treebank_of_too_long_sentences_is_reported(trained, tmp_path: Path):
+def test_treebank_of_too_long_sentences_is_reported(trained_model, tmp_path: Path):
     """Its only sentence is longer than the model's positions."""
     lines = [f"{i}\tword\t_\t_\tNN\t_\t0\t_\t_\t_" for i in range(1, 2000)]
     (tmp_path / "a.conllu").write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(CorpusError, match="no sentence of at most"):
-        read(HeadBehaviour(), trained, tmp_path / "a.conllu")
+        read(HeadBehaviour(), trained_model, tmp_path / "a.conllu")

@@ -97,7 +97,7 @@ def plain_shares(model: Model) -> dict[tuple[str, str], tuple[float, int]]:
     return {key: (float(np.mean(own)), len(own)) for key, own in outcomes.items()}
 
 
-@pytest.mark.parametrize("family", ["trained", "bert", "gpt2"])
+@pytest.mark.parametrize("family", ["trained_model", "bert", "gpt2"])
 def test_shares_equal_those_of_single_questions(family, request):
     """All kinds and relations are compared; a BERT with random weights knows no fact, so it is asked no variant."""
     model = request.getfixturevalue(family)
@@ -109,41 +109,41 @@ def test_shares_equal_those_of_single_questions(family, request):
     assert bool(findings.variants) == (family != "bert")
 
 
-def test_recorded_variants_have_the_answers_of_single_questions(trained):
+def test_recorded_variants_have_the_answers_of_single_questions(trained_model):
     """A variant is a template, or a wrong word before the template of the fact."""
-    findings = LamaVariants().compute(trained, read(LamaVariants(), trained))
-    plain = Plain(trained)
+    findings = LamaVariants().compute(trained_model, read(LamaVariants(), trained_model))
+    plain = Plain(trained_model)
     facts = {fact.id: fact for fact in corpora.read_lama(SAMPLE_DATA["lama"])}
     for row in findings.variants:
         fact = facts[row.fact]
         template = f"{row.variant}? {fact.template}" if row.kind in PRIMES else row.variant
         best = plain.answer(template, fact.subject)
         assert (row.rank == 1) == (best == plain.piece(fact.object))
-        assert row.prediction == trained.tokenizer.pieces([best])[0].removeprefix("▁")
+        assert row.prediction == trained_model.tokenizer.pieces([best])[0].removeprefix("▁")
 
 
-def test_variants_that_cannot_be_asked_are_counted(trained, gpt2):
+def test_variants_that_cannot_be_asked_are_counted(trained_model, gpt2):
     """These are a negation equal to its template and, for a decoder, a paraphrase that does not end with the object."""
-    notes = {name: read(LamaVariants(), model).summary["note"] for name, model in (("a", trained), ("g", gpt2))}
+    notes = {name: read(LamaVariants(), model).summary["note"] for name, model in (("a", trained_model), ("g", gpt2))}
     assert "the negation of 1 relation" in notes["a"] and "not at the end" not in notes["a"]
     assert "whose object is not at the end" in notes["g"]
 
 
-def test_unusable_folders_of_variants_are_reported(trained, tmp_path):
+def test_unusable_folders_of_variants_are_reported(trained_model, tmp_path):
     """The folder has no variants or those of other facts, a line lacks its texts, or a pattern lacks [Y]."""
     with pytest.raises(CorpusError, match="has none of negated_templates"):
-        read(LamaVariants(), trained, tmp_path)
+        read(LamaVariants(), trained_model, tmp_path)
     file = tmp_path / "misprimed.jsonl"
     file.write_text('{"relation": "P19", "sub_label": "Nobody", "obj_label": "Rome", "prime_high": "Paris"}\n')
     with pytest.raises(CorpusError, match="has a variant in"):
-        read(LamaVariants(), trained, tmp_path)
+        read(LamaVariants(), trained_model, tmp_path)
     for line in ('{"relation": "P19"}', '{"relation": "P19", "sub_label": "A", "obj_label": 3}'):
         file.write_text(line + "\n")
         with pytest.raises(CorpusError, match=r"misprimed\.jsonl, line 1"):
-            read(LamaVariants(), trained, tmp_path)
+            read(LamaVariants(), trained_model, tmp_path)
     (tmp_path / "pararel_patterns.jsonl").write_text('{"relation": "P19", "pattern": "[X] was born."}\n')
     with pytest.raises(CorpusError, match=r"one \[X\] and one \[Y\]"):
-        read(LamaVariants(), trained, tmp_path)
+        read(LamaVariants(), trained_model, tmp_path)
 
 
 def test_most_paraphrases_means_more_than_half():

@@ -13,21 +13,21 @@ from embryo_core.errors import UnknownMetric
 from embryo_core.metric import Page
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.batches import compute_in_order, equal_length_batches
-from tests.conftest import at, copy_run
+from tests.conftest import checkpoint_at, copy_run
 from tests.embryo_core.metrics.conftest import read
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, short_probing):
+def test_metric_keeps_its_contract(metric, trained_model, electra, gpt2, tmp_path, short_probing):
     """It describes the data it reads, and computes findings that the store accepts, the same ones in a second run."""
     assert metric.page in get_args(Page) and metric.form
     assert metric.needs <= {"masked_words", "next_words", "words", "replaced_tokens", "states", "attentions"}
-    model = next(model for model in (trained, load(electra), gpt2) if metric.needs <= model.capabilities)
+    model = next(model for model in (trained_model, load(electra), gpt2) if metric.needs <= model.capabilities)
     data = read(metric, model)
     assert data.summary["note"]
     findings = metric.compute(model, data)
     own = copy_run(model.checkpoint.run, tmp_path)
-    results.write(at(own, 16), metric.name, findings)
+    results.write(checkpoint_at(own, 16), metric.name, findings)
     assert results.steps_by_metric(own)[metric.name] == {16}
     again = metric.compute(model, data)
     for rows in ("scores", "words", "cloze", "variants", "pairs", "surprisals", "grams", "probes"):
@@ -37,12 +37,12 @@ def test_metric_keeps_its_contract(metric, trained, electra, gpt2, tmp_path, sho
 
 
 @pytest.mark.parametrize("name", ["mask_prediction", "head_behaviour", "attention", "positions"])
-def test_note_of_one_sentence_is_singular(name, trained, tmp_path):
+def test_note_of_one_sentence_is_singular(name, trained_model, tmp_path):
     rows = [("the", "DT", 2), ("cat", "NN", 0), ("sat", "VBD", 2)]
     lines = [f"{i}\t{word}\t_\t_\t{tag}\t_\t{head}\t_\t_\t_" for i, (word, tag, head) in enumerate(rows, start=1)]
     (tmp_path / "one.conllu").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
     (metric,) = metrics.get_metrics([name])
-    note = read(metric, trained, tmp_path / "one.conllu").summary["note"]
+    note = read(metric, trained_model, tmp_path / "one.conllu").summary["note"]
     assert "1 sentence of one.conllu" in note
 
 

@@ -41,32 +41,34 @@ def plain_score(model: Model, sentence: str, whole_words: bool) -> float:
 
 
 @pytest.mark.parametrize("pll", ["word-l2r", "plain"])
-def test_scores_equal_one_masked_piece_at_a_time(trained, pll):
+def test_scores_equal_one_masked_piece_at_a_time(trained_model, pll):
     """Every sentence of the sample is compared; some words have several pieces, so the forms of the score differ."""
     metric = MinimalPairs()
-    scored_pairs = metric.compute(trained, read(metric, trained, pll=pll)).pairs
+    scored_pairs = metric.compute(trained_model, read(metric, trained_model, pll=pll)).pairs
     pairs = read_pairs(SAMPLE_DATA["pairs"])
     assert [(pair.paradigm, pair.pair) for pair in scored_pairs] == [(pair.paradigm, pair.number) for pair in pairs]
     for one, pair in zip(scored_pairs, pairs, strict=True):
-        expected = [plain_score(trained, text, pll == "word-l2r") for text in (pair.good, pair.bad)]
+        expected = [plain_score(trained_model, text, pll == "word-l2r") for text in (pair.good, pair.bad)]
         assert [one.good, one.bad] == pytest.approx(expected, abs=1e-3)
         assert (one.good > one.bad) == (expected[0] > expected[1])
 
 
-def test_score_forms_differ_only_for_words_of_several_pieces(trained):
+def test_score_forms_differ_only_for_words_of_several_pieces(trained_model):
     metric = MinimalPairs()
-    data = read(metric, trained)
-    by_word, plain = (metric.compute(trained, read(metric, trained, pll=pll)).pairs for pll in ("word-l2r", "plain"))
+    data = read(metric, trained_model)
+    by_word, plain = (
+        metric.compute(trained_model, read(metric, trained_model, pll=pll)).pairs for pll in ("word-l2r", "plain")
+    )
     single = [np.unique(data.sentences[i].words).size == data.sentences[i].words.size for i in data.good]
     assert 0 < sum(single) < len(single)
     for one, other, same in zip(by_word, plain, single, strict=True):
         assert (one.good == pytest.approx(other.good, abs=1e-4)) == same
 
 
-def test_accuracy_counts_pairs_by_paradigm_phenomenon_and_set(trained):
+def test_accuracy_counts_pairs_by_paradigm_phenomenon_and_set(trained_model):
     """Accuracy is the share of pairs whose good sentence has the higher score."""
     metric = MinimalPairs()
-    findings = metric.compute(trained, read(metric, trained))
+    findings = metric.compute(trained_model, read(metric, trained_model))
     scores = {score.group: score for score in findings.scores if score.metric == metric.name}
     assert {"nouns", "nouns/agreement", "nouns/agreement/subject_verb", "pairs/word_order/word_order"} <= scores.keys()
     for group, score in scores.items():
@@ -82,35 +84,35 @@ def write(path: Path, *pairs: tuple[str, str]) -> Path:
     return path
 
 
-def test_tie_counts_half(trained, tmp_path):
+def test_tie_counts_half(trained_model, tmp_path):
     """The tokenizer does not distinguish the two sentences, so their scores are equal."""
     path = write(tmp_path / "case.jsonl", ("Rome is old.", "rome is old."))
     metric = MinimalPairs()
-    findings = metric.compute(trained, read(metric, trained, path))
+    findings = metric.compute(trained_model, read(metric, trained_model, path))
     (pair,) = findings.pairs
     assert pair.good == pair.bad
     values = {(score.metric, score.group.count("/")): (score.value, score.n) for score in findings.scores}
     assert values[metric.name, 2] == (0.5, 1) and values["minimal_pairs_ties", 2] == (1.0, 1)
 
 
-def test_unscorable_pairs_are_left_out_and_counted(trained, tmp_path):
+def test_unscorable_pairs_are_left_out_and_counted(trained_model, tmp_path):
     """Their sentences are equal, longer than the model reads, or have words that the tokenizer cannot encode."""
     good = ("Rome is old.", "Rome are old.")
     pairs = [good, ("Rome.", "Rome."), ("Rome 中.", "Rome."), ("Rome " * 40 + ".", "Rome.")]
     source = corpora.open_source(write(tmp_path / "a.jsonl", *pairs), pll="word-l2r")
-    data = MinimalPairs().read(trained.tokenizer, Limits(32), source)
+    data = MinimalPairs().read(trained_model.tokenizer, Limits(32), source)
     assert [pair.number for pair in data.pairs] == [0]
     assert sorted(data.summary["left_out"].values()) == [1, 1, 1] and "32 pieces" in data.summary["note"]
     assert "1 pair of 1 paradigm" in data.summary["note"] and "fewer than 10" in data.summary["note"]
 
 
-def test_data_without_a_usable_pair_are_reported(trained, tmp_path):
+def test_data_without_a_usable_pair_are_reported(trained_model, tmp_path):
     with pytest.raises(CorpusError, match="equal sentences"):
-        read(MinimalPairs(), trained, write(tmp_path / "a.jsonl", ("Rome.", "Rome.")))
+        read(MinimalPairs(), trained_model, write(tmp_path / "a.jsonl", ("Rome.", "Rome.")))
 
 
-def test_limit_takes_first_pairs_of_each_paradigm(trained):
-    data = read(MinimalPairs(), trained, limit=2)
+def test_limit_takes_first_pairs_of_each_paradigm(trained_model):
+    data = read(MinimalPairs(), trained_model, limit=2)
     assert [pair.number for pair in data.pairs] == [0, 1] * 4
 
 

@@ -41,21 +41,21 @@ def slow_distributions(model: Model) -> tuple[list[float], dict[int, list[float]
     return unigram, bigram
 
 
-def test_divergences_equal_plain_sums(trained: Model):
+def test_divergences_equal_plain_sums(trained_model: Model):
     """Lines are masked one at a time, and sums over the vocabulary are plain Python."""
-    data = read(NgramDivergence(), trained)
-    unigram, bigram = slow_distributions(trained)
+    data = read(NgramDivergence(), trained_model)
+    unigram, bigram = slow_distributions(trained_model)
     divergences = {"unigram": [], "bigram": []}
-    heldout = pieces_of(trained, "heldout")
+    heldout = pieces_of(trained_model, "heldout")
     for number, place in zip(data.line, data.position, strict=True):
         seen = data.lines[number].copy()
-        seen[data.position[data.line == number]] = trained.tokenizer.mask_id
-        logits = trained.mlm_logits(seen[None], np.ones_like(seen[None]), np.array([0]), np.array([place]))[0]
+        seen[data.position[data.line == number]] = trained_model.tokenizer.mask_id
+        logits = trained_model.mlm_logits(seen[None], np.ones_like(seen[None]), np.array([0]), np.array([place]))[0]
         total = sum(math.exp(float(logit)) for logit in logits)
         p = [math.exp(float(logit)) / total for logit in logits]
         for group, q in (("unigram", unigram), ("bigram", bigram.get(heldout[number][place - 1], unigram))):
             divergences[group].append(sum(one * math.log(one / other) for one, other in zip(p, q) if one))
-    scores = {(score.metric, score.group): score for score in NgramDivergence().compute(trained, data).scores}
+    scores = {(score.metric, score.group): score for score in NgramDivergence().compute(trained_model, data).scores}
     for group, values in divergences.items():
         mean = sum(values) / len(values)
         error = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
@@ -65,20 +65,20 @@ def test_divergences_equal_plain_sums(trained: Model):
         assert own_error.value == pytest.approx(error, rel=1e-5)
 
 
-def test_bigram_distributions_sum_to_one_without_zeros(trained: Model):
+def test_bigram_distributions_sum_to_one_without_zeros(trained_model: Model):
     """The distribution after a piece that the text lacks is the unigram distribution."""
-    bigrams = read(NgramDivergence(), trained).bigrams
-    counted = {piece for line in pieces_of(trained, "train") for piece in line[:-1]}
-    absent = next(piece for piece in range(trained.vocabulary_size) if piece not in counted)
+    bigrams = read(NgramDivergence(), trained_model).bigrams
+    counted = {piece for line in pieces_of(trained_model, "train") for piece in line[:-1]}
+    absent = next(piece for piece in range(trained_model.vocabulary_size) if piece not in counted)
     for piece in (*sorted(counted), absent):
         q = bigrams.after(piece)
         assert q.min() > 0 and q.sum() == pytest.approx(1, abs=1e-12)
     assert np.array_equal(bigrams.after(absent), bigrams.unigram)
 
 
-def test_masks_are_evenly_spaced_in_every_line(trained: Model):
+def test_masks_are_evenly_spaced_in_every_line(trained_model: Model):
     """Every line has one or more, never [CLS] or [SEP]; a limit takes the first lines with the same masks."""
-    data, fewer = read(NgramDivergence(), trained), read(NgramDivergence(), trained, limit=2)
+    data, fewer = read(NgramDivergence(), trained_model), read(NgramDivergence(), trained_model, limit=2)
     assert set(data.line) == set(range(len(data.lines)))
     for number, ids in enumerate(data.lines):
         own = data.position[data.line == number]
@@ -93,48 +93,48 @@ def test_every_piece_except_cls_and_sep_can_be_masked(length: int):
     assert all(chosen) and {place for places in chosen for place in places} == set(range(1, length - 1))
 
 
-def test_summary_counts_pieces_and_lines(trained: Model):
+def test_summary_counts_pieces_and_lines(trained_model: Model):
     """Pieces of the training lines are counted without [CLS] and [SEP]."""
-    data = read(NgramDivergence(), trained)
-    assert data.summary["counted"] == sum(len(line) - 1 for line in pieces_of(trained, "train"))
+    data = read(NgramDivergence(), trained_model)
+    assert data.summary["counted"] == sum(len(line) - 1 for line in pieces_of(trained_model, "train"))
     assert data.summary["masked"] == len(data.position) and data.summary["lines"] == len(data.lines)
 
 
-def test_long_line_is_cut_to_128_pieces(trained: Model, tmp_path: Path):
+def test_long_line_is_cut_to_128_pieces(trained_model: Model, tmp_path: Path):
     """[CLS] and [SEP] are included; a model with fewer positions reads fewer pieces."""
     (tmp_path / "train.txt").write_text("the cat\n")
     (tmp_path / "heldout.txt").write_text("the cat " * 100 + "\nthe cat\n")
-    tokenizer, source = trained.tokenizer, corpora.open_source(tmp_path)
+    tokenizer, source = trained_model.tokenizer, corpora.open_source(tmp_path)
     for positions, expected in ((512, 128), (64, 64)):
         long, short = NgramDivergence().read(tokenizer, Limits(positions), source).lines
         assert (len(long), len(short)) == (expected, 4) and long[-1] == short[-1] == tokenizer.sep_id
         assert tokenizer.sep_id not in long[:-1] and long[0] == tokenizer.cls_id
 
 
-def test_unigram_model_has_no_divergence_from_unigrams(trained: Model, monkeypatch):
+def test_unigram_model_has_no_divergence_from_unigrams(trained_model: Model, monkeypatch):
     """The divergence from unigrams is 0 within rounding, that from bigrams is not."""
-    data = read(NgramDivergence(), trained)
+    data = read(NgramDivergence(), trained_model)
     logits = np.log(data.bigrams.unigram).astype(np.float32)
-    monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.tile(logits, (len(rows), 1)))
-    scores = {score.group: score.value for score in NgramDivergence().compute(trained, data).scores[::2]}
+    monkeypatch.setattr(trained_model, "mlm_logits", lambda ids, mask, rows, columns: np.tile(logits, (len(rows), 1)))
+    scores = {score.group: score.value for score in NgramDivergence().compute(trained_model, data).scores[::2]}
     assert scores["unigram"] == pytest.approx(0, abs=1e-6) and scores["bigram"] > 0.1
 
 
-def test_single_mask_has_no_standard_error(trained: Model, tmp_path: Path):
+def test_single_mask_has_no_standard_error(trained_model: Model, tmp_path: Path):
     (tmp_path / "train.txt").write_text("the cat\n")
     (tmp_path / "heldout.txt").write_text("the cat\n")
-    data = read(NgramDivergence(), trained, tmp_path)
-    scores = NgramDivergence().compute(trained, data).scores
+    data = read(NgramDivergence(), trained_model, tmp_path)
+    scores = NgramDivergence().compute(trained_model, data).scores
     assert [(score.metric, score.group, score.n) for score in scores] == [
         ("ngram_divergence", "unigram", 1),
         ("ngram_divergence", "bigram", 1),
     ]
 
 
-def test_missing_or_empty_split_is_reported(trained: Model, tmp_path: Path):
+def test_missing_or_empty_split_is_reported(trained_model: Model, tmp_path: Path):
     (tmp_path / "train.txt").write_text("The cat sleeps.\n")
     with pytest.raises(CorpusError, match=r"heldout\.txt \(or \.xz, \.gz\) does not exist; .* train\.txt"):
-        read(NgramDivergence(), trained, tmp_path)
+        read(NgramDivergence(), trained_model, tmp_path)
     (tmp_path / "heldout.txt").write_text("\n\n")
     with pytest.raises(CorpusError, match="has no line of text in heldout"):
-        read(NgramDivergence(), trained, tmp_path)
+        read(NgramDivergence(), trained_model, tmp_path)

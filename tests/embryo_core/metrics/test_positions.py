@@ -24,14 +24,16 @@ def scores_of(model: Model) -> dict[tuple[str, object], Score]:
     return {(score.metric, score.group if score.layer is None else score.layer): score for score in scores}
 
 
-def test_deviations_equal_those_of_stored_embeddings(trained: Model):
+def test_deviations_equal_those_of_stored_embeddings(trained_model: Model):
     """Tables of words and positions are read by transformers; the scores also have groups of positions."""
-    embeddings = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).embeddings
+    embeddings = AutoModel.from_pretrained(trained_model.checkpoint.path, dtype=torch.float32).embeddings
     tables = {
-        "words": embeddings.word_embeddings.weight[: trained.vocabulary_size].detach().numpy(),
+        "words": embeddings.word_embeddings.weight[: trained_model.vocabulary_size].detach().numpy(),
         "positions": embeddings.position_embeddings.weight.detach().numpy(),
     }
-    scores = {group: score for (metric, group), score in scores_of(trained).items() if metric == "positions_deviation"}
+    scores = {
+        group: score for (metric, group), score in scores_of(trained_model).items() if metric == "positions_deviation"
+    }
     for name, table in tables.items():
         entries = table.astype(float).ravel().tolist()
         mean = sum(entries) / len(entries)
@@ -59,40 +61,44 @@ def test_groups_of_positions_double_in_size():
             assert groups[f"positions {first} to {end - 1}"] == (end - first, pytest.approx(table[first:end].std()))
 
 
-def test_sentence_of_two_pieces_has_one_pair(trained: Model, tmp_path):
+def test_sentence_of_two_pieces_has_one_pair(trained_model: Model, tmp_path):
     """Pairs are of different pieces, each counted once; a sentence of one piece is left out."""
     words = [("the", "DT")] * 2 + [None] + [("the", "DT")] * 5 + [None, ("the", "DT")]
-    data = read(Positions(), trained, write_treebank(tmp_path / "a.conllu", *words))
+    data = read(Positions(), trained_model, write_treebank(tmp_path / "a.conllu", *words))
     pieces = [len(sentence.ids) - 2 for sentence in data.sentences]
     assert pieces == [2, 5]
     assert data.summary["pairs"] == sum(len([*combinations(range(count), 2)]) for count in pieces)
     assert data.summary["note"].startswith("11 pairs of pieces in 2 sentences")
 
 
-def test_cosines_equal_the_mean_over_all_pairs(trained: Model):
+def test_cosines_equal_the_mean_over_all_pairs(trained_model: Model):
     """Pairs are computed one by one on states of transformers, without [CLS] and [SEP], and averaged by sentence."""
-    network = AutoModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).eval()
+    network = AutoModel.from_pretrained(trained_model.checkpoint.path, dtype=torch.float32).eval()
     sums: dict[int, list[float]] = {}
-    for ids in [sentence.ids for sentence in read(Positions(), trained).sentences]:
+    for ids in [sentence.ids for sentence in read(Positions(), trained_model).sentences]:
         with torch.inference_mode():
             states = network(torch.as_tensor(ids)[None], output_hidden_states=True).hidden_states
         for layer, state in enumerate(states):
             pairs = combinations(state[0, 1:-1].double(), 2)
             cosines = [float(torch.nn.functional.cosine_similarity(a, b, dim=0)) for a, b in pairs]
             sums.setdefault(layer, []).append(sum(cosines) / len(cosines))
-    scores = {layer: score for (metric, layer), score in scores_of(trained).items() if metric == "positions_cosine"}
+    scores = {
+        layer: score for (metric, layer), score in scores_of(trained_model).items() if metric == "positions_cosine"
+    }
     assert set(scores) == set(sums)
     for layer, values in sums.items():
         assert scores[layer].n == len(values)
         assert scores[layer].value == pytest.approx(sum(values) / len(values), abs=ROUNDING)
 
 
-def test_both_engines_give_the_same_scores(trained: Model):
+def test_both_engines_give_the_same_scores(trained_model: Model):
     """The fast engine and transformers differ by rounding only."""
     other = Model(
-        trained.checkpoint, trained.tokenizer, TransformersEngine(trained.checkpoint, trained.tokenizer.vocabulary_size)
+        trained_model.checkpoint,
+        trained_model.tokenizer,
+        TransformersEngine(trained_model.checkpoint, trained_model.tokenizer.vocabulary_size),
     )
-    ours, theirs = scores_of(trained), scores_of(other)
+    ours, theirs = scores_of(trained_model), scores_of(other)
     assert list(ours) == list(theirs)
     for key, score in ours.items():
         assert theirs[key].n == score.n and theirs[key].value == pytest.approx(score.value, abs=ROUNDING)
@@ -110,9 +116,9 @@ def test_zero_states_have_a_cosine_of_0():
     assert mean_cosine(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])) == pytest.approx(1 / 3)
 
 
-def test_treebank_of_single_pieces_is_reported(trained: Model, tmp_path):
+def test_treebank_of_single_pieces_is_reported(trained_model: Model, tmp_path):
     """A sentence of one piece has no pair."""
     word = "1\tthe\tthe\tDET\tDT\t_\t0\troot\t_\t_\n\n"
     (tmp_path / "one.conllu").write_text(word, encoding="utf-8")
     with pytest.raises(CorpusError, match=r"one.conllu has no sentence of two pieces or more"):
-        read(Positions(), trained, tmp_path / "one.conllu")
+        read(Positions(), trained_model, tmp_path / "one.conllu")

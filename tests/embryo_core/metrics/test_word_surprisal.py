@@ -64,8 +64,8 @@ def check_against_transformers(model: Model) -> None:
             assert not values
 
 
-def test_albert_surprisals_equal_plain_transformers(trained):
-    check_against_transformers(trained)
+def test_albert_surprisals_equal_plain_transformers(trained_model):
+    check_against_transformers(trained_model)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
@@ -90,11 +90,13 @@ def word_source(tmp_path: Path, words: str, text: str, occurrences: int = 64) ->
     return replace(source, second=corpora.open_source(tmp_path / "text.txt"))
 
 
-def test_drawn_occurrences_do_not_depend_on_other_words(trained, tmp_path):
+def test_drawn_occurrences_do_not_depend_on_other_words(trained_model, tmp_path):
     """Eight occurrences of a word are drawn from the whole text, the same ones if the list has a second word."""
     text = "".join(f"Rome is {'very ' * (i % 7)}old.\n" for i in range(70))
-    one = WordSurprisal().read(trained.tokenizer, Limits(64), word_source(tmp_path, "is", text, occurrences=8))
-    two = WordSurprisal().read(trained.tokenizer, Limits(64), word_source(tmp_path, "old is", text, occurrences=8))
+    one = WordSurprisal().read(trained_model.tokenizer, Limits(64), word_source(tmp_path, "is", text, occurrences=8))
+    two = WordSurprisal().read(
+        trained_model.tokenizer, Limits(64), word_source(tmp_path, "old is", text, occurrences=8)
+    )
     own = np.repeat([word.word == "is" for word in two.words], two.counts)
     lengths = [
         [len(data.sentences[i]) for i in which] for data, which in ((one, one.sentence), (two, two.sentence[own]))
@@ -103,10 +105,12 @@ def test_drawn_occurrences_do_not_depend_on_other_words(trained, tmp_path):
     assert lengths[0] == lengths[1] and len(set(lengths[0])) > 2
 
 
-def test_unmeasurable_words_are_left_out_and_counted(trained, tmp_path):
+def test_unmeasurable_words_are_left_out_and_counted(trained_model, tmp_path):
     """They never occur, occur in sentences that are too long, or cannot be encoded by the tokenizer."""
     text = "The river is old.\nThe river 中.\nThe door" + " is old" * 40 + ".\n"
-    data = WordSurprisal().read(trained.tokenizer, Limits(32), word_source(tmp_path, "river door zoo 中 old", text))
+    data = WordSurprisal().read(
+        trained_model.tokenizer, Limits(32), word_source(tmp_path, "river door zoo 中 old", text)
+    )
     assert {word.word: n for word, n in zip(data.words, data.counts.tolist(), strict=True)} == {"river": 2, "old": 1}
     left_out = data.summary["left_out"]
     assert left_out[ABSENT_REASON] == ["zoo"] and sorted(chain(*left_out.values())) == ["door", "zoo", "中"]
@@ -128,9 +132,9 @@ def test_only_the_last_of_several_spaces_belongs_to_a_word(tmp_path, text):
     assert pieces[0] == pieces[1] and "Ġ" in tokenizer.pieces(tokenizer.encode_start(text))
 
 
-def test_text_without_any_listed_word_is_reported(trained, tmp_path):
+def test_text_without_any_listed_word_is_reported(trained_model, tmp_path):
     with pytest.raises(CorpusError, match="1 word never in the text"):
-        WordSurprisal().read(trained.tokenizer, Limits(32), word_source(tmp_path, "zoo", "Rome is old.\n"))
+        WordSurprisal().read(trained_model.tokenizer, Limits(32), word_source(tmp_path, "zoo", "Rome is old.\n"))
 
 
 def test_word_list_without_a_text_is_refused(own_run):

@@ -19,10 +19,10 @@ from tests.embryo_core.sources.conftest import write_byte_level
 
 
 @pytest.fixture(scope="module")
-def findings(trained):
+def findings(trained_model):
     """Compute the metric on the sample's facts."""
     metric = WorldKnowledge()
-    return metric.compute(trained, read(metric, trained))
+    return metric.compute(trained_model, read(metric, trained_model))
 
 
 def write_lama(folder: Path, *objects: str) -> Path:
@@ -34,11 +34,11 @@ def write_lama(folder: Path, *objects: str) -> Path:
     return folder
 
 
-def test_answers_equal_the_papers_procedure(trained, paper, sample, findings):
+def test_answers_equal_the_papers_procedure(trained_model, paper, sample, findings):
     """The same facts are asked; rank and probability of the object and the best piece are equal."""
     expected = paper.world_knowledge(corpora.read_lama(sample / "lama"))
     assert {answer.fact for answer in findings.cloze} == expected.keys()
-    names = trained.tokenizer.readable(range(trained.tokenizer.vocabulary_size))
+    names = trained_model.tokenizer.readable(range(trained_model.tokenizer.vocabulary_size))
     for answer in findings.cloze:
         rank, probability, best = expected[answer.fact]
         assert (answer.rank, answer.prediction) == (rank, names[best])
@@ -78,54 +78,55 @@ def test_decoder_is_asked_for_the_object_without_a_space_after_a_hyphen(tmp_path
     assert tokenizer.pieces(questions.objects) == ["s"] and questions.places == [0]
 
 
-def test_coverage_is_the_share_of_single_piece_objects(trained, sample, findings):
+def test_coverage_is_the_share_of_single_piece_objects(trained_model, sample, findings):
     """n counts all facts of the relation."""
     facts = corpora.read_lama(sample / "lama")
     for score in findings.scores:
         if score.metric == "world_knowledge_coverage":
             own = [fact for fact in facts if score.group in (fact.relation, "all")]
-            single = [fact for fact in own if trained.tokenizer.single_piece(fact.object) is not None]
+            single = [fact for fact in own if trained_model.tokenizer.single_piece(fact.object) is not None]
             assert (score.n, score.value) == (len(own), pytest.approx(len(single) / len(own)))
 
 
-def test_summary_has_the_template_of_every_relation(trained, sample):
+def test_summary_has_the_template_of_every_relation(trained_model, sample):
     """With it, a question can be shown without LAMA."""
-    noted = read(WorldKnowledge(), trained).summary["templates"]
+    noted = read(WorldKnowledge(), trained_model).summary["templates"]
     assert noted == {fact.relation: fact.template for fact in corpora.read_lama(sample / "lama")}
 
 
-def test_limit_takes_first_facts_of_each_relation(trained):
-    data = read(WorldKnowledge(), trained, limit=2)
+def test_limit_takes_first_facts_of_each_relation(trained_model):
+    data = read(WorldKnowledge(), trained_model, limit=2)
     assert set(data.total.values()) == {2}
 
 
-def test_ties_are_ranked_in_vocabulary_order(trained, monkeypatch):
+def test_ties_are_ranked_in_vocabulary_order(trained_model, monkeypatch):
     """With equal logits, an object's rank is its place in the vocabulary, and the first piece is the prediction."""
-    data = read(WorldKnowledge(), trained)
+    data = read(WorldKnowledge(), trained_model)
     vocabulary = len(data.vocabulary)
-    monkeypatch.setattr(trained, "mlm_logits", lambda ids, mask, rows, columns: np.zeros((len(rows), vocabulary)))
-    answers = WorldKnowledge().compute(trained, data).cloze
+    monkeypatch.setattr(trained_model, "mlm_logits", lambda ids, mask, rows, columns: np.zeros((len(rows), vocabulary)))
+    answers = WorldKnowledge().compute(trained_model, data).cloze
     assert [answer.rank for answer in answers] == [piece + 1 for piece in data.questions.objects]
     assert {answer.prediction for answer in answers} == {data.vocabulary[0]}
     assert {answer.probability for answer in answers} == {1 / vocabulary}
 
 
-def test_unknown_object_is_not_asked(trained, tmp_path):
+def test_unknown_object_is_not_asked(trained_model, tmp_path):
     """The unknown piece is not an answer, although it is a single piece."""
     objects = ("<unk>", "the")
-    assert all(len(trained.tokenizer.encode_words([word]).ids) == 1 for word in objects)
-    data = read(WorldKnowledge(), trained, write_lama(tmp_path, *objects))
+    assert all(len(trained_model.tokenizer.encode_words([word]).ids) == 1 for word in objects)
+    data = read(WorldKnowledge(), trained_model, write_lama(tmp_path, *objects))
     assert [fact.object for fact in data.questions.asked] == ["the"]
 
 
-def test_question_may_fill_the_models_positions(trained, sample):
+def test_question_may_fill_the_models_positions(trained_model, sample):
     """[CLS] and [SEP] are included; a longer question is not asked, but its fact is counted in the total."""
-    data = read(WorldKnowledge(), trained)
+    data = read(WorldKnowledge(), trained_model)
     lengths = [len(ids) for ids in data.questions.ids]
     longest = max(lengths)
     source = corpora.open_source(sample / "lama")
     whole, fewer = (
-        WorldKnowledge().read(trained.tokenizer, Limits(positions), source) for positions in (longest, longest - 1)
+        WorldKnowledge().read(trained_model.tokenizer, Limits(positions), source)
+        for positions in (longest, longest - 1)
     )
     assert len(whole.questions.asked) == len(lengths)
     assert len(fewer.questions.asked) == len(lengths) - lengths.count(longest)
@@ -133,16 +134,16 @@ def test_question_may_fill_the_models_positions(trained, sample):
     assert fewer.total == whole.total == data.total
 
 
-def test_fact_with_a_mask_as_subject_is_not_asked(trained, tmp_path):
+def test_fact_with_a_mask_as_subject_is_not_asked(trained_model, tmp_path):
     """Its question would have two masks; the other fact is asked."""
     path = write_lama(tmp_path, "the", "the")
     facts = [{"sub_label": name, "obj_label": "the"} for name in ("[MASK]", "Ada")]
     (path / "TREx" / "P19.jsonl").write_text("".join(json.dumps(fact) + "\n" for fact in facts))
-    data = read(WorldKnowledge(), trained, path)
+    data = read(WorldKnowledge(), trained_model, path)
     assert [fact.subject for fact in data.questions.asked] == ["Ada"] and data.total == {"P19": 2}
 
 
-def test_facts_without_single_piece_objects_are_reported(trained, tmp_path):
+def test_facts_without_single_piece_objects_are_reported(trained_model, tmp_path):
     """An error is raised instead of an empty result."""
     with pytest.raises(CorpusError, match="No object of the 1 facts"):
-        read(WorldKnowledge(), trained, write_lama(tmp_path, "Llanfairpwllgwyngyll"))
+        read(WorldKnowledge(), trained_model, write_lama(tmp_path, "Llanfairpwllgwyngyll"))

@@ -11,7 +11,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.results import attention_codec
 from embryo_core.results.parquet_files import write_checksum
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import STEPS, find, put, tree
 
 HEADS = [(layer, head) for layer in (1, 2) for head in (1, 2, 3)]
@@ -21,7 +21,7 @@ HEADS = [(layer, head) for layer in (1, 2) for head in (1, 2, 3)]
 def maps(run: Run) -> np.ndarray:
     """Return all maps of a run with compacted results: [S, layers, heads, L, L]."""
     for step in STEPS:
-        results.write(at(run, step), "attention", find("attention", step))
+        results.write(checkpoint_at(run, step), "attention", find("attention", step))
     results.compact(run)
     return results.read_attention_steps(run)[1]
 
@@ -71,7 +71,7 @@ def test_compaction_converts_earlier_formats(run: Run, maps: np.ndarray, kind: p
     """Merged with a pending part, an earlier file becomes the same bytes as a file of the current format."""
     written = tree(run.results)
     make_earlier(run, kind)
-    results.write(at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
+    results.write(checkpoint_at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
     np.testing.assert_array_equal(results.read_attention_steps(run)[1], maps)
     results.compact(run)
     assert tree(run.results) == written
@@ -89,7 +89,7 @@ def test_position_weights_are_computed_from_earlier_formats(run: Run, maps: np.n
     """The summary of positions reads selected columns, and the column of maps has another name in earlier files."""
     expected = results.read_position_weights(run, 2, 3)
     make_earlier(run, kind)
-    results.write(at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
+    results.write(checkpoint_at(run, STEPS[0]), "attention", find("attention", STEPS[0]))
     results.compact(run)
     assert results.read_position_weights(run, 2, 3).equals(expected)
 

@@ -38,7 +38,7 @@ from embryo_core.results.tables import (
     Table,
 )
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import tree
 
 # === After reading ===
@@ -174,10 +174,10 @@ REFUSED = {
 @pytest.mark.parametrize(("findings", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_invalid_findings_are_not_written(run, findings, message):
     """One invalid row refuses the whole write and leaves the earlier results in place."""
-    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))
+    results.write(checkpoint_at(run, 8), "m", Findings(scores=[Score("m", 0.75, 3, "all")]))
     before = tree(run.results)
     with pytest.raises(ResultsError, match=message) as error:
-        results.write(at(run, 8), "m", findings)
+        results.write(checkpoint_at(run, 8), "m", findings)
     assert "nothing was written" in str(error.value) and "'m' at step 8" in str(error.value)
     assert tree(run.results) == before
 
@@ -195,5 +195,5 @@ def test_extreme_valid_values_are_written(run):
         answers=[TaskAnswer("stsb", 0, 0, -1.0, 5.0)],
         spans=[SpanAnswer("squad", 0, "q", 0, 0, 0.0, 1.0)],
     )
-    results.write(at(run, 8), "m", findings)
+    results.write(checkpoint_at(run, 8), "m", findings)
     assert results.steps_by_metric(run) == {"m": {8}}

@@ -8,7 +8,7 @@ from embryo_core import curves, results
 from embryo_core.measurements import ClozeAnswer, Findings
 from embryo_core.results import fact_histories
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import lose
 
 STEPS = (0, 1, 2, 8)
@@ -29,7 +29,7 @@ def write(run: Run, ranks: dict[tuple[str, str], list[int]], steps: tuple[int, .
             ClozeAnswer(fact, relation, f"subject {fact}", "Rome", rank[STEPS.index(step)], 0.25, "the", 0.5)
             for (relation, fact), rank in ranks.items()
         ]
-        results.write(at(run, step), "world_knowledge", Findings(cloze=answers))
+        results.write(checkpoint_at(run, step), "world_knowledge", Findings(cloze=answers))
 
 
 def slow_histories(ranks: dict[tuple[str, str], list[int]], steps: int = len(STEPS)) -> list[tuple]:
@@ -125,7 +125,7 @@ def test_differing_facts_are_summarised_from_answers(run, ranks, change):
     write(run, fewer if change == "fewer" else ranks, STEPS[3:])
     if change == "two metrics":
         answer = ClozeAnswer("99", "P99", "subject 99", "Rome", 1, 0.25, "the", 0.5)
-        results.write(at(run, 8), "other", Findings(cloze=[answer]))
+        results.write(checkpoint_at(run, 8), "other", Findings(cloze=[answer]))
     last = {key: drawn if key in fewer else [*drawn[:3], 2] for key, drawn in ranks.items()}
     first = {key: drawn if key in fewer else [2, 2, 2, drawn[3]] for key, drawn in ranks.items()}
     expected = slow_histories({"fewer": last, "more": first, "two metrics": ranks}[change])

@@ -10,7 +10,7 @@ import pytest
 from embryo_core import results
 from embryo_core.results import memo
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import find
 
 
@@ -24,7 +24,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_frame_is_read_again_only_after_files_change(run: Run, reads: list[str]):
     """A pending evaluation and its compaction change files; other arguments are cached separately."""
-    for change in (lambda: results.write(at(run, 0), "m", find("m", 0)), lambda: results.compact(run)):
+    for change in (lambda: results.write(checkpoint_at(run, 0), "m", find("m", 0)), lambda: results.compact(run)):
         change()
         reads.clear()
         frames = [results.read_scores(run, "m"), results.read_scores(run, iter(["m"])), results.read_scores(run, ["m"])]
@@ -49,7 +49,7 @@ def test_link_among_pending_evaluations_is_not_followed(run: Run, tmp_path: Path
 
 def test_callers_cannot_change_cached_frame(run: Run):
     """Changes of values, columns or index affect only the caller's copy."""
-    results.write(at(run, 0), "m", find("m", 0))
+    results.write(checkpoint_at(run, 0), "m", find("m", 0))
     expected = results.read_scores(run).copy(deep=True)
     frame = results.read_scores(run)
     frame.loc[0, "value"] = -1.0
@@ -62,7 +62,7 @@ def test_callers_cannot_change_cached_frame(run: Run):
 
 def test_weak_references_to_copies_do_not_accumulate(run: Run):
     """Each copy leaves weak references in the cached frame; pandas removes dead ones once a block has 500."""
-    results.write(at(run, 0), "m", find("m", 0))
+    results.write(checkpoint_at(run, 0), "m", find("m", 0))
     before = _dead_references()
     for _ in range(450):
         results.read_scores(run)
@@ -76,7 +76,7 @@ def _dead_references() -> int:
 
 def test_large_or_evicted_frames_are_read_again(run: Run, reads: list[str], monkeypatch: pytest.MonkeyPatch):
     """A frame above MAX_FRAME_BYTES is not cached; smaller ones are evicted above MAX_BYTES."""
-    results.write(at(run, 0), "m", find("m", 0))
+    results.write(checkpoint_at(run, 0), "m", find("m", 0))
     monkeypatch.setattr(memo, "MAX_FRAME_BYTES", 10)
     results.read_scores(run)
     results.read_scores(run)

@@ -20,7 +20,7 @@ from embryo_core.results.summaries import read_stored, read_summary
 from embryo_core.results.tables import CLOZE, SCORES, SURPRISALS, TABLES, WORDS, Table
 from embryo_core.results.write import SUMMARIES
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import METRICS, STEPS, find, make_run, put
 
 
@@ -31,7 +31,7 @@ def sound_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = make_run(root)
     for metric in METRICS:
         for step in STEPS:
-            results.write(at(run, step), metric, find(metric, step))
+            results.write(checkpoint_at(run, step), metric, find(metric, step))
     results.compact(run)
     return root
 
@@ -140,7 +140,7 @@ def test_pandas_metadata_are_ignored(stored_copy: Run):
 
 def test_part_in_folder_of_another_step_is_refused(stored_copy: Run):
     """A part's folder names its metric and step, which its rows must have."""
-    results.write(at(stored_copy, 9), "mask_prediction", find("mask_prediction", 9))
+    results.write(checkpoint_at(stored_copy, 9), "mask_prediction", find("mask_prediction", 9))
     part = stored_copy.results / "parts" / "mask_prediction" / "step9"
     part.rename(part.with_name("step10"))
     with pytest.raises(ResultsError, match="another evaluation"):

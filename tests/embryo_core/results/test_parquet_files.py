@@ -20,7 +20,7 @@ from embryo_core.results.tables import ATTENTION, SCORES, Table
 from embryo_core.runs import trust
 from embryo_core.runs.trust import write_checksums
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import STEPS, find, put, tree
 
 SCORE = {"evaluation": "m", "step": 8, "metric": "m", "layer": None, "group": None, "value": 0.5, "n": 3}
@@ -36,7 +36,7 @@ def give_way(run: Run, metric: str) -> None:
 @pytest.fixture(params=["part", "compacted"])
 def path(run: Run, request: pytest.FixtureRequest) -> Path:
     """Return the file with the scores of one step, in a pending part or in the compacted table."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    results.write(checkpoint_at(run, 8), "mask_prediction", find("mask_prediction", 8))
     if request.param == "compacted":
         results.compact(run)
     return next(run.results.rglob("scores.parquet"))
@@ -147,7 +147,7 @@ def test_irregular_file_is_refused(run: Run, path: Path, name: str, replace: Cal
 @pytest.mark.parametrize("linked", ["parts", "parts/mask_prediction", "parts/mask_prediction/step8"])
 def test_linked_part_is_refused_and_never_removed(run: Run, tmp_path: Path, linked: str):
     """Compaction removes merged parts; through a link it would remove the folders of somebody else."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    results.write(checkpoint_at(run, 8), "mask_prediction", find("mask_prediction", 8))
     (run.results / linked).rename(tmp_path / "elsewhere")
     (run.results / linked).symlink_to(tmp_path / "elsewhere")
     before = tree(tmp_path / "elsewhere")
@@ -161,7 +161,7 @@ def test_linked_part_is_refused_and_never_removed(run: Run, tmp_path: Path, link
 @pytest.mark.parametrize("name", ["step08", "step9223372036854775808", "step-1", "step" + "9" * 200, "step٣"])
 def test_folder_with_invalid_step_is_ignored(run: Run, name: str):
     """A step is a 64-bit integer without leading zeros, in ASCII digits."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    results.write(checkpoint_at(run, 8), "mask_prediction", find("mask_prediction", 8))
     part = next(run.results.glob("parts/*/step8"))
     part.rename(part.with_name(name))
     assert results.steps_by_metric(run)["mask_prediction"] == set() and results.read_scores(run).empty
@@ -227,9 +227,9 @@ def test_file_replaced_during_read_is_read_again(run: Run, monkeypatch: pytest.M
         write_checksums(*arguments)
         seen.append(len(results.read_scores(run)))
 
-    results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    results.write(checkpoint_at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
     results.compact(run)
-    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    results.write(checkpoint_at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     monkeypatch.setattr(trust, "write_checksums", read_and_write)
     results.compact(run)
     give_way(run, "m")
@@ -241,7 +241,7 @@ def test_file_replaced_after_size_check_is_read_again(run: Run, monkeypatch: pyt
     """Both checksums are listed at that time, and the new file is longer than the old one."""
     path, locate = run.results / "scores.parquet", trust.locate
     for step in (0, 8):
-        results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 3)]))
+        results.write(checkpoint_at(run, step), "m", Findings(scores=[Score("m", 0.5, 3)]))
         results.compact(run)
         path.with_suffix(f".{step}").write_bytes(path.read_bytes())
     before, after = path.with_suffix(".0"), path.with_suffix(".8")
@@ -263,7 +263,7 @@ def test_file_replaced_after_size_check_is_read_again(run: Run, monkeypatch: pyt
 
 def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.MonkeyPatch):
     """The list of checksums allows the file to be absent before it is removed; the next writer cleans up."""
-    results.write(at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    results.write(checkpoint_at(run, 8), "m", Findings(scores=[Score("m", 0.5, 3)]))
     results.compact(run)
     path, unlink = run.results / "scores.parquet", Path.unlink
 
@@ -279,7 +279,7 @@ def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.Monke
     assert len(results.read_scores(run)) == 1
     path.unlink()
     assert results.read_scores(run).empty and results.steps_by_metric(run)["m"] == set()
-    results.write(at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
+    results.write(checkpoint_at(run, 0), "m", Findings(scores=[Score("m", 0.5, 3)]))
     give_way(run, "m")
     assert not parquet_files.is_stored(path)
 
@@ -290,7 +290,7 @@ def test_interrupted_removal_causes_no_error(run: Run, monkeypatch: pytest.Monke
 def write(run: Run, *steps: int) -> None:
     """Write averaged maps of all heads at these steps, and compact them."""
     for step in steps:
-        results.write(at(run, step), "attention", find("attention", step))
+        results.write(checkpoint_at(run, step), "attention", find("attention", step))
     results.compact(run)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from embryo_core import results
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import find, make_run, tree
 
 # === Killed writers ===
@@ -23,18 +23,18 @@ def begin(root: Path) -> None:
     """Write compacted results of step 0, with a newer pending part of the same step."""
     run = make_run(root)
     for metric in ("mask_prediction", "attention"):
-        results.write(at(run, 0), metric, find(metric, 0), {"data": "one"}, {})
+        results.write(checkpoint_at(run, 0), metric, find(metric, 0), {"data": "one"}, {})
     results.compact(run)
-    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=1), {"data": "one"}, {})
+    results.write(checkpoint_at(run, 0), "mask_prediction", find("mask_prediction", 0, seed=1), {"data": "one"}, {})
 
 
 def work(root: Path) -> None:
     """Do what an evaluation does: skip done steps, write the rest, overwrite a metric of other data, and compact."""
     run = make_run(root)
     if 8 not in results.steps_by_metric(run)["attention"]:
-        results.write(at(run, 8), "attention", find("attention", 8), {"data": "one"}, {})
+        results.write(checkpoint_at(run, 8), "attention", find("attention", 8), {"data": "one"}, {})
     findings = find("mask_prediction", 0, seed=2)
-    results.write(at(run, 0), "mask_prediction", findings, {"data": "other"}, {}, overwrite=True)
+    results.write(checkpoint_at(run, 0), "mask_prediction", findings, {"data": "other"}, {}, overwrite=True)
     results.compact(run)
 
 
@@ -140,7 +140,7 @@ def test_writer_killed_at_random_times_resumes_to_same_files(begun_root, whole, 
 def test_temporary_tables_of_killed_writer_are_removed(tmp_path):
     """The next compaction removes them, whatever it writes; a file with an unknown name is kept."""
     run = make_run(tmp_path)
-    results.write(at(run, 0), "attention", find("attention", 0))
+    results.write(checkpoint_at(run, 0), "attention", find("attention", 0))
     results.compact(run)
     whole = tree(run.results)
     for name in ("scores.parquet.tmp", "facts.parquet.sha256.tmp", "sources.json.tmp", "notes.tmp"):
@@ -158,7 +158,7 @@ def write_many(root: Path, metric: str) -> None:
     """Write twelve steps of a metric, and compact after every third."""
     run = make_run(root)
     for step in range(12):
-        results.write(at(run, step), metric, find(metric, step))
+        results.write(checkpoint_at(run, step), metric, find(metric, step))
         if step % 3 == 2:
             results.compact(run)
 

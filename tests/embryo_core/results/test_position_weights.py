@@ -11,7 +11,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.measurements import AttentionMap, Findings
 from embryo_core.results.summaries import POSITION_WEIGHTS_SUMMARY
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import STEPS, find, lose
 
 HEADS = [(layer, head) for layer in (1, 2) for head in (1, 2, 3)]
@@ -26,7 +26,7 @@ def write(run: Run, *steps: int, seed: int = 0) -> None:
             AttentionMap(head_map.layer, head_map.head, head_map.weights * 0.75**head_map.head, head_map.sentences)
             for head_map in attention
         ]
-        results.write(at(run, step), "attention", Findings(attention=maps))
+        results.write(checkpoint_at(run, step), "attention", Findings(attention=maps))
 
 
 def of_maps(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
@@ -89,7 +89,7 @@ def test_compaction_accepts_maps_of_two_lengths(run: Run):
     """The error is raised when the maps are read as one history."""
     write(run, *STEPS[:-1])
     other = [AttentionMap(layer, head, np.ones((3, 3)), 7) for layer, head in HEADS]
-    results.write(at(run, STEPS[-1]), "attention", Findings(attention=other))
+    results.write(checkpoint_at(run, STEPS[-1]), "attention", Findings(attention=other))
     results.compact(run)
     assert set(results.read_position_weights(run, 1, 1)["step"]) == {*STEPS}  # the means of each step are separate
     with pytest.raises(ResultsError, match=r"length \(3, 4\)"):
@@ -99,7 +99,7 @@ def test_compaction_accepts_maps_of_two_lengths(run: Run):
 def test_maps_of_one_position_do_not_stop_compaction(run: Run):
     """A single position has no other to attend to; the two lengths are reported when the weights are read."""
     single = [AttentionMap(layer, head, np.ones((1, 1)), 7) for layer, head in HEADS]
-    results.write(at(run, 0), "attention", Findings(attention=single))
+    results.write(checkpoint_at(run, 0), "attention", Findings(attention=single))
     write(run, 8)
     results.compact(run)
     with pytest.raises(ResultsError, match=r"length \(1, 4\)"):

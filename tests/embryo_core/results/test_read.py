@@ -13,7 +13,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.measurements import AttentionMap, Findings, TaskAnswer, TaskScore, TuningPoint
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, put
 
 SQUARE = np.full((2, 2), 0.5)
@@ -41,7 +41,7 @@ def test_scores_words_and_facts_are_read_as_written(run, compacted):
     """Every row is read once, in sorted order."""
     for step in (8, 0, 2):
         for metric in METRICS:
-            results.write(at(run, step), metric, find(metric, step))
+            results.write(checkpoint_at(run, step), metric, find(metric, step))
     if compacted:
         results.compact(run)
     given = [(step, score) for step in (0, 2, 8) for metric in METRICS for score in find(metric, step).scores]
@@ -72,7 +72,7 @@ def write_again(run: Run, table: str, rows: int | None = None) -> None:
 def test_selected_scores_equal_those_among_all(run, earlier):
     """They are selected by name, names or prefix, from files with a row group per metric and from earlier files."""
     for metric in METRICS:
-        results.write(at(run, 2), metric, find(metric, 2))
+        results.write(checkpoint_at(run, 2), metric, find(metric, 2))
     results.compact(run)
     if earlier:
         write_again(run, "scores")
@@ -92,8 +92,8 @@ def test_selected_scores_equal_those_among_all(run, earlier):
 def test_read_many_scores_equals_read_scores(run):
     """The categories of metrics have no unused names; an unknown prefix gives no rows."""
     for step in (8, 0, 2):
-        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
-        results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
+        results.write(checkpoint_at(run, step), "mask_prediction", find("mask_prediction", step))
+        results.write(checkpoint_at(run, step), "world_knowledge", find("world_knowledge", step))
     results.compact(run)
     columns = ["metric", "step", "layer", "group", "value", "n"]
     some = [{"prefix": prefix} for prefix in ("world_knowledge", "mask", "none")]
@@ -108,7 +108,7 @@ def test_read_many_scores_equals_read_scores(run):
 def test_relation_does_not_depend_on_row_groups(run, rows):
     """A relation may be split into several row groups, or share one with all others as in earlier files."""
     for step in (0, 2, 8):
-        results.write(at(run, step), "world_knowledge", find("world_knowledge", step))
+        results.write(checkpoint_at(run, step), "world_knowledge", find("world_knowledge", step))
     results.compact(run)
     write_again(run, "cloze", rows)
     for relation, answers in results.read_cloze(run).groupby("relation"):
@@ -132,7 +132,7 @@ def test_relation_does_not_depend_on_row_groups(run, rows):
 def test_words_of_a_group_are_read(run, group, belongs, compacted):
     """A group is selected by tag or by frequency band at one step; it may have no words."""
     for step in (8, 0, 2):
-        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
+        results.write(checkpoint_at(run, step), "mask_prediction", find("mask_prediction", step))
     if compacted:
         results.compact(run)
     words = results.read_words(run, "mask_prediction", group, step=2)
@@ -147,7 +147,7 @@ def test_words_of_a_group_are_read(run, group, belongs, compacted):
 def test_training_curves_of_probes_are_read(run, compacted):
     """All curves or those of one task, layer and step are selected; points are in the order of iterations."""
     for step in (8, 0):
-        results.write(at(run, step), "edge_probing", find("edge_probing", step))
+        results.write(checkpoint_at(run, step), "edge_probing", find("edge_probing", step))
     if compacted:
         results.compact(run)
     frame = results.read_probes(run)
@@ -169,7 +169,7 @@ def test_training_curves_of_probes_are_read(run, compacted):
 def test_attention_is_read_by_head_step_or_all(run, compacted):
     """One head's history, one step's heads, and all maps equal the findings rounded to float16."""
     for step in STEPS:
-        results.write(at(run, step), "attention", find("attention", step))
+        results.write(checkpoint_at(run, step), "attention", find("attention", step))
     if compacted:
         results.compact(run)
     given = {(step, m.layer, m.head): m.weights for step in STEPS for m in find("attention", step).attention}
@@ -196,13 +196,15 @@ def test_attention_is_read_by_head_step_or_all(run, compacted):
 def test_attention_history_has_minimum_number_of_sentences(run):
     """All its maps are averaged over at least this number of sentences."""
     for step, sentences in ((0, 9), (2, 5), (8, 7)):
-        results.write(at(run, step), "attention", Findings(attention=[AttentionMap(1, 1, SQUARE, sentences)]))
+        results.write(
+            checkpoint_at(run, step), "attention", Findings(attention=[AttentionMap(1, 1, SQUARE, sentences)])
+        )
     assert results.read_attention(run, 1, 1).sentences == 5 and results.read_attention_step(run, 8)[1] == 7
 
 
 def test_scores_have_name_of_copied_run(run, tmp_path):
     """A copy under another name, such as the demo, reads the results as its own."""
-    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
+    results.write(checkpoint_at(run, 0), "mask_prediction", find("mask_prediction", 0))
     shutil.copytree(run.results, run.results.with_name("chick"))
     chick = Run("chick", tmp_path / "runs" / "chick", "albert", "mlm+sop", {}, "0" * 64, {}, STEPS, "test")
     assert set(results.read_scores(chick)["run"]) == {"chick"}
@@ -212,7 +214,7 @@ def test_maps_of_two_lengths_are_refused_as_history(run):
     """The message names both lengths and the command that evaluates them again; a single step can be read."""
     for step, length in ((0, 2), (8, 3)):
         maps = [AttentionMap(1, 1, np.ones((length, length)), 5)]
-        results.write(at(run, step), "attention", Findings(attention=maps))
+        results.write(checkpoint_at(run, step), "attention", Findings(attention=maps))
     assert results.read_attention_step(run, 8)[0].shape == (1, 1, 3, 3)
     with pytest.raises(ResultsError, match=r"length \(2, 3\).*evaluate egg --metrics attention --overwrite"):
         results.read_attention(run, 1, 1)
@@ -221,7 +223,7 @@ def test_maps_of_two_lengths_are_refused_as_history(run):
 def test_missing_head_is_reported(run):
     """Missing heads are never filled in."""
     maps = [AttentionMap(i, j, SQUARE, 5) for i, j in ((1, 1), (1, 2), (2, 1))]
-    results.write(at(run, 0), "attention", Findings(attention=maps))
+    results.write(checkpoint_at(run, 0), "attention", Findings(attention=maps))
     with pytest.raises(ResultsError, match="3 maps, not 2 layers of 2 heads"):
         results.read_attention_step(run, 0)
 
@@ -229,7 +231,7 @@ def test_missing_head_is_reported(run):
 def test_finetuning_results_are_read_as_written(run):
     """Scores, curves, answers and spans of one task have their steps."""
     for step in (8, 0):
-        results.write(at(run, step), TUNED, find(TUNED, step))
+        results.write(checkpoint_at(run, step), TUNED, find(TUNED, step))
     findings = find(TUNED, 8)
     pairs = (
         (results.read_task_scores, findings.task_scores),
@@ -251,7 +253,7 @@ def test_seeds_with_other_data_are_left_out(run, compacted):
         answers, points = [TaskAnswer("rte", seed, 0, 1.0, 0.0)], [TuningPoint("rte", seed, 1, 0.5, 0.5)]
         name = f"finetuning:rte:{seed}"
         findings = Findings(task_scores=scores, answers=answers, tuning=points)
-        results.write(at(run, 8), name, findings, {"sha256": data}, {})
+        results.write(checkpoint_at(run, 8), name, findings, {"sha256": data}, {})
     if compacted:
         results.compact(run)
     for read in (results.read_task_scores, results.read_answers, results.read_tuning):

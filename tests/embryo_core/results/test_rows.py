@@ -10,7 +10,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.measurements import Findings, Score
 from embryo_core.results.parquet_files import write_checksum
 from embryo_core.results.write import SUMMARIES
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import METRICS, find, put, truncated
 
 SUMMED_UP = [summary.file for summary in SUMMARIES]
@@ -22,7 +22,7 @@ BREAKS = {"truncated": truncated, "empty": lambda _: b"", "foreign": lambda _: b
 def test_broken_table_is_named_with_command_to_repair_it(run, damage, compacted):
     """Every reader that needs the table reports it in one line."""
     for metric in METRICS:
-        results.write(at(run, 8), metric, find(metric, 8))
+        results.write(checkpoint_at(run, 8), metric, find(metric, 8))
     if compacted:
         results.compact(run)
     reads = {
@@ -55,7 +55,7 @@ def test_broken_table_is_named_with_command_to_repair_it(run, damage, compacted)
 
 def test_flipped_bit_never_changes_a_result(run):
     """With one wrong bit, the table is read as before or refused because of its checksum."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    results.write(checkpoint_at(run, 8), "mask_prediction", find("mask_prediction", 8))
     results.compact(run)
     path, scores = run.results / "scores.parquet", results.read_scores(run)
     whole, reported = path.read_bytes(), 0
@@ -82,7 +82,7 @@ def test_table_with_other_columns_is_refused(run):
 def test_sparse_table_of_scores_is_refused(run, monkeypatch):
     """If every step has another group, 20 rows would become a table of 400 cells."""
     for step in range(20):
-        results.write(at(run, step), "m", Findings(scores=[Score("m", 0.5, 1, f"group {step}")]))
+        results.write(checkpoint_at(run, step), "m", Findings(scores=[Score("m", 0.5, 1, f"group {step}")]))
     monkeypatch.setattr("embryo_core.results.checks.MAX_CELLS", 399)
     with pytest.raises(ResultsError, match="20 rows would be a table of 400 cells"):
         results.read_scores(run)
@@ -91,7 +91,7 @@ def test_sparse_table_of_scores_is_refused(run, monkeypatch):
 @pytest.mark.parametrize("compacted", [False, True])
 def test_duplicate_key_is_refused(run, compacted):
     """A curve or a table has no place for a second row; missing values count as part of a key."""
-    results.write(at(run, 8), "mask_prediction", find("mask_prediction", 8))
+    results.write(checkpoint_at(run, 8), "mask_prediction", find("mask_prediction", 8))
     if compacted:
         results.compact(run)
     (path,) = run.results.rglob("scores.parquet")

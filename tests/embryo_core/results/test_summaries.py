@@ -12,7 +12,7 @@ from embryo_core.errors import ResultsError
 from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore
 from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COUNTS
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import STEPS, find, lose
 
 # === Word counts ===
@@ -32,8 +32,8 @@ def write_words(run: Run, steps: tuple[int, ...]) -> None:
     for step in steps:
         findings = find("mask_prediction", step, seed=step)
         findings.words = [replace(word, n=word.n + step) for word in findings.words]
-        results.write(at(run, step), "mask_prediction", findings)
-        results.write(at(run, step), "attention", find("attention", step))
+        results.write(checkpoint_at(run, step), "mask_prediction", findings)
+        results.write(checkpoint_at(run, step), "attention", find("attention", step))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -82,16 +82,16 @@ def tune(run: Run, steps: tuple[int, ...], n: int = N) -> None:
         right = random.random(n) < 0.5 + 0.1 * STEPS.index(step)
         answers = [TaskAnswer("rte", 1, i, 1.0, float(right[i])) for i in range(n)]
         scores = [TaskScore("rte", 1, "model", "accuracy", float(right.mean()), n)]
-        results.write(at(run, step), TUNED.format("rte"), Findings(task_scores=scores, answers=answers))
+        results.write(checkpoint_at(run, step), TUNED.format("rte"), Findings(task_scores=scores, answers=answers))
         words = np.where(np.arange(n) < n // 2, 0.6 + 0.4 * right, right)  # F1: half of the wrong answers overlap
         spans = [SpanAnswer("squad", 1, f"q{i:03}", 0, 1, float(right[i]), float(words[i])) for i in range(n)]
         scores = [TaskScore("squad", 1, "model", name, float(right.mean()), n) for name in ("exact", "f1")]
-        results.write(at(run, step), TUNED.format("squad"), Findings(task_scores=scores, spans=spans))
+        results.write(checkpoint_at(run, step), TUNED.format("squad"), Findings(task_scores=scores, spans=spans))
         gold = np.random.default_rng(9).normal(size=n) ** 3  # with long tails, so that Spearman and Pearson differ
         noisy = gold + random.normal(size=n) ** 3 * (4.0, 2.0, 0.3, 0.4)[STEPS.index(step)]
         answers = [TaskAnswer("stsb", 1, i, float(gold[i]), float(noisy[i])) for i in range(n)]
         scores = [TaskScore("stsb", 1, "model", name, 0.5, n) for name in ("spearman", "pearson")]
-        results.write(at(run, step), TUNED.format("stsb"), Findings(task_scores=scores, answers=answers))
+        results.write(checkpoint_at(run, step), TUNED.format("stsb"), Findings(task_scores=scores, answers=answers))
 
 
 @pytest.mark.parametrize("compacted", [False, True])

@@ -11,18 +11,18 @@ from embryo_core.measurements import Findings, Score
 from embryo_core.results.rows import read_table, steps_of_file
 from embryo_core.results.tables import CLOZE, TABLES
 from embryo_core.results.write import replace_table
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import METRICS, STEPS, TUNED, find, make_run, tree, truncated
 
 
 def test_rerun_replaces_all_rows_of_its_step(run):
     """Rows that the new findings no longer have are removed, from pending and from compacted results."""
     for step in STEPS:
-        results.write(at(run, step), "mask_prediction", find("mask_prediction", step))
+        results.write(checkpoint_at(run, step), "mask_prediction", find("mask_prediction", step))
     results.compact(run)
     again = Findings(scores=[Score("mask_prediction", 0.125, 4, "all")])
     for compacted in (False, True):
-        results.write(at(run, 2), "mask_prediction", again)
+        results.write(checkpoint_at(run, 2), "mask_prediction", again)
         if compacted:
             results.compact(run)
         scores = results.read_scores(run)
@@ -35,9 +35,11 @@ def test_rerun_replaces_all_rows_of_its_step(run):
 
 def test_table_without_rows_is_removed(run):
     """When a rerun finds no words, compaction removes the table of words."""
-    results.write(at(run, 2), "mask_prediction", find("mask_prediction", 2))
+    results.write(checkpoint_at(run, 2), "mask_prediction", find("mask_prediction", 2))
     results.compact(run)
-    results.write(at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")]))
+    results.write(
+        checkpoint_at(run, 2), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.125, 4, "all")])
+    )
     results.compact(run)
     assert sorted(tree(run.results)) == ["scores.parquet", "scores.parquet.sha256"]
 
@@ -47,11 +49,11 @@ def test_files_do_not_depend_on_order_of_writing(tmp_path):
     one, other = make_run(tmp_path / "one"), make_run(tmp_path / "other")
     work = [(metric, step) for step in STEPS for metric in METRICS]
     for metric, step in work:
-        results.write(at(one, step), metric, find(metric, step))
+        results.write(checkpoint_at(one, step), metric, find(metric, step))
     results.compact(one)
     for i, (metric, step) in enumerate(random.Random(1).sample(work, len(work))):
-        results.write(at(other, step), metric, find(metric, step, seed=9))
-        results.write(at(other, step), metric, find(metric, step))
+        results.write(checkpoint_at(other, step), metric, find(metric, step, seed=9))
+        results.write(checkpoint_at(other, step), metric, find(metric, step))
         if i % 5 == 0:
             results.compact(other)
     results.compact(other)
@@ -74,18 +76,18 @@ def test_sources_are_stored_per_metric(run):
 def test_results_of_other_data_require_overwrite(run):
     """Without it, and if the new findings are invalid, results and sources stay; other metrics are never affected."""
     for metric in ("attention", "mask_prediction"):
-        results.write(at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64}, {"sentences": 7})
+        results.write(checkpoint_at(run, 8), metric, find(metric, 8), {"sha256": "a" * 64}, {"sentences": 7})
     noted, other = results.read_sources(run), {"data": "b.conllu", "sha256": "b" * 64}
     with pytest.raises(DatasetMismatch, match=r"are of data \(sha256 aaaaaaaaaaaa.*received b.conllu"):
         results.note_dataset(run, "attention", other, {})
     for summary in (None, {}):
         with pytest.raises(DatasetMismatch):
-            results.write(at(run, 16), "attention", find("attention", 16), other, summary)
+            results.write(checkpoint_at(run, 16), "attention", find("attention", 16), other, summary)
     assert results.steps_by_metric(run)["attention"] == {8} and results.read_sources(run) == noted
     with pytest.raises(ResultsError):
-        results.write(at(run, 16), "attention", Findings(), other, {}, overwrite=True)
+        results.write(checkpoint_at(run, 16), "attention", Findings(), other, {}, overwrite=True)
     assert results.steps_by_metric(run)["attention"] == {8} and results.read_sources(run) == noted
-    results.write(at(run, 16), "attention", find("attention", 16), other, {}, overwrite=True)
+    results.write(checkpoint_at(run, 16), "attention", find("attention", 16), other, {}, overwrite=True)
     assert results.steps_by_metric(run)["attention"] == {16} and results.steps_by_metric(run)["mask_prediction"] == {8}
     assert results.read_sources(run) == noted | {"attention": other}
 
@@ -93,10 +95,10 @@ def test_results_of_other_data_require_overwrite(run):
 @pytest.mark.parametrize("table", ["scores", "words", "cloze"])
 def test_broken_table_stops_compaction_without_loss(run, table):
     """The broken table and all pending evaluations are kept; removing it and evaluating again repairs the results."""
-    results.write(at(run, 0), "world_knowledge", find("world_knowledge", 0))
-    results.write(at(run, 0), "mask_prediction", find("mask_prediction", 0))
+    results.write(checkpoint_at(run, 0), "world_knowledge", find("world_knowledge", 0))
+    results.write(checkpoint_at(run, 0), "mask_prediction", find("mask_prediction", 0))
     results.compact(run)
-    results.write(at(run, 8), "world_knowledge", find("world_knowledge", 8))
+    results.write(checkpoint_at(run, 8), "world_knowledge", find("world_knowledge", 8))
     path = run.results / f"{table}.parquet"
     path.write_bytes(truncated(path.read_bytes()))
     broken = path.read_bytes()
@@ -106,14 +108,14 @@ def test_broken_table_stops_compaction_without_loss(run, table):
     path.unlink()
     path.with_name(path.name + ".sha256").unlink()
     for metric, step in (("world_knowledge", 0), ("mask_prediction", 0), ("world_knowledge", 8)):
-        results.write(at(run, step), metric, find(metric, step))
+        results.write(checkpoint_at(run, step), metric, find(metric, step))
     results.compact(run)
     assert len(results.read_scores(run)) == 14 and len(results.read_cloze(run)) == 20
 
 
 def test_results_are_stored_next_to_runs(run):
     """Results of a run are in the same data root as the run."""
-    results.write(at(run, 0), "m", Findings(scores=[Score("m", 1.0, 1)]))
+    results.write(checkpoint_at(run, 0), "m", Findings(scores=[Score("m", 1.0, 1)]))
     assert (run.path.parent.parent / "results" / "egg" / "parts" / "m" / "step0" / "scores.parquet").is_file()
     assert runs.list_runs() == []
 
@@ -124,18 +126,18 @@ def test_steps_added_to_long_series_stay_pending(run, tmp_path, monkeypatch):
     work = [(metric, step) for step in STEPS for metric in ("mask_prediction", "world_knowledge")]
     later = [(metric, step) for metric in ("mask_prediction", "world_knowledge") for step in (9, 16)]
     for metric, step in work:
-        results.write(at(run, step), metric, find(metric, step))
+        results.write(checkpoint_at(run, step), metric, find(metric, step))
     results.compact(run)
     for (metric, step), waits in zip(later, (True, False) * 2, strict=True):
         before = tree(run.results)
-        results.write(at(run, step), metric, find(metric, step))
+        results.write(checkpoint_at(run, step), metric, find(metric, step))
         results.compact(run)
         assert (run.results / "parts").is_dir() == waits
         assert {name: content for name, content in tree(run.results).items() if name in before} == before or not waits
         assert step in results.steps_by_metric(run)[metric] and step in set(results.read_scores(run)["step"])
     other = make_run(tmp_path / "other")
     for metric, step in (*work, *later):
-        results.write(at(other, step), metric, find(metric, step))
+        results.write(checkpoint_at(other, step), metric, find(metric, step))
     results.compact(other)
     assert tree(run.results) == tree(other.results)
 
@@ -149,7 +151,7 @@ def test_rewritten_table_is_identical(run):
         (TUNED, 1),
         ("edge_probing", 0),
     ):
-        results.write(at(run, step), metric, find(metric, step))
+        results.write(checkpoint_at(run, step), metric, find(metric, step))
     results.compact(run)
     before = tree(run.results)
     for table in TABLES:
@@ -163,7 +165,7 @@ def test_rewritten_table_is_identical(run):
 def test_overwrite_discards_results_of_other_data_only(run):
     """Results are compared by the hash in sources.json; those of the same data and those of other metrics stay."""
     for metric in ("mask_prediction", "attention"):
-        results.write(at(run, 2), metric, find(metric, 2), {"sha256": "a" * 64}, {})
+        results.write(checkpoint_at(run, 2), metric, find(metric, 2), {"sha256": "a" * 64}, {})
     results.note_dataset(run, "mask_prediction", {"sha256": "a" * 64}, {"sentences": 7}, overwrite=True)
     assert results.steps_by_metric(run)["mask_prediction"] == {2}
     results.note_dataset(run, "mask_prediction", {"sha256": "b" * 64}, overwrite=True)

@@ -18,7 +18,7 @@ from embryo_core.measurements import Findings, Score
 from embryo_core.runs import read_checksums, trust, write_checksums
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
-from tests.conftest import SAMPLE_DATA, at
+from tests.conftest import SAMPLE_DATA, checkpoint_at
 
 # === Reading ===
 
@@ -151,7 +151,9 @@ def test_evaluate_keeps_unknown_files(own_run):
 
 def write(run: Run, step: int = 0) -> None:
     """Write one score."""
-    results.write(at(run, step), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.5, 1, "all")]))
+    results.write(
+        checkpoint_at(run, step), "mask_prediction", Findings(scores=[Score("mask_prediction", 0.5, 1, "all")])
+    )
 
 
 @pytest.mark.parametrize("inside", ["notes.txt", "more/notes.txt"])
@@ -211,7 +213,7 @@ def _link_one(run: Run, copy: Path) -> None:
 @pytest.mark.parametrize("link", [_link_all, _link_one])
 def test_pruning_removes_no_weights_behind_link(own_run: Run, link: Callable[[Run, Path], None]):
     """Linked checkpoints are refused even if they are inside the run's folder."""
-    checkpoint = at(own_run, 0)
+    checkpoint = checkpoint_at(own_run, 0)
     link(own_run, own_run.path / "copied")
     before = everything(own_run.path / "copied")
     with pytest.raises(EmbryoError, match="is a link"):

@@ -27,22 +27,22 @@ PLENTY = 2**30
 
 
 @pytest.fixture(scope="module")
-def data(trained: Model, sample: Path) -> ProbingData:
+def data(trained_model: Model, sample: Path) -> ProbingData:
     """Return two tasks of the sample, one of them with two spans."""
     folders = {task: sample / "probing" / task for task in ("constituent", "srl")}
-    return read_tasks(folders, trained.tokenizer, Limits.for_model(trained), None)
+    return read_tasks(folders, trained_model.tokenizer, Limits.for_model(trained_model), None)
 
 
-def test_span_features_are_mean_states_of_pieces(trained: Model, tmp_path: Path):
+def test_span_features_are_mean_states_of_pieces(trained_model: Model, tmp_path: Path):
     """One sentence has a word of several pieces, a span at either end, and a span of the whole sentence."""
     text = "Rivers run past unforgettable towns"
     spans = {"A": (0, 1), "B": (3, 4), "C": (4, 5), "D": (0, 5)}
     folder = write_task(tmp_path / "t", train=[(text, list(spans.items()))])
-    data = read_tasks({"t": folder}, trained.tokenizer, Limits.for_model(trained), None)
-    features = span_features(trained, data, PLENTY)
-    pieces = [trained.tokenizer.encode_words([word]).ids.tolist() for word in text.split()]
-    ids = [trained.tokenizer.cls_id, *(i for own in pieces for i in own), trained.tokenizer.sep_id]
-    plain = AlbertModel.from_pretrained(trained.checkpoint.path, dtype=torch.float32).eval()
+    data = read_tasks({"t": folder}, trained_model.tokenizer, Limits.for_model(trained_model), None)
+    features = span_features(trained_model, data, PLENTY)
+    pieces = [trained_model.tokenizer.encode_words([word]).ids.tolist() for word in text.split()]
+    ids = [trained_model.tokenizer.cls_id, *(i for own in pieces for i in own), trained_model.tokenizer.sep_id]
+    plain = AlbertModel.from_pretrained(trained_model.checkpoint.path, dtype=torch.float32).eval()
     with torch.no_grad():
         states = plain(torch.tensor([ids]), output_hidden_states=True).hidden_states
     own = data.tasks[0].train
@@ -52,21 +52,21 @@ def test_span_features_are_mean_states_of_pieces(trained: Model, tmp_path: Path)
         end = start + sum(len(own) for own in pieces[first:last])
         for layer in range(3):
             expected = states[layer][0, start:end].mean(0)
-            assert_as_stored(trained, features[layer, span], expected)
+            assert_as_stored(trained_model, features[layer, span], expected)
 
 
-def test_states_beyond_float16_are_an_error(trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
+def test_states_beyond_float16_are_an_error(trained_model: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch):
     """Without it, F1 would be of probes whose loss is NaN."""
-    states = trained.hidden_states
+    states = trained_model.hidden_states
 
     def one_large(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
         large = states(ids, mask).copy()
         large[1, :, :, 0] = 70_000
         return large
 
-    monkeypatch.setattr(trained, "hidden_states", one_large)
+    monkeypatch.setattr(trained_model, "hidden_states", one_large)
     with pytest.raises(BrokenCheckpoint, match="65,504"):
-        span_features(trained, data, PLENTY)
+        span_features(trained_model, data, PLENTY)
 
 
 def assert_as_stored(model: Model, features: torch.Tensor, expected: torch.Tensor) -> None:
@@ -76,34 +76,34 @@ def assert_as_stored(model: Model, features: torch.Tensor, expected: torch.Tenso
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
-def test_task_features_equal_the_papers(trained: Model, data: ProbingData, sample: Path, layer: int):
+def test_task_features_equal_the_papers(trained_model: Model, data: ProbingData, sample: Path, layer: int):
     """Every target of the test sets is compared, with the two spans of a pair in order."""
-    paper = PaperProbing(trained.checkpoint.path, trained.checkpoint.run.tokenizer)
-    features = span_features(trained, data, PLENTY)[layer]
+    paper = PaperProbing(trained_model.checkpoint.path, trained_model.checkpoint.run.tokenizer)
+    features = span_features(trained_model, data, PLENTY)[layer]
     for task in data.tasks:
         expected, labels = paper.features(read_probing(sample / "probing" / task.name, "test"), layer)
         ours = features[torch.from_numpy(task.test.spans)].flatten(1).float()
-        assert_as_stored(trained, ours, expected)
+        assert_as_stored(trained_model, ours, expected)
         assert [task.labels[label] if label >= 0 else None for label in task.test.labels] == [
             label if label in task.labels else None for label in labels
         ]
 
 
-def test_features_on_disk_equal_those_in_memory(trained: Model, data: ProbingData):
+def test_features_on_disk_equal_those_in_memory(trained_model: Model, data: ProbingData):
     """Above the memory limit, features are mapped from an unnamed file."""
-    in_memory, on_disk = span_features(trained, data, PLENTY), span_features(trained, data, 1000)
+    in_memory, on_disk = span_features(trained_model, data, PLENTY), span_features(trained_model, data, 1000)
     assert torch.equal(in_memory, on_disk) and in_memory.dtype == torch.float16
     assert "(deleted)" in Path("/proc/self/maps").read_text() if Path("/proc/self/maps").exists() else True
 
 
 def test_parallel_passes_change_no_bit_of_the_features(
-    trained: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch
+    trained_model: Model, data: ProbingData, monkeypatch: pytest.MonkeyPatch
 ):
     """Single forward passes are compared with three in parallel, which finish in any order."""
-    monkeypatch.setattr(trained, "parallel_passes", 1)
-    alone = span_features(trained, data, PLENTY)
-    monkeypatch.setattr(trained, "parallel_passes", 3)
-    assert torch.equal(alone, span_features(trained, data, PLENTY))
+    monkeypatch.setattr(trained_model, "parallel_passes", 1)
+    alone = span_features(trained_model, data, PLENTY)
+    monkeypatch.setattr(trained_model, "parallel_passes", 3)
+    assert torch.equal(alone, span_features(trained_model, data, PLENTY))
     assert np.isfinite(alone.numpy()).all()
 
 

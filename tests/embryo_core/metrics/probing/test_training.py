@@ -155,7 +155,9 @@ FAST, PAPER = PROTOCOLS["fast"], PROTOCOLS["paper"]
 
 
 @pytest.fixture(scope="module")
-def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[torch.Tensor, ProbingTask]:
+def probing(
+    trained_model: Model, sample: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[torch.Tensor, ProbingTask]:
     """Return features of the tiny model, and a task with enough targets: the first vowel of the word before."""
     rows = []
     for line in (sample / "text.txt").read_text(encoding="utf-8").splitlines():
@@ -165,8 +167,8 @@ def probing(trained: Model, sample: Path, tmp_path_factory: pytest.TempPathFacto
     rows = [row for row in rows if row[1]]
     splits = {"train": rows[: len(rows) * 3 // 5], "dev": rows[len(rows) * 3 // 5 : len(rows) * 3 // 4]}
     folder = write_task(tmp_path_factory.mktemp("vowel") / "t", **splits, test=rows[len(rows) * 3 // 4 :])
-    data = read_tasks({"vowel": folder}, trained.tokenizer, Limits.for_model(trained), None)
-    return span_features(trained, data, 2**30), data.tasks[0]
+    data = read_tasks({"vowel": folder}, trained_model.tokenizer, Limits.for_model(trained_model), None)
+    return span_features(trained_model, data, 2**30), data.tasks[0]
 
 
 def plain(features: torch.Tensor, targets: Targets) -> np.ndarray:
