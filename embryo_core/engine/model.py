@@ -47,7 +47,10 @@ class Engine(Protocol):
         """Compute next-piece logits [n, V] from states [n, H] below the last layer; the final norm is applied first."""
 
     def layer_logits(self, ids: Tensor, position: int) -> Tensor:
-        """Compute masked-word logits [layers + 1, V] of the head on every layer's state at a position of ids [1, L]."""
+        """Compute masked-word logits [layers + 1, V] of the final norm, if the model has one, and the head.
+
+        Both are applied to every layer's state at a position of ids [1, L].
+        """
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
@@ -137,9 +140,9 @@ class Model:
 
     @torch.inference_mode()
     def layer_logits(self, ids: np.ndarray, position: int) -> np.ndarray:
-        """Compute masked-word logits [num_layers + 1, V] of the head on every layer's state at a position of ids [L].
+        """Compute masked-word logits [num_layers + 1, V] from every layer's state at a position of ids [L].
 
-        The last row equals `mlm_logits`.
+        The final norm, if the model has one, and the head are applied to each. The last row equals `mlm_logits`.
         """
         self._need("masked_words")
         return self._finite("logits", self.masked_word_model._engine.layer_logits(torch.as_tensor(ids)[None], position))

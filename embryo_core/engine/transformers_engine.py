@@ -43,11 +43,11 @@ class TransformersEngine:
         architecture = runs.read_config(checkpoint, runs.Architecture)
         check_vocabulary(checkpoint, pieces)
         model = build_model(checkpoint, architecture).eval()
-        self._final_parts: list[torch.nn.Module] = []  # modules that a decoder applies after its last layer
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
-        if "next_words" in heads(checkpoint):
-            with reported(checkpoint, "compute"):
-                self._final_parts = _final_parts(checkpoint, model)
+        with reported(checkpoint, "compute"):
+            self._final_parts = _final_parts(model)
+            if "next_words" in heads(checkpoint):
+                _check_causal(checkpoint, model)
         model = model.to(device.name, device.dtype)
         self._base = model.base_model
         self._head: Any = _head_of(model) if heads(checkpoint) & {"masked_words", "next_words"} else None
@@ -79,7 +79,10 @@ class TransformersEngine:
         return logits[:, : self._pieces].float().cpu()
 
     def layer_logits(self, ids: Tensor, position: int) -> Tensor:
-        return self.head(self.hidden_states(ids, None)[:, 0, position])
+        states = self.hidden_states(ids, None)[:, 0, position]
+        with reported(self._checkpoint, "compute"):  # the final parts have been applied to the last state
+            last = self._output(states[-1:].to(self._device.name, self._device.dtype))
+        return torch.cat([self.head(states[:-1]), last])
 
     def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
         return self._pass(ids, mask, self._detector).logits.float().cpu()
@@ -137,37 +140,44 @@ def _head_of(model: PreTrainedModel) -> PreTrainedModel:
     return head
 
 
-def _final_parts(checkpoint: Checkpoint, model: PreTrainedModel) -> list[torch.nn.Module]:
-    """Return the modules that a decoder applies after its last layer, such as a norm, in order.
-
-    Raises BrokenCheckpoint if the decoder attends to pieces that it should predict: two texts that differ only in their
-    last piece must have the same logits before it.
-    """
-    calls: list[torch.nn.Module] = []
-    layers = {
-        module for stack in model.base_model.modules() if isinstance(stack, ModuleList) for module in stack.modules()
-    }
-    containers = {
-        module for module in model.base_model.modules() if any(inner in layers for inner in module.children())
-    }
+def _final_parts(model: PreTrainedModel) -> list[torch.nn.Module]:
+    """Return the modules that a model applies to every state after its last layer, such as a norm, in order."""
+    base = model.base_model
+    calls: list[tuple[torch.nn.Module, Any]] = []  # modules in the order of their calls, with what they return
+    layers = {module for stack in base.modules() if isinstance(stack, ModuleList) for module in stack.modules()}
+    containers = {module for module in base.modules() if any(inner in layers for inner in module.children())}
     hooks = [
-        module.register_forward_hook(lambda called, *_: calls.append(called)) for module in model.base_model.modules()
+        module.register_forward_hook(lambda called, _, output: calls.append((called, output)))
+        for module in base.modules()
     ]
-    ids = torch.arange(PROBE_LENGTH).repeat(2, 1) % model.config.vocab_size
-    ids[1, -1] = 0
+    ids = torch.ones(1, 2, dtype=torch.long)
     try:
         with torch.inference_mode():
-            logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
+            base(input_ids=ids, attention_mask=ids)
     finally:
         for hook in hooks:
             hook.remove()
+    last_layer_call = max((i for i, (module, _) in enumerate(calls) if module in layers), default=len(calls))
+    return [
+        module
+        for module, output in calls[last_layer_call + 1 :]
+        if module not in containers and module is not base
+        if isinstance(output, Tensor) and output.ndim == ids.ndim + 1  # a pooler returns one state of each text
+    ]
+
+
+def _check_causal(checkpoint: Checkpoint, model: PreTrainedModel) -> None:
+    """Raise BrokenCheckpoint if a decoder attends to pieces that it should predict.
+
+    Two texts that differ only in their last piece must have the same logits before it.
+    """
+    ids = torch.arange(PROBE_LENGTH).repeat(2, 1) % model.config.vocab_size
+    ids[1, -1] = 0
+    with torch.inference_mode():
+        logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
     change = (logits[0, :-1] - logits[1, :-1]).abs().max()
     if change > MAX_LOGIT_CHANGE * logits.abs().max():
         raise broken(checkpoint, "its logits at a piece depend on the pieces after it, which a decoder cannot see")
-    last_layer_call = max((i for i, module in enumerate(calls) if module in layers), default=len(calls))
-    return [
-        module for module in calls[last_layer_call + 1 :] if module not in containers and module is not model.base_model
-    ]
 
 
 @dataclass
