@@ -10,6 +10,7 @@ from msgspec import convert
 from embryo_core import runs
 from embryo_core.engine.capabilities import DECODERS
 from embryo_core.errors import EmbryoError, RunError
+from embryo_core.families import FAMILIES
 from embryo_core.runs.architecture import layer_flops
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Checkpoint, Origin, Run, StepUnit
@@ -97,47 +98,52 @@ def training_flops(run: Run, step: int) -> float | None:
     parent_flops: float | None = 0.0
     first_step = run.first_step
     if run.origin:
-        parent_flops = _parent_flops(run.origin, min(step, first_step))
+        parent = _parent(run.origin)
+        parent_flops = training_flops(parent, min(step, first_step)) if parent else None
     if parent_flops is None:
         return None
     updates = max(0, step - first_step)
     first_phase = min(updates, settings.short_steps)
     short = first_phase - (first_phase // settings.long_every if settings.long_every else 0)
-    is_decoder = run.family in DECODERS
-    flops = short * settings.short_batch_size * _sequence_flops(settings, settings.short_sequence_length, is_decoder)
-    flops += (updates - short) * settings.batch_size * _sequence_flops(settings, settings.sequence_length, is_decoder)
+    flops = short * settings.short_batch_size * _sequence_flops(settings, settings.short_sequence_length, run.family)
+    flops += (updates - short) * settings.batch_size * _sequence_flops(settings, settings.sequence_length, run.family)
     return parent_flops + flops
 
 
 def cost_changes(run: Run) -> tuple[int, ...]:
-    """List the steps at which the FLOPs of an update change."""
+    """List the steps at which the FLOPs of an update change, and those of its parent runs before it."""
     settings, first_step = convert(run.config, Settings), run.first_step
     has_change = 0 < settings.short_steps < settings.steps
-    return (first_step + settings.short_steps,) if has_change else ()
+    changes = (first_step + settings.short_steps,) if has_change else ()
+    parent = _parent(run.origin) if run.origin else None
+    if parent is None:
+        return changes
+    return (*(step for step in (parent.first_step, *cost_changes(parent)) if step < first_step), *changes)
 
 
-def _parent_flops(origin: Origin, step: int) -> float | None:
-    """Count the FLOPs of a parent run up to a step; None if the parent is not available or its FLOPs are unknown."""
+def _parent(origin: Origin) -> Run | None:
+    """Return the parent run of a continued run; None if it is not available."""
     try:
         parent = runs.open_run(origin.run)
     except RunError:
         return None
     # two runs may name each other as parent
     is_circular = parent.origin is not None and parent.origin.step >= origin.step
-    return None if is_circular else training_flops(parent, step)
+    return None if is_circular else parent
 
 
-def _sequence_flops(settings: Settings, length: int, is_decoder: bool) -> float:
+def _sequence_flops(settings: Settings, length: int, family: str) -> float:
     """Count the FLOPs of a forward and a backward pass over one sequence."""
     hidden_size, vocabulary_size = settings.hidden_size, settings.vocab_size
     embedding_size = settings.embedding_size or hidden_size
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     # every batch is padded to the largest number of masked positions
     masked_count = max(1, round(masked_share * length))
+    always_projected = family in FAMILIES and FAMILIES[family].always_projected
 
     def count_encoder(width: int, inner: int) -> float:
-        """Count all layers of this width, and the projection of the embeddings if their size differs."""
-        projection = 2 * length * embedding_size * width if embedding_size != width else 0
+        """Count all layers of this width, and the projection of the embeddings if the model has one."""
+        projection = 2 * length * embedding_size * width if always_projected or embedding_size != width else 0
         return settings.num_hidden_layers * layer_flops(length, width, inner) + projection
 
     def count_head(width: int) -> float:
@@ -145,7 +151,7 @@ def _sequence_flops(settings: Settings, length: int, is_decoder: bool) -> float:
         return 2 * masked_count * embedding_size * (width + vocabulary_size)
 
     encoder_flops = count_encoder(hidden_size, settings.intermediate_size)
-    if is_decoder:  # the head is only the output product, at every position
+    if family in DECODERS:  # the head is only the output product, at every position
         return PASSES * (encoder_flops + 2 * length * embedding_size * vocabulary_size)
     if settings.generator_size is None:
         return PASSES * (encoder_flops + count_head(hidden_size))

@@ -103,9 +103,8 @@ def products(architecture: Architecture, rows: int, length: int, differing: int 
 
 
 def _projection_operations(architecture: Architecture, length: int) -> int:
-    """Count the operations that project embeddings of `length` pieces to hidden states, if their sizes differ."""
-    width, hidden = architecture.width, architecture.hidden_size
-    return 2 * length * width * hidden if width != hidden else 0
+    """Count the operations that project embeddings of `length` pieces to hidden states, if the model does."""
+    return 2 * length * architecture.width * architecture.hidden_size if architecture.is_projected else 0
 
 
 def _layer_operations(architecture: Architecture, rows: int, length: int) -> int:

@@ -35,14 +35,14 @@ def count_flops(model: torch.nn.Module) -> int:
     return counter.get_total_flops()
 
 
-@pytest.mark.parametrize("embedding", [8, None], ids=["factorised", "not factorised"])
+@pytest.mark.parametrize("embedding", [8, SIZES["hidden_size"], None])
 def test_update_costs_three_forward_passes(tiny_run: Run, embedding: int | None):
-    """A pass runs the layers, the projection of factorised embeddings, and the masked-word head at every position."""
+    """A pass runs the layers, ALBERT's projection of embeddings of any size, and the masked-word head everywhere."""
     from transformers import AlbertConfig, AlbertForMaskedLM, BertConfig, BertForMaskedLM
 
     config = SIZES | ({"embedding_size": embedding} if embedding else {})
     built = AlbertForMaskedLM(AlbertConfig(**config)) if embedding else BertForMaskedLM(BertConfig(**config))
-    run = replace(tiny_run, config=config | ONE_SEQUENCE)
+    run = replace(tiny_run, family="albert" if embedding else "bert", config=config | ONE_SEQUENCE)
     assert training_flops(run, 1) == PASSES * count_flops(built)
 
 

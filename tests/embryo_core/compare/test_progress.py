@@ -70,6 +70,17 @@ def test_flops_bend_where_the_batches_change(tiny_run: Run):
         assert counts.at([step])[0] == pytest.approx(training_flops(run, step))
 
 
+def test_flops_of_a_continued_run_bend_where_its_parents_batches_change(own_run: Run, monkeypatch):
+    """Both runs have the same FLOPs at every step before the origin, also between checkpoints."""
+    monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
+    short = {"short_steps": 10, "short_batch_size": 2, "short_sequence_length": 8}
+    parent = replace(own_run, config=own_run.config | short)
+    runs.write_run(parent)
+    child = replace(own_run, name="child", origin=Origin(parent.name, 16, 0, 0, "0" * 64))
+    steps = [4, 10, 12, 16]
+    assert progress(child, "flops").at(steps) == pytest.approx(progress(parent, "flops").at(steps))
+
+
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit != "step"])
 def test_progress_converts_back_to_steps(tiny_run: Run, unit: str):
     counts = progress(tiny_run, unit)

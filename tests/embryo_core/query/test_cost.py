@@ -13,6 +13,7 @@ from embryo_core import query
 from embryo_core.engine.cache import ModelCache
 from embryo_core.errors import BrokenCheckpoint, QueryError
 from embryo_core.query import beam, cost, sentence, sweep
+from embryo_core.runs import Architecture
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
 from tests.decoders import add_series
@@ -78,6 +79,16 @@ def counted(ask: Callable[[Run], object], run: Run) -> int:
 def test_estimated_products_equal_those_that_torch_counts(what: str, tiny_run: Run, products_alone: None) -> None:
     estimated, ask = ASKED[what]
     assert estimated(tiny_run) == counted(ask, tiny_run)
+
+
+def test_albert_projects_embeddings_as_wide_as_its_states() -> None:
+    """A BERT of the same sizes has no projection."""
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 40, "vocab_size": 100}
+    albert, bert = (
+        Architecture(model_type=family, hidden_size=24, max_position_embeddings=32, **sizes)
+        for family in ("albert", "bert")
+    )
+    assert cost.products(albert, 1, 10) - cost.products(bert, 1, 10) == 2 * 10 * 24 * 24
 
 
 def test_estimate_counts_shared_rows_more_than_once(tiny_run: Run, products_alone: None) -> None:
