@@ -1,4 +1,4 @@
-"""Figures of runs for notebooks: `run.plot.tokens()`, `embryo.compare_runs([...]).plot.tokens()` (docs/python.md)."""
+"""The figures of runs for notebooks: `run.plot.tokens()`, `embryo.compare([...]).plot.tokens()` (docs/python.md)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from embryo_core import compare, corpora, results, runs
+from embryo_core import compare as comparison
+from embryo_core import corpora, results, runs
 from embryo_core.compare import Rule
 from embryo_core.curves import baselines
 from embryo_core.errors import CorpusError, UnknownMetric, unknown
@@ -43,7 +44,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         """Return the run's design as an HTML table, which notebooks display."""
-        rows = {row: value for row, value in compare.design(self.run).items() if value is not None}
+        rows = {row: value for row, value in comparison.design(self.run).items() if value is not None}
         card = pd.DataFrame({self.run.name: rows.values()}, rows.keys(), dtype=object)
         return card.to_html(formatters=[lambda value: f"{value:,}" if isinstance(value, int) else str(value)])
 
@@ -208,26 +209,26 @@ class ComparedRuns:
     @cached_property
     def design(self) -> pd.DataFrame:
         """Return the designs of the runs: row, a column for each run, differs."""
-        return compare.designs(self.runs)
+        return comparison.designs(self.runs)
 
     @cached_property
     def acquisition(self) -> pd.DataFrame:
         """Return the onset of each part of speech in each run: run, place, group, onset, earliest, latest, last, n."""
-        return compare.acquisitions(self.runs, self.metric, compare.PARTS_OF_SPEECH, self.rule)
+        return comparison.acquisitions(self.runs, self.metric, comparison.PARTS_OF_SPEECH, self.rule)
 
     @cached_property
     def agreement(self) -> pd.DataFrame:
         """Return the rank agreement of every two runs, and of each with the paper: first, second, rho, low, high, n."""
-        return compare.agreements(self.acquisition)
+        return comparison.agreements(self.acquisition)
 
     @cached_property
     def differences(self) -> pd.DataFrame:
         """Return `compare.differences` between the first run's design and each other one, whose runs are in `runs`."""
-        first, *others = compare.group_by_design(self.runs)
+        first, *others = comparison.group_by_design(self.runs)
         tables = [
-            compare.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
+            comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
         ]
-        return pd.concat(tables, ignore_index=True) if tables else compare.differences(first, first)[:0]
+        return pd.concat(tables, ignore_index=True) if tables else comparison.differences(first, first)[:0]
 
     @property
     def plot(self) -> Plots:
@@ -238,7 +239,7 @@ class ComparedRuns:
         return self.design.to_html(index=False, na_rep="–")
 
 
-def compare_runs(
+def compare(
     chosen: Sequence[Study | Run | str | Path], metric: str = "mask_prediction", rule: Rule = "half"
 ) -> ComparedRuns:
     """Compare runs, given by name, path or Study; `metric` and `rule` determine the order of acquisition.
@@ -248,7 +249,7 @@ def compare_runs(
     return ComparedRuns(tuple(dict.fromkeys(Study(one).run for one in chosen)), metric, rule)
 
 
-def evaluate_run(
+def evaluate(
     run: Study | Run | str | Path,
     metrics: Sequence[str] | None = None,
     data: Mapping[str, str | Path] | None = None,
@@ -265,7 +266,7 @@ def evaluate_run(
     options of metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
     that are missing or unreadable.
     """
-    from embryo_core.evaluate import evaluate  # loads torch
+    from embryo_core.evaluate.evaluation import evaluate as compute  # loads torch
 
     declared = [option.name.replace("-", "_") for metric in METRICS for option in metric.options]
     for name in options:
@@ -274,7 +275,7 @@ def evaluate_run(
     sources = {source for metric in METRICS for source in metric.sources}
     paths = corpora.fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
     named = {name.replace("_", "-"): value for name, value in options.items()}
-    return evaluate(
+    return compute(
         Study(run).run, paths, metrics, steps, limit=limit, options=named, overwrite=overwrite, progress=progress
     )
 

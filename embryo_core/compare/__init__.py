@@ -1,5 +1,8 @@
 """Compare runs: progress, designs and their seeds, orders of acquisition, differences, and early signals."""
 
+import sys
+
+from embryo_core import CallablePackage
 from embryo_core.compare.acquisition import (
     CHANCE,
     PAPER,
@@ -23,3 +26,5 @@ from embryo_core.compare.seeds import (
     group_by_size,
     size_of,
 )
+
+sys.modules[__name__].__class__ = CallablePackage  # `embryo.compare(...)` for notebooks

@@ -73,7 +73,7 @@ def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):
             scores = [Score("mask_prediction", step / 20, 50, group) for group in ("noun", "all")]
             results.write(checkpoint_at(run, step), "mask_prediction", Findings(scores=scores))
         runs.append(run)
-    plot = embryo.compare_runs(runs).plot
+    plot = embryo.compare(runs).plot
     assert set(plot.tokens().table["run"]) == {"a", "b"}
     (changed,) = plot.differences()
     assert changed.table["run"].unique().tolist() == ["b"] and plot("log", "share").axis.unit == "share"

@@ -145,8 +145,8 @@ def test_metric_scores_include_all_measures(tiny_results: Run):
         (lambda study: study.words(step=5), "16"),
         (lambda study: study.attention(3, 1), "1 to 2"),
         (lambda study: study.task_scores("nonsense"), "rte"),
-        (lambda study: embryo.evaluate_run(study, ["nonsense"]), "mask_prediction"),
-        (lambda study: embryo.evaluate_run(study, nonsense=1), "as_written"),
+        (lambda study: embryo.evaluate(study, ["nonsense"]), "mask_prediction"),
+        (lambda study: embryo.evaluate(study, nonsense=1), "as_written"),
     ],
 )
 def test_unknown_names_list_the_known_ones(tiny_results: Run, read, known: str):
@@ -159,12 +159,10 @@ def test_run_is_added_evaluated_and_compared(tiny_run: Run, tmp_path: Path, monk
     """The functions of a notebook lead from a folder of checkpoints to a table of two runs."""
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path))
     study = embryo.add(tiny_run.path / "checkpoints", "mine", tokenizer=str(tiny_run.tokenizer))
-    report = embryo.evaluate_run(
-        study, ["mask_prediction"], {"treebank": SAMPLE_DATA["treebank"]}, [8, 16], progress=False
-    )
+    report = embryo.evaluate(study, ["mask_prediction"], {"treebank": SAMPLE_DATA["treebank"]}, [8, 16], progress=False)
     assert report.computed == 2 and study.scores("mask_prediction")["step"].unique().tolist() == [8, 16]
     assert embryo.list_runs()[["run", "checkpoints", "last step"]].values.tolist() == [["mine", 3, 16]]
-    compared = embryo.compare_runs(["mine", tiny_run])
+    compared = embryo.compare(["mine", tiny_run])
     assert compared.acquisition["run"].unique().tolist() == ["mine"]
     assert {"mine", tiny_run.name} <= set(compared.design) and "mine" in compared._repr_html_()
     assert compared.differences.empty or compared.differences["difference"].isna().all()

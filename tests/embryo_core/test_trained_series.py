@@ -122,5 +122,5 @@ def test_added_series_agrees_with_transformers(source: Path, tmp_path: Path) -> 
         assert [answer.probability for answer in answers] == pytest.approx(expected.values.tolist(), rel=1e-4)
     other = add_series(train(source.name, tmp_path / "other" / source.name, seed=1), "other")
     evaluate(other, SAMPLE_DATA, ["next_word_prediction"], [STEPS[-1]])
-    both = embryo.compare_runs(["mine", "other"])
+    both = embryo.compare(["mine", "other"])
     assert {"mine", "other"} <= {*both.design.columns}
