@@ -1,4 +1,4 @@
-"""A run from a stranger, whose texts would become images, links, icons, formulas and tags if rendered as markup."""
+"""An untrusted run, whose texts would become images, links, icons, formulas and tags if rendered as markup."""
 
 import re
 import shutil

@@ -36,7 +36,7 @@ def test_relative_links_work(document: Path):
 
 
 def test_index_links_every_page():
-    """Nobody finds a page that docs/index.md does not link."""
+    """Readers cannot find a page that docs/index.md does not link."""
     linked = {target for target, _ in LINK.findall((REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8"))}
     assert {path.name for path in (REPOSITORY / "docs").glob("*.md")} - {"index.md"} <= linked
 

@@ -155,7 +155,7 @@ def test_comparison_notices_point_missing_in_table() -> None:
         expect_in_table(marks(go.Figure(go.Scatter(x=[0.5, 256, 512], y=[0.0, 0.33, 0.66]))), data)
 
 
-def test_file_is_written_in_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_waits_in_the_queue_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file waits in the queue of questions: a CSV costs less than a light question, an animation more."""
     queue = Queue()
     monkeypatch.setattr(figures, "QUEUE", queue)

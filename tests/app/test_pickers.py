@@ -51,7 +51,7 @@ def test_every_limited_text_is_tested_here() -> None:
 
 @pytest.mark.parametrize("name", WHERE)
 def test_overlong_text_in_link_is_rejected_with_one_warning(name: str, dashboard_with_results) -> None:
-    """The warning has the text's length and the limit; the text is neither in a box nor in the URL."""
+    """The warning gives the text's length and the limit; the text is neither in a box nor in the URL."""
     page, more = WHERE[name]
     app = dashboard_with_results.open(page, **more, **{name: "x" * 400_000})
     assert not app.exception and not app.error

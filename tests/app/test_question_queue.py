@@ -110,7 +110,7 @@ def test_heavy_question_pauses_between_its_chunks(start) -> None:
             done.append("cheap")
 
     with queue.turn(DEAR, wanted) as pause:
-        pause()  # nobody else is there
+        pause()  # the queue is empty
         start(ask)
         begun.wait(30)
         pause()
@@ -236,7 +236,7 @@ def test_abandoned_trace_ends_between_checkpoints(cores: int, tiny_run: Run, mon
 
 
 def test_question_above_budget_is_refused_with_its_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the cost, the budget and the command that answers the question elsewhere; nothing is computed."""
+    """The error gives the cost, the budget and the command that answers the question elsewhere; nothing is computed."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", "20")
     assert in_turn(19, "make app", lambda: "answer") == "answer"
     with pytest.raises(TooCostly, match="about 31 seconds of one core, and this server spends at most 20 ") as error:

@@ -140,7 +140,7 @@ class Visitor:
         return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
 
     def expect_query(self, **wanted: str) -> None:
-        """Wait until the address bar has these query parameters."""
+        """Wait until the address bar shows these query parameters."""
         for name, value in wanted.items():
             self.page.wait_for_function(
                 "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]

@@ -39,7 +39,7 @@ def test_message_is_one_line_without_control_characters():
 
 
 def test_unknown_name_suggests_the_nearest_known_one():
-    """The message has the received name, a similar one, all known ones, and what to do next."""
+    """The message gives the received name, a similar one, all known ones, and what to do next."""
     message = unknown("preset", "albert-smal", ["tiny", "albert-small"], "See python -m pretrain --help.")
     assert message == (
         "Unknown preset 'albert-smal'. Did you mean 'albert-small'? Known: tiny, albert-small. "

@@ -44,7 +44,7 @@ def damage_one(path: Path, outside: Path, rng: random.Random) -> str:
 
 
 def sign(run: Run) -> None:
-    """Write the hashes of damaged files into manifests and run.json, as a stranger could; then the files are read."""
+    """Write the hashes of damaged files into manifests and run.json, as an attacker could; then the files are read."""
     for manifest in run.path.glob("checkpoints/*/manifest.json"):
         _rehash(
             manifest,

@@ -88,7 +88,7 @@ def test_hugging_face_data_set_is_read(tmp_path: Path) -> None:
 
 
 def test_missing_datasets_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message has the command that installs it."""
+    """The message gives the command that installs it."""
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(CorpusError, match="pip install datasets"):
         list(read_documents(TextSource("hf:a/b", None)))

@@ -118,7 +118,7 @@ def test_long_series_reads_log_spaced_maps_and_chosen_step(open_view, tiny_resul
 
 
 def test_layers_section_shows_one_head_in_every_layer(open_view, tiny_results):
-    """The captions have n and a remark on layers that share weights."""
+    """The captions give n and a remark on layers that share weights."""
     test = open_view(tiny_results, section="layers", head="2", step="8")
     assert not test.exception and not test.error
     assert "Head 2 of tiny in every layer" in [heading.value for heading in test.header]

@@ -73,7 +73,7 @@ def info_messages(page: AppTest) -> str:
     ["overview", "tokens", "probing", "knowledge", "finetuning"],
 )
 def test_every_page_draws_compared_run(open_page, two_runs: Run, page: str) -> None:
-    """A caption has both runs with their n, and the axis counts the tokens that the link asks for."""
+    """A caption names both runs with their n, and the axis counts the tokens that the link asks for."""
     shown = open_page(page, two_runs, beside="twin", axis="tokens")
     assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
     assert any("tiny (n = " in caption and "twin (n = " in caption for caption in captions_of(shown))
@@ -378,7 +378,7 @@ def test_attention_page_shows_same_head_of_two_runs(open_page, two_runs: Run) ->
 
 
 def test_seeds_of_one_design_are_averaged(open_page, two_runs: Run) -> None:
-    """The runs differ only in their seeds, and the caption has the number of seeds."""
+    """The runs differ only in their seeds, and the caption gives the number of seeds."""
     other = runs.read_run(two_runs.path.with_name("twin"))
     other.config.update(two_runs.config, seed=99)
     runs.write_run(other)

@@ -44,7 +44,7 @@ def test_table_shows_how_much_pretraining_a_task_needs(open_view, tuned_run):
 
 
 def test_examples_are_filtered_by_history(open_view, tuned_run):
-    """The histories are those of facts; the URL has the chosen one, and a caption the command that fetches texts."""
+    """The histories are those of facts; the URL names the chosen one, and a caption the command that fetches texts."""
     test = open_view(tuned_run, task="rte", example_history="oscillating")
     listed = test.dataframe[-1].value
     assert listed[["step 0", "step 8", "step 16", "gold"]].to_dict("index") == {

@@ -28,7 +28,7 @@ def captions(test: AppTest) -> str:
 
 
 def test_captions_name_data_and_n(dashboard_with_results, tiny_results):
-    """The section opens on the strongest pattern and its head; captions have the note on the treebank."""
+    """The section opens on the strongest pattern and its head; captions give the note on the treebank."""
     test = open_section(dashboard_with_results)
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
@@ -61,7 +61,7 @@ def test_table_has_each_step_once(dashboard_with_results, step, columns):
 
 
 def test_syntax_is_compared_with_best_fixed_offset(dashboard_with_results, tiny_results):
-    """The caption has the offset and the accuracy of the stored baseline."""
+    """The caption gives the offset and the accuracy of the stored baseline."""
     test = open_section(dashboard_with_results, pattern="dependent_to_head")
     baseline = results.read_scores(tiny_results, "head_behaviour_fixed_offset").iloc[0]
     share = percent(baseline["value"])

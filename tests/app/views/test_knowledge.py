@@ -45,7 +45,7 @@ def box(test: AppTest, label: str):
 
 
 def test_page_shows_relations_coverage_and_facts(open_view, tiny_results):
-    """The captions have the number of facts asked, and the page has three tables."""
+    """The captions give the number of facts asked, and the page has three tables."""
     test = open_view(tiny_results)
     assert not test.exception and not test.error
     facts = results.read_cloze(tiny_results)["fact"].nunique()
@@ -101,7 +101,7 @@ def test_subjects_are_never_rendered_as_markup(open_view, asked_run):
 
 
 def test_facts_are_filtered_by_history_and_search(open_view, asked_run):
-    """The table has the facts with the chosen history, or those that contain the text; the URL has the search."""
+    """The table has the facts with the chosen history, or those that contain the text; the URL contains the search."""
     test = open_view(asked_run, history="learned")
     assert list(test.dataframe[0].value["subject"]) == ["Italy"]
     box(test, "History").select("any").run()
@@ -155,7 +155,7 @@ def test_scores_without_their_facts_are_shown(open_view, own_run: Run, kept: tup
 
 
 def test_relations_can_be_drawn_in_panels(open_view, asked_run):
-    """The switch is in the URL; the caption has the types of LAMA, and there is no picker of relations."""
+    """The switch is in the URL; the caption gives the types of LAMA, and there is no picker of relations."""
     test = open_view(asked_run)
     next(switch for switch in test.toggle if switch.key == "pick_panels").set_value(True).run()
     assert not test.exception and not test.error
@@ -165,7 +165,7 @@ def test_relations_can_be_drawn_in_panels(open_view, asked_run):
 
 
 def test_answers_to_lama_variants_are_shown_with_fact(open_view, asked_run):
-    """The fact's table has question and answer of the variant; without results a caption has the command."""
+    """The fact's table has question and answer of the variant; without results a caption gives the command."""
     assert any("--lama-variants PATH --lama PATH" in caption for caption in captions_of(open_view(asked_run)))
     answers = [VariantAnswer("P36/Italy", "P36", "high", "Paris", rank=4, prediction="Paris")]
     scores = [Score("lama_variants", 0.5, 2, "all"), *share_scores(answers)]

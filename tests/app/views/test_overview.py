@@ -162,7 +162,7 @@ def test_audit_without_faults_has_no_section(dashboard_with_results, own_run, mo
     assert not [expander for expander in page.expander if "audit" in expander.label]
 
 
-def test_fold_is_drawn_only_when_open(dashboard_with_results) -> None:
+def test_folded_section_is_drawn_only_when_open(dashboard_with_results) -> None:
     """The URL names the open fold; with the card folded, none of its numbers is drawn."""
     page = dashboard_with_results.open("overview", open="card")
     assert page.metric and page.query_params["open"] == "card"

@@ -53,7 +53,7 @@ def headings(page: AppTest) -> list[str]:
 
 
 def test_captions_name_data_and_n(probed_dashboard) -> None:
-    """The captions have the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
+    """The captions give the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
     text, _ = everything(probed_dashboard)
     assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
     assert "200 masked pieces of held-out text" in text

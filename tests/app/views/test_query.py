@@ -33,7 +33,7 @@ def page() -> None:
 
 
 @pytest.fixture(autouse=True)
-def chance_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def list_improbable_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """List all answers: those of the tiny run, whose weights are random, would be left out as noise."""
     monkeypatch.setattr(query_figures.query_captions, "MAX_NOISE_PROBABILITY", 0.0)
 
@@ -143,7 +143,7 @@ def test_run_opens_on_its_own_examples(own_run: Run, monkeypatch: pytest.MonkeyP
 
 
 def test_damaged_examples_fall_back_to_general_ones(own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warning has the command that finds new examples."""
+    """A warning gives the command that finds new examples."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     results.write_examples(own_run, [ExampleQuestion("A [MASK] sat .", "cat", 8)])
     (own_run.results / "examples.json").write_text('[{"text": 3}]')
@@ -300,7 +300,7 @@ def test_single_checkpoint_has_only_a_final_answer(own_run: Run, monkeypatch: py
 
 
 def test_caption_of_tracked_word_has_pieces_and_definition(app: AppTest, tiny_run: Run) -> None:
-    """The caption has the number of pieces, the probability at this step, and the chain rule that defines it."""
+    """The caption gives the number of pieces, the probability at this step, and the chain rule that defines it."""
     question = query.read_question(TEXT, load_tokenizer(tiny_run)).track("catsat")
     (row,) = query.ask(tiny_run, question, [8]).table.itertuples()
     ask(app, word="catsat", step="8")
@@ -342,7 +342,7 @@ def test_pinned_cell_lists_its_best_words(app: AppTest, tiny_run: Run) -> None:
     assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])
 
 
-def test_frame_of_the_lens_unfolds_it(app: AppTest, shown: list[Figure]) -> None:
+def test_address_of_a_lens_frame_opens_its_section(app: AppTest, shown: list[Figure]) -> None:
     """Frames that were copied before the lens was folded do not name the open section."""
     ask(app, figure="tiny-query-lens")
     assert "tiny-query-lens" in [figure.name for figure in shown] and not app.info
@@ -456,7 +456,7 @@ def test_fact_in_link_with_another_text_is_reported(app_with_facts: AppTest, tin
 # === Comparisons ===
 
 
-def test_two_runs_and_two_sentences_are_four_answers(
+def test_two_runs_and_two_sentences_give_four_answers(
     app: AppTest, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run answers each sentence under a heading that names both."""

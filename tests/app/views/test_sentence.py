@@ -77,7 +77,7 @@ def test_model_view_begins_with_few_layers(open_view, tiny_run, monkeypatch):
 
 
 def test_text_too_long_for_bertviz_is_shown_over_steps(open_view, tiny_run, monkeypatch):
-    """A message has the limit on pieces for bertviz; one head over the steps is drawn nevertheless."""
+    """A message gives the limit on pieces for bertviz; one head over the steps is drawn nevertheless."""
     monkeypatch.setattr("app.views.sentence.MAX_PIECES", 4)
     test = open_view(tiny_run)
     assert "at most 4. Shorten it." in unescaped(test.info[0].value) and not frames(test)

@@ -19,7 +19,7 @@ def open_view(open_page: Callable[..., AppTest]) -> Callable[..., AppTest]:
 
 
 def test_page_shows_chosen_word_and_list_of_all(open_view, own_run):
-    """The caption has the word's age of acquisition; words without an age are listed too, and a search finds them."""
+    """The caption gives the word's age of acquisition; words without an age are listed too, and a search finds them."""
     plant(own_run)
     test = open_view(own_run, listed_word="dog")
     assert not test.exception and not test.error

@@ -51,7 +51,7 @@ def weights(run: Run, step: int) -> Path:
 
 
 def sign(run: Run) -> None:
-    """Write manifests with the hashes of the current files, as whoever made the mistake would have done."""
+    """Write manifests with the hashes of the current files, as if the mistake had been made before the manifests."""
     for path in run.path.glob("checkpoints/*/manifest.json"):
         manifest = json.loads(path.read_text())
         manifest["sha256"] = {name: runs.sha256(path.parent / name) for name in manifest["sha256"]}

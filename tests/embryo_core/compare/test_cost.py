@@ -82,7 +82,7 @@ def test_continued_run_includes_the_cost_of_its_parent(own_run: Run, monkeypatch
     assert training_flops(replace(own_run, origin=Origin("gone", 8, 0, 0, "0" * 64)), 12) is None
 
 
-def test_cost_before_the_origin_is_the_parents(own_run: Run, monkeypatch):
+def test_cost_before_the_origin_is_that_of_the_parent(own_run: Run, monkeypatch):
     """The second run continues the first at step 8, and the third continues the second at step 16."""
     monkeypatch.setenv("EMBRYO_DATA", str(own_run.path.parents[1]))
     second = replace(own_run, name="second", path=own_run.path.parent / "second")

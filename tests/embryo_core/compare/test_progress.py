@@ -135,7 +135,7 @@ def test_counts_of_a_continued_run_grow_from_its_origin(own_run: Run):
     assert progress(with_words, "words").at([4, 8]) == pytest.approx([420 * words_per_token, 700 * words_per_token])
 
 
-def test_least_count_is_the_first_above_0(tiny_run: Run):
+def test_log_axis_begins_at_the_first_count_above_0(tiny_run: Run):
     """A log axis begins there."""
     first = next(checkpoint.tokens for checkpoint in runs.checkpoints(tiny_run) if checkpoint.step)
     assert progress(tiny_run, "tokens").least == first

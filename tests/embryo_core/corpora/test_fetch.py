@@ -274,6 +274,6 @@ def test_ontonotes_error_says_where_to_get_it(tmp_path):
 
 
 def test_unknown_corpus_lists_the_known_ones(tmp_path):
-    """The error has the received name, the nearest one and all that exist."""
+    """The error gives the received name, the nearest one and all that exist."""
     with pytest.raises(CorpusError, match=r"Unknown corpus 'lamas'. Did you mean 'lama'\? Known: treebank, lama"):
         fetch("lamas", tmp_path)

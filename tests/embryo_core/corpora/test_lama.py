@@ -82,7 +82,7 @@ def test_any_relation_with_a_template_is_read(tmp_path):
 
 
 def test_relation_without_a_template_is_reported(tmp_path):
-    """The relation is not silently dropped; the message has the line to add."""
+    """The relation is not silently dropped; the message gives the line to add."""
     folder = lama(tmp_path, [{"sub_label": "Ada", "obj_label": "Oslo"}])
     (folder / "TREx" / "P27.jsonl").write_text('{"sub_label": "Ada", "obj_label": "Norway"}\n')
     with pytest.raises(CorpusError, match=r'P27\.jsonl has no template; add a line .*{"relation": "P27", "template"'):

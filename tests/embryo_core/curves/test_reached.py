@@ -143,7 +143,7 @@ def test_f1_without_label_1_is_never_reached():
 
 @pytest.mark.parametrize("answer", [-1.0, 0.5, 2.0**31])
 def test_answer_that_is_no_label_is_refused(answer: float):
-    """Results may be a stranger's, and the memory for the counts grows with the square of the labels."""
+    """Results may be untrusted, and the memory for the counts grows with the square of the labels."""
     answers = frame({0: 0.5, 10: 1.0}, n=4)
     answers.loc[3, "answer"] = answer
     with pytest.raises(ResultsError, match="none of the task's labels"):

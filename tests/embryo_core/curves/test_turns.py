@@ -48,7 +48,7 @@ def test_changes_are_tested_on_the_same_items():
     assert find_turns(other).shape == "flat"
 
 
-def test_chance_seldom_turns_a_curve():
+def test_random_curve_seldom_has_a_turn():
     """Of 200 curves of coin tosses at 30 steps at most 5 % turn."""
     rng = np.random.default_rng(1)
     turned = [find_turns(rng.integers(0, 2, (100, 30))).shape != "flat" for _ in range(200)]

@@ -65,6 +65,8 @@ def test_capabilities_import_neither_torch_nor_numpy() -> None:
         ("roberta", {}, None),
     ],
 )
-def test_number_of_head_groups(tiny_run: Run, family: str, config: dict, groups: int | None) -> None:
+def test_number_of_head_groups_follows_family_and_sharing(
+    tiny_run: Run, family: str, config: dict, groups: int | None
+) -> None:
     """The number of groups depends on the family and on the `share` setting of its pretraining."""
     assert head_groups(replace(tiny_run, family=family, config=config)) == groups

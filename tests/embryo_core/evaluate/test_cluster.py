@@ -169,7 +169,7 @@ def test_worker_errors_are_reported_like_local_ones(cluster, own_run, tmp_path):
 @with_ray
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_unreachable_cluster_is_reported_at_once(own_run, monkeypatch, tmp_path, address):
-    """The error has a remedy, also for a user with a token, and nothing is written."""
+    """The error gives a remedy, also for a user with a token, and nothing is written."""
     monkeypatch.setattr("ray.init", lambda **_: pytest.fail("Ray tries for minutes"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)

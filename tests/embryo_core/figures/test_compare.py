@@ -69,7 +69,7 @@ def test_caption_has_the_step_of_the_compared_run() -> None:
 
 
 def test_measures_with_fewer_seeds_are_named() -> None:
-    """The caption has the number of seeds of both designs in brackets."""
+    """The caption gives the number of seeds of both designs in brackets."""
     row = ("noun", 8, 8, 0.1, 40, 40)
     assert "noun (1 and 1)" in describe(row, seeds=3).details and "noun (" not in describe(row).details
 

@@ -41,7 +41,7 @@ def test_folded_steps_are_left_out_first() -> None:
 
 
 def test_layout_has_only_the_kept_columns() -> None:
-    """Their steps are below them, outlines surround the cells that are left, and the small print has the count."""
+    """Their steps are below them, outlines surround the cells that are left, and the small print gives the count."""
     figure = grid("university")
     kept = legible_columns(figure, ONE)
     layout = file_layout.for_paper(figure, "one", "Lens", "Run demo.").layout

@@ -90,7 +90,7 @@ def test_headline_counts_findings_that_can_be_judged():
 
 
 def test_figure_of_a_finding_has_its_comparisons(tiny_results: Run):
-    """The caption has the prediction; a finding without comparisons is an error."""
+    """The caption gives the prediction; a finding without comparisons is an error."""
     for judgement in judge(tiny_results):
         if not judgement.comparisons:
             with pytest.raises(FigureError, match="undecided"):

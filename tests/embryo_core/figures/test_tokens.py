@@ -113,7 +113,7 @@ def test_words_of_uncased_models_are_merged_across_case(words: pd.DataFrame) -> 
     assert tokens.merge_case(words, cased=True).equals(words)
 
 
-def test_commonest_right_answer_has_its_share(words: pd.DataFrame) -> None:
+def test_most_common_right_answer_has_its_share(words: pd.DataFrame) -> None:
     """Its share of right answers is beside its share of all words; a step without right answers is left out."""
     none = words[:1].assign(step=0, correct=0)
     answers = tokens.commonest_answers(tokens.merge_case(pd.concat([none, words]), cased=False))

@@ -25,7 +25,7 @@ def onsets(*all_curves: Curve):
 # === Earlier ===
 
 
-def test_earlier_counts_checkpoints_between_onsets():
+def test_comparison_counts_checkpoints_between_onsets():
     """There are three checkpoints from step 2 to step 16; exchanging the curves changes the sign."""
     first, second = curve(risen(2)), curve(risen(16))
     comparison = compare_onsets("a before b", first, second, onsets(first, second))
@@ -44,7 +44,7 @@ def test_checkpoints_are_those_of_either_curve():
         assert compare_rises("", one, two, factor=2).n == 5_000
 
 
-def test_interval_of_earlier_spans_the_ends_of_both_onsets():
+def test_interval_of_a_comparison_spans_the_ends_of_both_onsets():
     """With few cases the onsets are uncertain; the interval goes from the nearest ends to the farthest."""
     for _ in range(50):
         first, second = (curve(np.sort(RNG.random(len(STEPS))), n=30) for _ in range(2))
@@ -66,14 +66,14 @@ def test_curve_never_acquired_comes_last():
 
 
 @pytest.mark.parametrize(("first", "second", "side"), [(16, 16, "holds"), (2, 64, "opposed"), (64, 2, "opposed")])
-def test_together_means_within_the_factor(first: int, second: int, side: str):
+def test_curves_rise_together_within_the_factor(first: int, second: int, side: str):
     """Two curves that rise at the same step hold; five doublings apart, in either order, they are opposed."""
     comparison = compare_rises("", curve(risen(first, 0.4)), curve(risen(second, 0.4)), factor=2)
     assert getattr(comparison, side)
     assert comparison.value == pytest.approx(1 - abs(np.log2((second + 1) / (first + 1))))
 
 
-def test_interval_of_together_spans_all_pairs_of_steps():
+def test_interval_of_joint_rises_spans_all_pairs_of_steps():
     """With few cases both rises are uncertain; the ends are the extremes over all pairs of possible steps."""
     for _ in range(200):
         first, second = (curve([0.4, *np.sort(RNG.uniform(0.4, 0.7, len(STEPS) - 1))], n=60) for _ in range(2))
@@ -114,7 +114,7 @@ def test_curve_that_does_not_rise_is_not_compared():
 # === Fallen ===
 
 
-def test_fallen_is_simultaneous_over_all_steps():
+def test_fall_is_tested_simultaneously_over_all_steps():
     """The reference is Newcombe's interval for each step, whose error of 5 % is divided by the number of steps."""
     from scipy.stats import norm
 

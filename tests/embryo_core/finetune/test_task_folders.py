@@ -142,7 +142,7 @@ def test_data_are_found_in_a_remembered_folder(own_run: Run, tmp_path: Path):
 
 
 def test_path_noted_in_a_run_is_never_read(own_run: Run, tmp_path: Path):
-    """The results may come from a stranger; a damaged list of remembered folders does not change this."""
+    """The results may be untrusted; a damaged list of remembered folders does not change this."""
     folder = write_cola(tmp_path / "elsewhere")
     identity = {"data": str(folder), "sha256": data_sha256("mine", folder), "folder": str(folder), "limit": None}
     results.note_dataset(own_run, results_name("mine", 1), identity, {"note": ""})
@@ -154,7 +154,7 @@ def test_path_noted_in_a_run_is_never_read(own_run: Run, tmp_path: Path):
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_path_as_a_task_name_is_never_followed(own_run: Run, tmp_path: Path, absolute: bool):
-    """A stranger's results may name any path, even one that leads to the right data from a data folder."""
+    """Untrusted results may name any path, even one that leads to the right data from a data folder."""
     folder = write_cola(tmp_path / "elsewhere")
     (tmp_path / "corpora").mkdir()
     task = str(folder) if absolute else "../elsewhere"

@@ -26,7 +26,7 @@ def plain(number: int, place: int) -> float:
     return -math.log2((after.count(second) + len({*after}) * single) / (len(after) + len({*after})))
 
 
-def test_bits_leave_out_the_occurrence_itself():
+def test_bigram_surprisal_excludes_the_occurrence_itself():
     """Every word is compared, after SENTENCE_START at the beginning of a sentence; bits of two words are summed."""
     counts = WordBigrams(SENTENCES)
     for number, sentence in enumerate(SENTENCES):

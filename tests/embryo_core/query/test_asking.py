@@ -158,7 +158,7 @@ def test_every_layer_equals_transformers(tiny_run: Run, mask: int) -> None:
 
 
 def test_layers_of_a_missing_mask_are_refused(tiny_run: Run) -> None:
-    """The message has the number of masks in the text."""
+    """The message gives the number of masks in the text."""
     with pytest.raises(QueryError, match=r"There is no \[MASK\] 3: the text has 2"):
         query.ask_layers(tiny_run, TWO, 3)
 

@@ -57,7 +57,7 @@ def test_invalid_texts_are_refused_before_a_model_is_loaded(text: str, sentence:
 
 
 def test_text_longer_than_the_positions_is_refused(tiny_run: Run) -> None:
-    """The message has its length in pieces and the model's limit."""
+    """The message gives its length in pieces and the model's limit."""
     with pytest.raises(QueryError, match=r"5,00\d pieces long .* at most 64"):
         query.ask(tiny_run, "[MASK]" + " ." * 5_000, [16])
 

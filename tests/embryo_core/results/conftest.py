@@ -123,7 +123,7 @@ def truncated(content: bytes) -> bytes:
 
 
 def put(path: Path, rows: pa.Table, **options: Any) -> None:
-    """Write rows to the file of a table with the correct checksum, as a stranger might; `options` go to pyarrow."""
+    """Write rows to the file of a table with the correct checksum, as an attacker might; `options` go to pyarrow."""
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows.replace_schema_metadata(None), path, **options)
     write_checksum(path)

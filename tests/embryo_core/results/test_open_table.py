@@ -1,4 +1,4 @@
-"""Tests that invalid tables of a stranger are refused with one message, and invalid summaries are recomputed."""
+"""Tests that invalid untrusted tables are refused with one message, and invalid summaries are recomputed."""
 
 import json
 import shutil

@@ -51,7 +51,7 @@ def refusal_of(run: Run) -> str:
 
 
 def store(run: Run, table: Table, *rows: dict) -> None:
-    """Write rows to a compacted table with the correct checksum, as a stranger might."""
+    """Write rows to a compacted table with the correct checksum, as an attacker might."""
     put(run.results / f"{table.name}.parquet", pa.Table.from_pylist(list(rows), table.schema))
 
 
@@ -59,7 +59,7 @@ def store(run: Run, table: Table, *rows: dict) -> None:
 
 
 def test_checksum_is_stored_next_to_file(path: Path):
-    """It has the format of sha256sum, so that everybody can verify it."""
+    """It has the format of sha256sum, so that anyone can verify it."""
     expected = f"{hashlib.sha256(path.read_bytes()).hexdigest()}  scores.parquet\n"
     assert path.with_name("scores.parquet.sha256").read_text() == expected
 
@@ -146,7 +146,7 @@ def test_irregular_file_is_refused(run: Run, path: Path, name: str, replace: Cal
 
 @pytest.mark.parametrize("linked", ["parts", "parts/mask_prediction", "parts/mask_prediction/step8"])
 def test_linked_part_is_refused_and_never_removed(run: Run, tmp_path: Path, linked: str):
-    """Compaction removes merged parts; through a link it would remove the folders of somebody else."""
+    """Compaction removes merged parts; through a link it would remove folders outside the results."""
     results.write(checkpoint_at(run, 8), "mask_prediction", find("mask_prediction", 8))
     (run.results / linked).rename(tmp_path / "elsewhere")
     (run.results / linked).symlink_to(tmp_path / "elsewhere")

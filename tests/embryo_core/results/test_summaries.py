@@ -157,6 +157,6 @@ def test_task_with_changed_examples_is_refused_on_read(run: Run):
         results.read_reached(run, "rte", "accuracy")
 
 
-def test_empty_run_reached_nothing(run: Run):
+def test_empty_run_has_no_reached_steps(run: Run):
     """No file is created."""
     assert results.read_reached(run, "rte", "accuracy") == [None, None] and not run.results.exists()

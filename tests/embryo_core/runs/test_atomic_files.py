@@ -87,7 +87,7 @@ def test_folder_moved_aside_by_killed_writer_is_restored(tmp_path):
     assert (tmp_path / "a" / "run.json").read_text() == "old" and not (tmp_path / "a.old.tmp").exists()
 
 
-def test_sha256_of_path_or_open_file(tmp_path):
+def test_path_and_open_file_are_hashed_by_content(tmp_path):
     """An open lzma file is hashed after decompression, so that compressed data have the hash of their content."""
     (tmp_path / "a.xz").write_bytes(lzma.compress(b"content"))
     with lzma.open(tmp_path / "a.xz") as file:

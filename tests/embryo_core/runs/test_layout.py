@@ -173,7 +173,7 @@ def test_circular_link_is_a_broken_run(own_run: Run, monkeypatch, tmp_path):
 
 
 def test_run_folder_may_be_a_symlink(own_run: Run, monkeypatch, tmp_path):
-    """Runs on another disk are linked into runs/ by its owner, not by whoever sent the run."""
+    """Runs on another disk are linked into runs/ by its owner, not by the sender of the run."""
     (tmp_path / "data" / "runs").mkdir(parents=True)
     (tmp_path / "data" / "runs" / "linked").symlink_to(own_run.path)
     monkeypatch.setenv("EMBRYO_DATA", str(tmp_path / "data"))

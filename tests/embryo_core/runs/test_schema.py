@@ -29,7 +29,7 @@ print(len(read), len({str(run) for run in read}))
 """
 
 
-def test_first_read_by_several_threads(tiny_run: Run):
+def test_several_threads_may_read_first(tiny_run: Run):
     """Eight threads read a run at once in a new process; all get the same result, and the process exits normally."""
     done = subprocess.run([sys.executable, "-c", AT_ONCE, tiny_run.path], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "8 1\n"), done.stderr

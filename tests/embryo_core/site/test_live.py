@@ -93,7 +93,7 @@ def test_reason_is_given_for_runs_that_cannot_be_asked(own_run: Run, tiny_run: R
 
 
 def test_missing_npm_is_reported_with_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the version and the file's name; nothing is left in the cache or the site."""
+    """The error gives the version and the file's name; nothing is left in the cache or the site."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises(SiteError, match=r"onnxruntime-web@1\.30\.0.*npm.*onnxruntime-web-1\.30\.0\.tgz"):
         packages.add_packages(packages.LIVE, tmp_path / "site", tmp_path / "cache")

@@ -117,7 +117,7 @@ def test_steps_are_parsed_from_folder_names(root, trainer_folder, tmp_path, name
     assert tokens == ([2 * 10**9, 6 * 10**9] if "tokens" in names[0] else [5120, 5120])
 
 
-def test_explicit_list_of_steps_and_paths(root, trainer_folder):
+def test_explicit_list_gives_steps_and_paths(root, trainer_folder):
     """The given step counts, not the one in the folder's name."""
     added = add([f"{7 * step}:{trainer_folder}/checkpoint-{step}" for step in STEPS], "listed")
     assert added.steps == (0, 70, 140)

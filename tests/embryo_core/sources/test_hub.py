@@ -133,7 +133,7 @@ def test_single_revision_needs_step_in_trainer_state(root, series, cache):
         add([f"hf:{NAME}@step10-tokens10B"], "other")
 
 
-def test_explicit_list_of_revisions(root, series):
+def test_explicit_list_gives_steps_and_revisions(root, series):
     """STEP:hf:OWNER/NAME@REVISION accepts the name of a branch or a commit."""
     run = add([f"1:hf:{NAME}@step10-tokens10B", f"2:hf:{NAME}@{series[20]}"], "listed").run
     assert [c.pointer.commit for c in runs.checkpoints(run)] == [series[10], series[20]]

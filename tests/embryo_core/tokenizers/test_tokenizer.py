@@ -64,7 +64,7 @@ def test_words_are_tokenized_separately(tiny_run):
     assert encoding.word_of_piece.tolist() == sorted(encoding.word_of_piece)
 
 
-def test_single_piece_of_a_known_word(tiny_run):
+def test_only_known_single_pieces_have_an_id(tiny_run):
     """A word of several pieces and an unknown word have no single piece."""
     tokenizer = load_tokenizer(tiny_run)
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
