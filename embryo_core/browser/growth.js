@@ -12,7 +12,7 @@ function made(name, text = "", style = {}) {
 }
 
 function drawSentence(tile, { before, after, answers }, index) {
-  const best = Object.entries(answers[index]);
+  const best = answers[index]; // pairs, since an object would list numbers first
   tile.querySelector(".text").replaceChildren(before, made("b", best[0]?.[0] ?? "…"), after);
   const rows = best.flatMap(([word, share]) =>
     [made("span", word), made("i", "", { width: `${100 * share}%` }), made("span", written(share))]);
@@ -37,7 +37,7 @@ function headPainter(tile, { size, colours, title, pattern, values }, codes) {
 // The whole curves are faint; what the model has reached by the step is drawn over them.
 function curvesPainter(tile, { places, curves }) {
   const svg = tile.querySelector("svg");
-  const top = Math.max(...curves.flatMap(({ values }) => values));
+  const top = Math.max(...curves.flatMap(({ values }) => values)) || 1; // all may be zero
   const lines = curves.flatMap(({ colour, values }) => {
     const points = values.map((value, i) => `${3 + 294 * places[i]},${146 - (140 * value) / top}`);
     return ["whole", "seen"].map((name) => {

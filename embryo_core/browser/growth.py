@@ -65,7 +65,7 @@ def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
         "before": before if mask else f"{before} ",
         "after": after,
         "steps": [one.step for one in answers],
-        "answers": [one.words for one in answers],
+        "answers": [[*one.words.items()] for one in answers],
     }
 
 

@@ -1,16 +1,20 @@
 """Tests of a static site in Chromium, opened from files without a network."""
 
+import base64
 import csv
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from embryo_core import results, runs
+from embryo_core.browser import growth
 from embryo_core.curves import interval, smooth
 from embryo_core.figures.smoothing import WINDOWS
+from embryo_core.runs.schema import BestAnswers, ExampleQuestion
 from embryo_core.types import Run
 from tests.browser.conftest import PATIENCE, WINDOW
 
@@ -153,3 +157,24 @@ def test_weights_of_head_are_saved_as_csv(tiny_site: Path, page: Page, tiny_resu
     stored = maps.weights[-1].ravel().tolist()
     assert {(row["layer"], row["head"]) for row in rows} == {("1", "2")}
     assert last == pytest.approx(stored, rel=0.016, abs=1e-3 * max(stored))
+
+
+def test_tiles_draw_best_answer_and_curves_at_zero(tiny_site: Path, page: Page):
+    """An answer that is a number comes after more probable words; curves that are all zero are at the bottom."""
+    answers = [BestAnswers(8, {"in": 0.5, "until": 0.25, "18": 0.125})]
+    zeros = pd.DataFrame({"group": "noun", "step": [0, 8], "accuracy": 0.0})
+    sentence = growth.sentence_tile(ExampleQuestion("Founded [MASK] 1890.", "in", 8, answers))
+    payload = growth.growth_payload(sentence, ({}, b""), growth.curves_tile(zeros, "log"))
+    page.goto((tiny_site / "index.html").as_uri())
+    best, words, points = page.evaluate(
+        """async (payload) => {
+            await load("site");
+            const host = document.body.appendChild(document.createElement("div"));
+            mount(host, "growth", Uint8Array.from(atob(payload), (sign) => sign.charCodeAt(0)));
+            const texts = (selector) => [...host.shadowRoot.querySelectorAll(selector)].map((one) => one.textContent);
+            return [texts(".text b"), texts(".answers span"), host.shadowRoot.querySelector("polyline").getAttribute("points")];
+        }""",
+        base64.b64encode(payload).decode(),
+    )
+    assert best == ["in"] and words[::2] == ["in", "until", "18"]
+    assert points == "3,146 297,146"

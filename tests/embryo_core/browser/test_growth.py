@@ -23,7 +23,7 @@ def test_sentence_tile_has_answers_of_each_step() -> None:
     answers = [BestAnswers(0, {}), BestAnswers(8, {"a": 0.5, "b": 0.25})]
     tile = growth.sentence_tile(ExampleQuestion("It is [MASK] cat .", "a", 8, answers))
     assert (tile["before"], tile["after"], tile["steps"]) == ("It is ", " cat.", [0, 8])
-    assert tile["answers"] == [{}, {"a": 0.5, "b": 0.25}]
+    assert tile["answers"] == [[], [("a", 0.5), ("b", 0.25)]]
 
 
 def test_head_colours_end_at_the_99th_percentile() -> None:
