@@ -101,8 +101,10 @@ def plot_fact(history: pd.DataFrame, axis: StepAxis) -> go.Figure:
         (top_answers, "prediction_probability", "the top answer", style.GREY, "circle-open", {"width": 1}),
         (history, "probability", "the true object", style.BLUE, "circle", {}),
     ):
-        marker = {"size": 7, "symbol": symbol}
-        smoothing.add_curve(figure, x, rows, column, name, colour, line=line, marker=marker, **hover_settings)
+        settings = {"line": line, "marker": {"size": 7, "symbol": symbol}, **hover_settings}
+        if rows is top_answers:
+            settings["meta"] = None  # it stays as measured
+        smoothing.add_curve(figure, x, rows, column, name, colour, **settings)
     axis.draw(figure, list(history["step"]))
     figure.update_yaxes(tickformat="~%", rangemode="tozero")
     return style.finish(figure, "probability", height=280)

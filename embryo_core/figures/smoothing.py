@@ -13,6 +13,7 @@ from embryo_core.figures import style
 WINDOWS = (1, 3, 5, 7, 9, 15, 25)  # points of the running mean; 1 is off, 3 is the paper's
 SMOOTHED, WINDOW = "smoothed", "smoothed_over"  # columns that smoothing adds to a table
 COLUMNS = (SMOOTHED, WINDOW)
+SMOOTHABLE = "smoothable"  # `meta` of a curve that a static site can smooth, unless thinning replaces it
 
 
 def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:
@@ -36,13 +37,13 @@ def curve(
     """Return traces of the column `value` of `rows`: as measured, with markers, and the smoothed line if it exists.
 
     With a smoothed line, only a faint line joins the measured points. `measured` has further settings of the measured
-    trace.
+    trace. A static site smooths it (site/curves.js), unless its `meta` is None.
     """
     line = {"color": colour, "width": 2.2} | measured.pop("line", {})
     marker = {"color": colour} | measured.pop("marker", {})
     common = {"type": "scatter", "x": np.asarray(x), "legendgroup": name}
     trace = {"y": np.asarray(rows[value]), "name": name, "mode": "lines+markers", "line": line, "marker": marker}
-    measured_trace = common | trace | {"unselected": {"marker": {"opacity": 1}}} | measured
+    measured_trace = common | trace | {"unselected": {"marker": {"opacity": 1}}, "meta": SMOOTHABLE} | measured
     if SMOOTHED not in rows:
         return [measured_trace]
     smoothed_settings = {"name": f"{name}, smoothed", "mode": "lines", "showlegend": False, "hoverinfo": "skip"}

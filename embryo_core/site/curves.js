@@ -19,8 +19,10 @@ function barOf({ run, unit }) {
 // A figure whose axes of steps count another unit: between two checkpoints in proportion to the step.
 function recounted({ data, layout }, { run, unit }) {
   const { bar, units, title } = page.site.runs[run];
-  const named = Object.entries(layout).filter(([name, axis]) => /^xaxis\d*$/.test(name) && [title, undefined].includes(axis.title?.text));
-  if (unit === "step" || !named.some(([, axis]) => axis.title?.text === title)) return { data, layout };
+  const titleOf = (axis) => axis.title?.text?.replaceAll("<br>", " "); // in files, a long title has two lines
+  const ofSteps = (axis) => axis.type && [title, "", undefined].includes(titleOf(axis)); // maps have no type, and keep steps
+  const named = Object.entries(layout).filter(([name, axis]) => /^xaxis\d*$/.test(name) && ofSteps(axis));
+  if (unit === "step" || !named.some(([, axis]) => titleOf(axis) === title)) return { data, layout };
   const { counts, values, axes } = units[unit];
   const changed = { ...layout };
   const moves = new Map();
@@ -30,39 +32,50 @@ function recounted({ data, layout }, { run, unit }) {
     const place = (x) => {
       if (typeof x !== "number") return x;
       const step = log && x === first ? bar.steps[0] : x;
-      const after = Math.min(Math.max(1, bar.steps.findIndex((one) => one >= step)), bar.steps.length - 1);
+      const next = bar.steps.findIndex((one) => one >= step);
+      const after = next < 0 ? bar.steps.length - 1 : Math.max(1, next); // beyond the last: at the last rate
       const share = (step - bar.steps[after - 1]) / (bar.steps[after] - bar.steps[after - 1]);
       const count = counts[after - 1] + share * (counts[after] - counts[after - 1]);
       return log && count <= 0 ? zero : count;
     };
     const { range, tickformat, ...rest } = axis;
     const counted = axes[axis.type];
-    changed[name] = axis.title?.text ? { ...rest, ...counted, title: { ...axis.title, ...counted.title } } : { ...rest, ...counted, title: undefined };
+    changed[name] = axis.title?.text ? { ...rest, ...counted, title: { ...axis.title, ...counted.title } } : { ...rest, ...counted, title: axis.title };
     if (axis.matches || axis.showticklabels === false) Object.assign(changed[name], { matches: axis.matches, showticklabels: axis.showticklabels });
     moves.set(name.replace("axis", ""), place);
   }
   const moved = (part, ends, of) => {
     const place = moves.get(of ?? "x");
     const found = ends.filter((end) => place && end in part).map((end) => [end, numbersOf(part[end])]);
-    return { ...part, ...Object.fromEntries(found.map(([end, x]) => [end, Array.isArray(x) ? x.map(place) : place(x)])) };
+    const changes = Object.fromEntries(found.map(([end, x]) => [end, Array.isArray(x) ? x.map(place) : place(x)]));
+    for (const [end, sign] of [["array", 1], ["arrayminus", -1]]) {
+      if (!place || !part.error_x?.[end]) continue;
+      const x = numbersOf(part.x);
+      const lengths = numbersOf(part.error_x[end]).map((length, i) => sign * (place(x[i] + sign * length) - place(x[i])));
+      changes.error_x = { ...part.error_x, ...changes.error_x, [end]: lengths };
+    }
+    return { ...part, ...changes };
   };
   changed.shapes = layout.shapes?.map((shape) => moved(shape, ["x0", "x1"], shape.xref));
   return { data: data.map((trace) => moved(trace, ["x"], trace.xaxis)), layout: changed };
 }
 
-// A figure with a smoothed line before each measured curve, which becomes faint.
+// A figure with a smoothed line before each measured curve that figures/smoothing.py marked; its own line becomes faint.
 function smoothed({ data, layout }, window) {
   const half = (window - 1) / 2;
-  const mean = (values) => values.map((_, i) => {
-    const near = values.slice(Math.max(0, i - half), i + half + 1);
-    return near.reduce((sum, value) => sum + value, 0) / near.length;
-  });
+  const mean = (values) => {
+    const measured = values.filter(Number.isFinite); // null: the line breaks there
+    const means = measured.map((_, i) => {
+      const near = measured.slice(Math.max(0, i - half), i + half + 1);
+      return near.reduce((sum, value) => sum + value, 0) / near.length;
+    });
+    return values.map((value) => (Number.isFinite(value) ? means.shift() : null));
+  };
   const traces = data.flatMap((trace) => {
-    const { mode, line } = trace;
-    const y = window > 1 && mode === "lines+markers" ? numbersOf(trace.y) : null;
-    if (!Array.isArray(y) || y.length < 3 || !y.every(Number.isFinite)) return [trace];
-    const behind = { ...trace, opacity: 0.35, line: { ...line, width: 1 } };
-    const before = { ...trace, y: mean(y), mode: "lines", showlegend: false, hoverinfo: "skip", hovertemplate: undefined, name: `${trace.name}, smoothed` };
+    const { line } = trace;
+    if (window === 1 || trace.meta !== "smoothable") return [trace];
+    const behind = { ...trace, line: { ...line, color: `${line.color}59`, width: 1 } }; // 35 % opaque
+    const before = { ...trace, y: mean(numbersOf(trace.y)), mode: "lines", showlegend: false, hoverinfo: "skip", hovertemplate: undefined, name: `${trace.name}, smoothed` };
     return [behind, before];
   });
   return { data: traces, layout };

@@ -21,6 +21,7 @@ from embryo_core.share import averaged
 from embryo_core.share.head_history import METRIC
 from embryo_core.types import Run
 
+FiguresByScale = dict[Scale, dict[int, Figure]]  # by scale of steps and window of smoothing; 1 is as measured
 HEAD_STEPS, GRID_STEPS = 8, 12  # at most this number of steps for a head's maps, and for the small maps of all heads
 
 
@@ -129,20 +130,24 @@ def _describe_steps(count: int, total: int) -> str:
 # === What the browser draws ===
 
 
-def figure_data(by_scale: Mapping[Scale, Figure]) -> dict[str, Any]:
+def figure_data(by_scale: FiguresByScale) -> dict[str, Any]:
     """Return the data with which the browser draws a figure on each scale of steps, and saves it."""
-    figure = by_scale["log"]
-    plots = {scale: figure_at_scale.plot.to_plotly_json() for scale, figure_at_scale in by_scale.items()}
+    figure = by_scale["log"][1]
     return {
         "name": figure.file_name,
         "csv": figure.to_csv(),
         "citation": figure.citation,
         "plots": {
-            scale: figure_at_scale | {"layout": _without_template(figure_at_scale["layout"])}
-            for scale, figure_at_scale in plots.items()
+            scale: {window: _plot(smoothed_figure) for window, smoothed_figure in by_window.items()}
+            for scale, by_window in by_scale.items()
         },
-        "files": {scale: _file_sizes(figure_at_scale) for scale, figure_at_scale in by_scale.items()},
+        "files": {scale: _file_sizes(by_window[1]) for scale, by_window in by_scale.items()},
     }
+
+
+def _plot(figure: Figure) -> dict[str, Any]:
+    plot = figure.plot.to_plotly_json()
+    return plot | {"layout": _without_template(plot["layout"])}
 
 
 def _file_sizes(figure: Figure) -> dict[str, Any]:

@@ -106,6 +106,10 @@ class LivePart {
     return words.map((id) => this.model.about.pieces[id]).join(" | ");
   }
 
+  named(step) {
+    return namedStep(step, page.site.runs[this.now.run].bar);
+  }
+
   at() {
     const { found } = this.asked;
     const step = lastUpTo(found.map((one) => one.step), window.embryoStep ?? this.now.step);
@@ -124,7 +128,7 @@ class LivePart {
       const rank = question.pieces.length === 1 && !reply.beam ? String(reply.rank(question.pieces)) : "";
       rows.push([rank, `${word} (tracked)`, share(Math.exp(reply.tracked))]);
     }
-    const title = made("h3", { textContent: `At step ${step.toLocaleString("en-US")}` });
+    const title = made("h3", { textContent: `At ${this.named(step)}` });
     this.answers.replaceChildren(title, table(["rank", "answer", "probability"], rows));
     this.readLayers();
     this.continueText();
@@ -152,11 +156,11 @@ class LivePart {
     const { steps, values } = page.site.runs[this.now.run].bar; // recounted below
     const x = asked.map((step) => values[this.now.scale][steps.indexOf(step)]);
     const data = lines.map(([name, y, tracked], i) => ({
-      x, y, name: plain(name), mode: "lines+markers", marker: { size: 5 },
+      x, y, name: plain(name), mode: "lines+markers", meta: "smoothable", marker: { size: 5 },
       line: tracked ? { color: about.tracked, dash: "dot" } : { color: about.colours[i] ?? "#888888" },
       showlegend: tracked || i < about.colours.length,
-      customdata: asked.map((step) => step.toLocaleString("en-US")),
-      hovertemplate: "%{fullData.name}, step %{customdata}<br>probability %{y:.3%}<extra></extra>",
+      customdata: asked.map((step) => this.named(step)),
+      hovertemplate: "%{fullData.name}, %{customdata}<br>probability %{y:.3%}<extra></extra>",
     }));
     const drawn = themed(smoothed(recounted({ data, layout: about.layouts[this.now.scale] }, this.now), this.now.smoothing));
     await Plotly.react(this.plot, drawn.data, drawn.layout, { responsive: true, displaylogo: false });
@@ -175,7 +179,7 @@ class LivePart {
       const total = logSumExp(logits);
       return [layer ? String(layer) : "embeddings", ...best(logits, LENS).map((id) => `${about.pieces[id]} ${share(Math.exp(logits[id] - total))}`)];
     });
-    const note = made("p", { className: "caption", textContent: `The head applied to the state of each layer at step ${step.toLocaleString("en-US")}; it was trained on the last alone.` });
+    const note = made("p", { className: "caption", textContent: `The head applied to the state of each layer at ${this.named(step)}; it was trained on the last alone.` });
     find("div", this.lens).replaceChildren(table(["layer", "best", "second", "third"], rows.reverse()), note);
   }
 
@@ -186,8 +190,10 @@ class LivePart {
     const { step } = this.at();
     const [words, total] = await asked.question.continued(model, step);
     if (this.asked !== asked || this.at().step !== step) return;
-    const text = model.tokenizer.decode(words).replace(/^ +| +$/g, "");
-    find("p", this.more).textContent = `${asked.question.text} … ${text} (${share(Math.exp(total))} at step ${step.toLocaleString("en-US")}, each piece the most probable)`;
+    const decoded = model.tokenizer.decode(words, { clean_up_tokenization_spaces: false }).replace(/^ +| +$/g, "");
+    const inside = model.about.pieces[words[0]].startsWith("##") && !decoded.startsWith("##"); // continues the last word
+    const text = inside ? `##${decoded}` : decoded;
+    find("p", this.more).textContent = `${asked.question.text} … ${text} (${share(Math.exp(total))} at ${this.named(step)}, each piece the most probable)`;
   }
 
   save() {

@@ -47,11 +47,13 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Figure, name_measures
 from embryo_core.figures.probing_scores import BEST, read_probe_scores, select_layer, task_label
+from embryo_core.figures.smoothing import WINDOWS
+from embryo_core.figures.thinning import longest
 from embryo_core.findings import judge
 from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
 from embryo_core.site import drawings
-from embryo_core.site.drawings import Drawing
+from embryo_core.site.drawings import Drawing, FiguresByScale
 from embryo_core.site.tables import FixedTable, every_fact, every_pair, every_word, words_at_last
 from embryo_core.types import Run
 from embryo_core.words import layer_name
@@ -374,17 +376,24 @@ PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {
 }
 
 
-def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, Mapping[Scale, Figure] | Drawing | str]]:
-    """Yield each choice's label with its figure on each scale of steps, its drawing, or a sentence on why it fails."""
+def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, FiguresByScale | Drawing | str]]:
+    """Yield each choice's label with its figures, its drawing, or a sentence on why it fails."""
     for choice, options in panel.choices.items():
         try:
-            by_scale: dict[Scale, Any] = {"log": panel.make(runs, AxisChoice("log"), **options)}
-            figure = by_scale["log"]
+            figure = panel.make(runs, AxisChoice("log"), **options)
             if isinstance(figure, Drawing):
                 yield choice, figure
                 continue
             logarithmic = any(axis.type == "log" for axis in figure.plot.select_xaxes())
-            by_scale["linear"] = panel.make(runs, AxisChoice("linear"), **options) if logarithmic else figure
+            linear = panel.make(runs, AxisChoice("linear"), **options) if logarithmic else figure
+            measured_figures: dict[Scale, Any] = {"log": figure, "linear": linear}
+            by_scale: FiguresByScale = {}
+            for scale, measured in measured_figures.items():
+                # The browser smooths curves itself, but not those that were thinned.
+                windows = WINDOWS[1:] if longest(measured.plot) else ()
+                axes = {window: AxisChoice(scale, smoothing=window) for window in windows}
+                smoothed: dict[int, Any] = {window: panel.make(runs, axis, **options) for window, axis in axes.items()}
+                by_scale[scale] = {1: measured, **smoothed}
             yield choice, by_scale
         except EmbryoError as error:
             yield choice, str(error)

@@ -125,8 +125,10 @@ class FigurePart {
     this.list();
   }
 
-  async plotted(plot) {
-    const { data, layout } = themed(smoothed(recounted(plot, this.now), this.now.smoothing));
+  async plotted(plots) {
+    const { smoothing } = this.now;
+    const thinned = plots[smoothing]; // its curves, with smoothed lines
+    const { data, layout } = themed(thinned ? recounted(thinned, this.now) : smoothed(recounted(plots[1], this.now), smoothing));
     if (panels.fit(layout)) delete layout.width;
     const draw = (width) => {
       this.frame.classList.toggle(`st-key-scroll_${this.key}`, Boolean(width));
@@ -159,8 +161,12 @@ class FigurePart {
 
   offer(figure, scale) {
     const { name, csv, citation } = figure;
-    const sizes = figure.files ? { sizes: figure.files[scale], chart: `figure_${this.key}` } : { sizes: figure.maps };
-    for (const { layout } of Object.values(figure.files?.[scale] ?? {})) layout.template = page.site.template;
+    const inUnit = ([columns, size]) => {
+      const { layout } = recounted({ data: [], layout: size.layout }, this.now);
+      return [columns, { ...size, layout: { ...layout, template: page.site.template } }];
+    };
+    const files = figure.files && Object.fromEntries(Object.entries(figure.files[scale]).map(inUnit));
+    const sizes = files ? { sizes: files, chart: `figure_${this.key}` } : { sizes: figure.maps };
     const pictures = made("div");
     const numbers = made("button", { type: "button", textContent: "CSV", title: "Save the numbers of this figure" });
     numbers.onclick = () => save(`${name}.csv`, csv || csvOf(map.weights()), "text/csv");
@@ -187,8 +193,11 @@ class FigurePart {
     if (!this.figure?.csv) return;
     const [columns, ...rows] = (this.figure.rows ??= rowsOf(this.figure.csv));
     const at = columns.indexOf("step");
-    const step = at < 0 ? null : lastUpTo(rows.map((row) => Number(row[at])), window.embryoStep ?? this.now.step);
-    const label = step === null ? "Numbers" : `Numbers at step ${step.toLocaleString("en-US")}`;
+    const { bar } = page.site.runs[this.now.run];
+    const steps = rows.map((row) => Number(row[at]));
+    const evaluated = steps.filter((one) => bar.steps.includes(one)); // others are estimates, such as a word's age
+    const step = at < 0 ? null : lastUpTo(evaluated.length ? evaluated : steps, window.embryoStep ?? this.now.step);
+    const label = step === null ? "Numbers" : `Numbers at ${namedStep(step, bar)}`;
     const open = this.numbers.open;
     const shown = step === null ? rows : rows.filter((row) => Number(row[at]) === step);
     const key = `${this.drawn} ${step} ${open}`;
@@ -196,6 +205,13 @@ class FigurePart {
     this.listed = key;
     this.numbers.replaceChildren(made("summary", { textContent: label }), ...(open ? [table(columns, shown.slice(0, MAX_ROWS))] : []));
   }
+}
+
+// A step in words: "step 1,000", or "1,000 tokens" if the steps of the run count tokens.
+function namedStep(step, { counted }) {
+  const number = step.toLocaleString("en-US");
+  if (!counted) return `step ${number}`;
+  return `${number} ${step === 1 ? counted.replace(/s$/, "") : counted}`;
 }
 
 function lastUpTo(steps, step) {

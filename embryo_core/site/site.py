@@ -227,7 +227,7 @@ def _write_part(part: Panel | FixedTable, selection: RunSelection, path: str, fo
         key = f"{path}-{part.name}-{i}"
         data = drawing_data(figure) if isinstance(figure, Drawing) else figure_data(figure)
         _write(folder / "data" / f"{key}.js", script(key, data))
-        description = _describe_figure(figure if isinstance(figure, Drawing) else figure["log"])
+        description = _describe_figure(figure if isinstance(figure, Drawing) else figure["log"][1])
         choices.append({"label": name, "file": key, **description})
     return {"name": part.name, "what": part.what, "each": part.each, "choices": choices} if choices else None
 

@@ -5,16 +5,23 @@ import csv
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from embryo_core import results, runs
 from embryo_core.browser import growth
+from embryo_core.compare import StepCounts
 from embryo_core.curves import interval, smooth
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.runs.schema import BestAnswers, ExampleQuestion
+from embryo_core.site.drawings import Drawing
+from embryo_core.site.pages import PAGES, Panel
 from embryo_core.types import Run
 from tests.browser.conftest import PATIENCE, WINDOW
 
@@ -131,6 +138,103 @@ def test_curves_are_drawn_over_tokens_and_smoothed(tiny_site: Path, page: Page, 
     assert (
         page.locator("#accuracy .js-plotly-plot").evaluate("plot => plot._fullLayout.xaxis.title.text") == "tokens seen"
     )
+    with page.expect_download() as download:
+        page.locator("#accuracy").get_by_role("button", name="SVG").first.click()
+    assert ">tokens seen<" in Path(download.value.path()).read_text()
+
+
+SHOWN = """async ([file, unit, window]) => {
+    const figure = await load(file);
+    const now = { run: page.site.names[0], unit, scale: "log" };
+    const plain = (values) => [...(numbersOf(values) ?? [])].map((value) => (Number.isNaN(value) ? null : value));
+    const draw = ({ data, layout }) => {
+        const axes = Object.entries(layout).filter(([name]) => /^xaxis/.test(name));
+        const traces = data.map(({ x, y, error_x }) => [x, y, error_x?.array, error_x?.arrayminus]);
+        return [
+            traces.map((parts) => parts.map(plain)),
+            axes.map(([, axis]) => axis.title?.text || ""),
+            axes.map(([, axis]) => [...(axis.tickvals ?? [])]),
+            (layout.shapes ?? []).map(({ x0, x1 }) => [x0, x1]),
+        ];
+    };
+    const { layout } = figure.files.log.two;
+    const saved = recounted({ data: [], layout }, now);
+    return [draw(smoothed(recounted(figure.plots.log[1], now), window)), draw(saved)[1]];
+}"""
+
+
+def drawn_data(plot: go.Figure) -> list:
+    """Return the places of a plot's points and error bars, its axes' titles and ticks, and its shapes, as in SHOWN."""
+
+    def plain(values: Any) -> list:
+        return [] if values is None else [None if pd.isna(value) else value for value in np.asarray(values).tolist()]
+
+    names = ("x", "y", "error_x.array", "error_x.arrayminus")
+    traces = [[plain(trace[name]) if name in trace else [] for name in names] for trace in plot.data]
+    axes = [*plot.select_xaxes()]
+    titles = [axis.title.text or "" for axis in axes]
+    shapes = [[shape.x0, shape.x1] for shape in plot.layout.shapes]
+    return [traces, titles, [plain(axis.tickvals) for axis in axes], shapes]
+
+
+def test_figures_in_tokens_match_dashboard(tiny_site: Path, page: Page, tiny_results: Run):
+    """The first choice of every panel has the same points, smoothed lines, error bars, titles, ticks and shapes."""
+    page.goto((tiny_site / "tokens.html").as_uri())
+    page.wait_for_function("() => page.parts.length")
+    compared, folder = [], page.evaluate("Object.values(page.site.views)[0]")
+    for name, (_, make) in PAGES.items():
+        for part in make([tiny_results]).parts:
+            file = f"{folder}/{name}-{part.name}-0" if isinstance(part, Panel) else ""
+            if not (tiny_site / "data" / f"{file}.js").exists() or part.name == "peaks":  # its axis names steps
+                continue
+            figure = part.make([tiny_results], AxisChoice("log", "tokens", 3), **next(iter(part.choices.values())))
+            if isinstance(figure, Drawing):
+                continue
+            shown, titles_in_file = page.evaluate(SHOWN, [file, "tokens", 3])
+            for found, expected in zip(shown, drawn_data(figure.plot), strict=True):
+                assert found == approx(expected), (name, part.name)
+            assert titles_in_file == drawn_data(go.Figure(layout=figure.file_sizes["two"]["layout"]))[1]
+            compared.append(part.name)
+    assert len(compared) > 20 and {"heat", "panels", "accuracy", "scores"} <= {*compared}
+
+
+def approx(value: Any) -> Any:
+    """Return nested lists whose numbers are compared within rounding."""
+    if isinstance(value, list):
+        return [approx(part) for part in value]
+    return pytest.approx(value, rel=1e-9) if isinstance(value, int | float) else value
+
+
+def test_unit_beyond_last_checkpoint_gap_and_estimates(tiny_site: Path, page: Page):
+    """Points beyond the last step follow its rate, error bars are placed too, and a smoothed line breaks at a gap.
+
+    The table of numbers skips steps that are no checkpoint's, and names the chosen one in the unit of the run's steps.
+    """
+    counts = StepCounts((0, 1000, 2000), (0.0, 100.0, 1000.0))
+    page.goto((tiny_site / "tokens.html").as_uri())
+    expect(page.locator("#accuracy .numbers summary")).to_have_text("Numbers at step 16")
+    x, bars, means, label = page.evaluate(
+        """(counts) => {
+            const [part] = page.parts;
+            const run = page.site.runs[part.now.run];
+            run.bar.counted = "words";
+            Object.assign(part.figure, { csv: "step,sigmoid\\n8,1\\n12,2\\n", rows: undefined });
+            part.list();
+            const tokens = { counts: counts.counts, values: { linear: counts.counts }, axes: { linear: {} } };
+            const bar = { steps: counts.steps, values: { linear: counts.steps } };
+            page.site.runs.made = { bar, title: "step", units: { tokens } };
+            const error_x = { array: [1, 0, 0, 0], arrayminus: [500, 0, 0, 0] };
+            const line = { x: [2000, 2001, 2500, 3000], y: [1, null, 2, 6], meta: "smoothable", line: {}, error_x };
+            const layout = { xaxis: { type: "linear", title: { text: "step" } } };
+            const { data } = recounted({ data: [line], layout }, { run: "made", unit: "tokens" });
+            const [{ x, error_x: bars }] = data;
+            return [x, bars, smoothed({ data: [line], layout }, 3).data[1].y, part.numbers.textContent];
+        }""",
+        {"steps": counts.steps, "counts": counts.counts},
+    )
+    assert x == approx(counts.at([2000, 2001, 2500, 3000]).tolist())
+    assert bars["array"][0] == pytest.approx(0.9) and bars["arrayminus"][0] == pytest.approx(450)
+    assert means == [1.5, None, 3, 4] and label == "Numbers at 8 words"
 
 
 def test_long_tables_can_be_searched(tiny_site: Path, page: Page, tiny_results: Run):
@@ -172,7 +276,8 @@ def test_tiles_draw_best_answer_and_curves_at_zero(tiny_site: Path, page: Page):
             const host = document.body.appendChild(document.createElement("div"));
             mount(host, "growth", Uint8Array.from(atob(payload), (sign) => sign.charCodeAt(0)));
             const texts = (selector) => [...host.shadowRoot.querySelectorAll(selector)].map((one) => one.textContent);
-            return [texts(".text b"), texts(".answers span"), host.shadowRoot.querySelector("polyline").getAttribute("points")];
+            const line = host.shadowRoot.querySelector("polyline");
+            return [texts(".text b"), texts(".answers span"), line.getAttribute("points")];
         }""",
         base64.b64encode(payload).decode(),
     )

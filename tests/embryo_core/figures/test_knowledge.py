@@ -6,7 +6,7 @@ import pytest
 from embryo_core import curves, results
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import FigureError
-from embryo_core.figures import knowledge, knowledge_facts, knowledge_relations
+from embryo_core.figures import knowledge, knowledge_facts, knowledge_relations, smoothing
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.measurements import ClozeAnswer, Findings, Score
@@ -180,6 +180,7 @@ def test_fact_history_is_table_9():
     assert list(history["right"]) == [False, True, True, False]
     figure = knowledge_facts.plot_fact(history, AXIS)
     assert [list(line.y) for line in figure.data] == [[0.5] * 4, [0.25] * 4]
+    assert [line.meta for line in figure.data] == [None, smoothing.SMOOTHABLE]
 
 
 def test_panels_are_sorted_by_type_of_relation(asked_run: Run) -> None:

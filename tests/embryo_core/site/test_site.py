@@ -15,10 +15,12 @@ import pytest
 
 from embryo_core import results
 from embryo_core.cli import main
+from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import SiteError
-from embryo_core.figures import grammar, knowledge
+from embryo_core.figures import grammar, knowledge, overview
+from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.site import site, write_site
-from embryo_core.site.pages import PAGES
+from embryo_core.site.pages import PAGES, Panel, figures
 from embryo_core.types import Run
 from tests.conftest import copy_run
 
@@ -79,7 +81,8 @@ def test_figure_csv_has_the_stored_scores(tiny_site: Path, tiny_results: Run):
     scores = results.read_scores(tiny_results, "mask_prediction").set_index(["group", "step"])["value"]
     assert len(table) and table.to_dict() == pytest.approx(scores[table.index].to_dict())
     assert (
-        set(figure["plots"]) == {"log", "linear"} and figure["plots"]["linear"]["layout"]["xaxis"]["type"] == "linear"
+        set(figure["plots"]) == {"log", "linear"}
+        and figure["plots"]["linear"]["1"]["layout"]["xaxis"]["type"] == "linear"
     )
 
 
@@ -202,6 +205,18 @@ def test_token_axis_has_the_counts_of_the_checkpoints(tiny_site: Path, tiny_resu
     assert tokens["counts"] == about["bar"]["tokens"] == tokens["values"]["linear"]
     assert tokens["values"]["log"][1:] == tokens["counts"][1:] and tokens["values"]["log"][0] > 0
     assert tokens["axes"]["log"]["type"] == "log" and "flops" in about["units"]
+
+
+def test_long_curves_have_smoothed_lines(own_run: Run):
+    """The browser could only smooth the points that thinning has left."""
+    rows = [{"split": "train", "step": i, "loss": float(i % 7)} for i in range(1, 1001)]
+    (own_run.path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    panel = Panel("training", overview.training_curve, {"": {"quantity": "loss"}})
+    ((_, by_scale),) = figures(panel, [own_run])
+    for scale in SCALES:
+        assert set(by_scale[scale]) == {*WINDOWS}
+        (line,) = [trace for trace in by_scale[scale][25].plot.data if trace.name == "training, smoothed"]
+        assert max(line.y[20:-20]) < 3.3 and min(line.y[20:-20]) > 2.7  # the loss itself is 0 to 6
 
 
 def test_full_disk_leaves_the_site_unchanged(tiny_results: Run, own_site: Path, monkeypatch):
