@@ -9,10 +9,12 @@ const chosen = { step: null }; // by the user, until the server draws it; outliv
 const PAGE_LINK = "a[href]:not([target=_blank])";
 const bars = new WeakMap();
 
+const UNITS = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]; // as in figures/style.py
 const grouped = (number) => number.toLocaleString("en-US");
 const short = (number) => {
   const rounded = +number.toPrecision(3); // before a unit is chosen: 999,999 is 1 M
-  return rounded >= 1e6 ? `${rounded / 1e6} M` : number >= 1e4 ? `${rounded / 1e3} k` : grouped(number);
+  const [size, unit] = UNITS.find(([size]) => rounded >= size) ?? [];
+  return number >= 1e4 ? `${+(rounded / size).toPrecision(3)} ${unit}` : grouped(number);
 };
 
 // Whether the page has been drawn completely: while playing, a step is sent to the server only then, or a slow page would

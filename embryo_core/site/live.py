@@ -124,7 +124,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
         "special": [checkpoint_read for checkpoint_read in special_ids if checkpoint_read is not None],
         "unknown": tokenizer.unk_id,
         "blank": tokenizer.blank,
-        "marks_start": bool(tokenizer.word_start),
+        "word_start": tokenizer.word_start,
         "ends": sorted(end_tokens(checkpoint)),
         "continued": CONTINUATION_LENGTH,
         "most_masks": MAX_JOINT_MASKS,

@@ -105,6 +105,7 @@ class LiveRun {
 class Question {
   constructor({ about, tokenizer }, text, word) {
     this.about = about;
+    this.tokenizer = tokenizer;
     const encode = (given) => tokenizer.encode(about.mask ? given.replaceAll("[MASK]", about.mask) : given, { add_special_tokens: false }).ids;
     this.text = text.trim().replace(/\[\s*mask\s*\]/gi, "[MASK]");
     const masks = this.text.split("[MASK]").length - 1;
@@ -136,13 +137,31 @@ class Question {
   piecesOf(word, encode) {
     const { about } = this;
     const inside = word.startsWith("##") && word.length > 2;
-    const named = inside && !about.marks_start ? about.pieces.indexOf(word) : -1;
-    const pieces = inside ? (named < 0 ? encode(word.slice(2)) : [named]) : encode(about.blank + word);
+    const named = inside ? this.tokenizer.token_to_id(about.word_start ? word.slice(2) : word) : undefined;
+    const ofRest = () => (named === undefined ? encode(word.slice(2)) : [named]);
+    const pieces = inside ? ofRest() : (this.atMask(word, encode) ?? encode(about.blank + word));
     if (!pieces.length || pieces.some((one) => about.special.includes(one))) throw new Error(`'${word}' is not a word to track; write one without special tokens.`);
     if (pieces.includes(about.unknown)) throw new Error(`'${word}' has characters that are not in the vocabulary of this run; track another word.`);
     if (pieces.length > about.most_pieces) throw new Error(`'${word}' has ${pieces.length} pieces; at most ${about.most_pieces} can be tracked.`);
     this.check(this.ids.length + pieces.length - 1);
     return pieces;
+  }
+
+  // The pieces of a word at the first mask, null if the word alters the rest of the text (Tokenizer.encode_at_mask).
+  atMask(word, encode) {
+    const { about, ids, place, text } = this;
+    if (!about.fills) return null;
+    const sameEnds = (whole, before, after) => {
+      const inside = whole.slice(before.length, whole.length - after.length);
+      return String(whole) === String([...before, ...inside, ...after]) ? inside : null;
+    };
+    if (!about.blank) {
+      const [start] = text.split("[MASK]");
+      return about.word_start && /\S$/.test(start) ? sameEnds(encode(start + word), encode(start), []) : null;
+    }
+    const [before, after] = [ids.slice(0, place), ids.slice(place + 1)];
+    if (before.length && this.tokenizer.id_to_token(before.at(-1)) === about.word_start) before.pop(); // a space
+    return sameEnds([...about.begin, ...encode(text.replace("[MASK]", () => word)), ...about.end], before, after);
   }
 
   // Logits at the place after `words`, which fill the first masks of a text or continue it.
