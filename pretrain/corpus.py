@@ -179,6 +179,8 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
 
 def count_words(corpus: Corpus) -> Counter[str]:
     """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
+    if tokenizers.is_byte_level(corpus.tokenizer):  # only the text shows whether a letter follows a mark
+        return _count_words_of_text(corpus)
     is_start = tokenizers.is_word_start(corpus.tokenizer)
     single_piece_counts = np.zeros(len(is_start), np.int64)  # id of a word of one piece -> count
     longer: Counter[bytes] = Counter()  # ids of a word of several pieces -> count
@@ -199,6 +201,20 @@ def count_words(corpus: Corpus) -> Counter[str]:
         if (word := tokenizers.word_of(corpus.tokenizer, ids)) is not None:
             words[word] += n
     return words
+
+
+def _count_words_of_text(corpus: Corpus) -> Counter[str]:
+    """Count each word of the training text after decoding its sentences."""
+    words: Counter[str] = Counter()
+    for start in range(0, len(corpus.train.sentences) - 1, SENTENCES_PER_BATCH):
+        bounds = corpus.train.sentences[start : start + SENTENCES_PER_BATCH + 1]
+        ids_of_sentences = [corpus.train.tokens[begin:end].tolist() for begin, end in pairwise(bounds)]
+        for sentence in corpus.tokenizer.decode_batch(ids_of_sentences):
+            words.update(tokenizers.split_words(corpus.tokenizer, sentence))
+    counts: Counter[str] = Counter()
+    for word, n in words.items():
+        counts[VOCABULARIES["bpe"].word([word])] += n
+    return counts
 
 
 def write_frequencies(counts: Counter[str], path: Path) -> None:

@@ -12,7 +12,7 @@ from tokenizers import AddedToken, Tokenizer, processors
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, Unigram, Vocabulary, WordPiece
+from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, ByteBPE, Unigram, Vocabulary, WordPiece
 
 WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that `extend` may make a piece
 
@@ -113,6 +113,11 @@ def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
     return np.array(
         [i in words or vocabulary.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool
     )
+
+
+def is_byte_level(tokenizer: Tokenizer) -> bool:
+    """Return whether the vocabulary is byte-level BPE."""
+    return isinstance(_kind(tokenizer), ByteBPE)
 
 
 def word_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:

@@ -217,9 +217,13 @@ class ByteBPE(Vocabulary):
         return models.BPE(ids, merges)
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether a piece follows a space or begins with a punctuation mark."""
-        is_punctuation = piece[0] < "\x7f" and not piece[0].isalnum()
-        return piece not in self.special_tokens and (piece.startswith(self.space) or is_punctuation)
+        """Return whether a piece follows a space or begins with a punctuation mark.
+
+        Letters right after a mark, as in "(born", are masked with it: their piece does not show what precedes it.
+        """
+        first = decoders.ByteLevel().decode([piece])[0]
+        is_partial = first == "\ufffd"  # the bytes of the piece are no whole character
+        return piece not in self.special_tokens and not first.isalnum() and not is_partial
 
     def word(self, pieces: Sequence[str]) -> str:
         """Return the word without the space before it."""

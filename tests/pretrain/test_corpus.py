@@ -202,6 +202,16 @@ def test_frequencies_equal_word_counts_of_text(corpus: Corpus, texts: Path, tmp_
     assert rows == sorted(rows, key=lambda row: (-int(row[1]), row[0])) and dict(rows)["the"] == str(words["the"])
 
 
+def test_byte_level_words_are_split_at_marks(tmp_path: Path) -> None:
+    """Words after a quotation mark, a bracket or a dash are counted alone, as the tokenizer was trained on them."""
+    text = "“The old man (born here) wrote—as before—that he isn't well?! She read it (the letter) aloud.\n\n"
+    (tmp_path / "text.txt").write_text(text * 40, encoding="utf-8")
+    corpus = prepare([str(tmp_path / "text.txt")], [], 300, tmp_path / "cache", tokenizer="bpe")
+    words = "“ The old man ( born here ) wrote — as before — that he isn 't well ?! She read it ( the letter ) aloud ."
+    sentences = len(corpus.train.documents) - 1
+    assert count_words(corpus) == Counter({word: n * sentences for word, n in Counter(words.split()).items()})
+
+
 def test_real_text_has_few_unknown_tokens(shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 1,000 pieces, less than 0.2 % of the tokens in 600,000 characters of Wikipedia are unknown."""
     monkeypatch.setattr(corpora, "SAMPLE_CHARACTERS", 500_000)

@@ -35,6 +35,12 @@ def test_pieces_are_joined_into_their_word(kind: str, lines: list[str], tmp_path
     assert unknown == ("宗" if kind == "bpe" else None)
 
 
+def test_byte_level_word_begins_at_a_space_or_a_mark():
+    """Marks outside ASCII begin a word too: a space, a dash, a quotation mark; bytes of "é" and of a dash do not."""
+    pieces = ["Ġthe", "(", "âĢĶ", "âĢľ", "the", "Ã©", "âĢ", "[CLS]"]
+    assert [VOCABULARIES["bpe"].begins_word(piece) for piece in pieces] == [True] * 4 + [False] * 4
+
+
 @pytest.mark.parametrize("kind", VOCABULARIES)
 def test_more_characters_than_pieces_are_refused(kind: str, tmp_path: Path):
     """Chinese, for example, needs a larger vocabulary; the message does not ask for more text or a smaller one."""
