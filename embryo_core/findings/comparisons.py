@@ -20,22 +20,31 @@ def compare_onsets(
 ) -> Comparison | None:
     """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
-    The interval is the range of differences between any points of the two onsets' intervals. The onset of a curve
-    without one is taken to follow the last step.
+    The interval is the range of differences between any points of the two onsets' intervals. An onset may have happened
+    at any time since the previous evaluated step of its own curve, so its interval begins after that step. The onset of
+    a curve without one is taken to follow the last step.
     """
     if onsets == (None, None):
         return None
     grid = np.union1d(first.steps, second.steps)
-    (i, i_low, i_high), (j, j_low, j_high) = (_onset_indices(onset, grid) for onset in onsets)
+    (i, i_low, i_high), (j, j_low, j_high) = (
+        _onset_indices(onset, curve.steps, grid) for onset, curve in zip(onsets, (first, second), strict=True)
+    )
     cases = min(first.cases, second.cases)
     return Comparison(label, j - i, j_low - i_high, j_high - i_low, CHECKPOINT_UNIT, cases, i == j)
 
 
-def _onset_indices(onset: Onset | None, grid: np.ndarray) -> tuple[int, int, int]:
-    """Return an onset and the ends of its interval as indices of evaluated steps; unknown ones follow the last step."""
-    steps = (None,) * 3 if onset is None else (onset.step, onset.earliest, onset.latest)
-    index, low, high = (len(grid) if step is None else int(np.searchsorted(grid, step)) for step in steps)
-    return index, low, high
+def _onset_indices(onset: Onset | None, steps: np.ndarray, grid: np.ndarray) -> tuple[int, int, int]:
+    """Return the onset of a curve over `steps` and the ends of its interval as indices of `grid`, the steps of both.
+
+    Unknown ones follow the last step.
+    """
+    if onset is None:
+        return len(grid), len(grid), len(grid)
+    steps_before = int(np.searchsorted(steps, onset.earliest))
+    low = int(np.searchsorted(grid, steps[steps_before - 1], side="right")) if steps_before else 0
+    high = len(grid) if onset.latest is None else int(np.searchsorted(grid, onset.latest))
+    return int(np.searchsorted(grid, onset.step)), low, high
 
 
 def compare_rises(label: str, first: Curve, second: Curve, factor: float) -> Comparison | None:

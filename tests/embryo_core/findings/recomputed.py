@@ -108,6 +108,10 @@ def earlier(first: list[Point], second: list[Point], of: Callable = onset) -> It
     (a, a_from, a_to), (b, b_from, b_to) = (
         [len(grid) if step is None else grid.index(step) for step in onset_step] for onset_step in (one, two)
     )
+    if one != NEVER:
+        a_from = min(i for i in range(a_from + 1) if not set(grid[i:a_from]) & {step for step, *_ in first})
+    if two != NEVER:
+        b_from = min(i for i in range(b_from + 1) if not set(grid[i:b_from]) & {step for step, *_ in second})
     yield b - a, b_from - a_to, b_to - a_from, min(first[-1][2], second[-1][2]), a == b
 
 

@@ -35,13 +35,25 @@ def test_comparison_counts_checkpoints_between_onsets():
 
 
 def test_checkpoints_are_those_of_either_curve():
-    """Between the onsets at 2 and 16 one curve has step 8 and the other step 4; n is the smaller last n."""
+    """Between the onsets at 2 and 16 one curve has step 8 and the other step 4; n is the smaller last n.
+
+    The second curve may have its onset at step 8, where it was not evaluated.
+    """
     first = Curve(np.array([0, 2, 8, 128]), np.array([0, 0.8, 0.8, 0.8]), np.array([9_000, 9_000, 9_000, 8_000]))
     second = Curve(np.array([0, 4, 16, 128]), np.array([0, 0, 0.8, 0.8]), np.array([50, 50, 50, 5_000]))
-    for one, two, value in ((first, second, 3), (second, first, -3)):
+    for one, two, ends in ((first, second, (3, 2, 3)), (second, first, (-3, -3, -2))):
         comparison = compare_onsets("", one, two, onsets(one, two))
-        assert (comparison.value, comparison.low, comparison.high, comparison.n) == (value, value, value, 5_000)
+        assert (comparison.value, comparison.low, comparison.high, comparison.n) == (*ends, 5_000)
         assert compare_rises("", one, two, factor=2).n == 5_000
+
+
+def test_fewer_steps_of_one_curve_do_not_decide_the_order():
+    """A curve evaluated at 0 and 1000 alone may have its onset before the other one's at 500."""
+    rare = Curve(np.array([0, 1000]), np.array([0, 0.8]), np.full(2, N))
+    steps = np.arange(0, 1001, 100)
+    often = Curve(steps, np.where(steps < 500, 0, 0.8), np.full(len(steps), N))
+    comparison = compare_onsets("", rare, often, onsets(rare, often))
+    assert (comparison.value, comparison.low, comparison.high) == (-5, -5, 4)
 
 
 def test_interval_of_a_comparison_spans_the_ends_of_both_onsets():
