@@ -95,7 +95,10 @@ class EdgeProbing(Metric):
                 ProbeCurve(task.name, layer, control, point.iteration, loss, f1)
                 for layer, probe in enumerate(probes)
                 for point in probe.curve
-                for control, loss, f1 in zip((False, True), point.train_loss, point.dev_f1, strict=True)
+                for control, loss, f1, end in zip(
+                    (False, True), point.train_loss, point.dev_f1, probe.ends, strict=True
+                )
+                if point.iteration <= end
             ]
         return findings
 

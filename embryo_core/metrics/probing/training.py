@@ -136,7 +136,8 @@ class ProbeResult:
     """Test F1 of the two probes of one layer, and their training curve."""
 
     f1: Pair
-    curve: list[Evaluation]
+    curve: list[Evaluation]  # until both have ended
+    ends: tuple[int, ...]  # the iteration at which the training of each ended
 
 
 def train_all(features: Tensor, tasks: Sequence[ProbingTask], protocol: str, cores: int) -> list[list[ProbeResult]]:
@@ -196,6 +197,7 @@ class _Layer:
         self._regimens = [Regimen(values, protocol) for values in zip(*self._probes.values, strict=True)]
         self._losses: list[Tensor] = []
         self._curve: list[Evaluation] = []
+        self._ends: tuple[int, ...] = (0, 0)
 
     @property
     def stopped(self) -> bool:
@@ -210,6 +212,8 @@ class _Layer:
     def evaluate(self, iteration: int) -> None:
         weights = self._probes.weights
         f1 = self._probes.f1(self._task.dev, *weights)
+        ends = zip(self._ends, self._regimens, strict=True)
+        self._ends = tuple(end if regimen.stopped else iteration for end, regimen in ends)
         for regimen, own_f1, *weights_of in zip(self._regimens, f1, *weights, strict=True):
             regimen.record(own_f1, tuple(weights_of))
         loss = torch.stack(self._losses).mean(0)
@@ -219,7 +223,7 @@ class _Layer:
     def trained(self) -> ProbeResult:
         """Return the test F1 of the best weights, and the curve."""
         weights, bias = (torch.stack(parts) for parts in zip(*(one.best for one in self._regimens), strict=True))
-        return ProbeResult(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve)
+        return ProbeResult(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve, self._ends)
 
 
 def _pair(values: list[float]) -> Pair:

@@ -51,7 +51,9 @@ def test_scores_and_curves_belong_to_their_task_and_layer(trained_model, monkeyp
 
     def come_to(features, tasks, protocol, cores) -> list[list[ProbeResult]]:
         n = [[next(numbers) / 1000 for _ in range(trained_model.num_layers + 1)] for _ in tasks]
-        return [[ProbeResult((x, -x), [Evaluation(10, (x + 1, x + 2), (x + 3, x + 4))]) for x in own] for own in n]
+        return [
+            [ProbeResult((x, -x), [Evaluation(10, (x + 1, x + 2), (x + 3, x + 4))], (10, 10)) for x in own] for own in n
+        ]
 
     monkeypatch.setattr(training, "train_all", come_to)
     computed = EdgeProbing().compute(trained_model, data)
@@ -64,6 +66,19 @@ def test_scores_and_curves_belong_to_their_task_and_layer(trained_model, monkeyp
         x = number / 1000
         assert scores["edge_probing_f1", task, layer] == x and scores["edge_probing_control", task, layer] == -x
         assert curves[task, layer, False] == (10, x + 1, x + 3) and curves[task, layer, True] == (10, x + 2, x + 4)
+
+
+def test_curve_of_each_probe_ends_with_its_training(trained_model, monkeypatch):
+    """The control of every layer stops first."""
+    curve = [Evaluation(iteration, (1.0, 1.0), (0.5, 0.5)) for iteration in (10, 20, 30)]
+    monkeypatch.setattr(
+        training,
+        "train_all",
+        lambda features, tasks, protocol, cores: [[ProbeResult((0.5, 0.5), curve, (30, 10))] for _ in tasks],
+    )
+    rows = EdgeProbing().compute(trained_model, read(EdgeProbing(), trained_model)).probes
+    assert [row.iteration for row in rows if row.task == "pos" and not row.control] == [10, 20, 30]
+    assert [row.iteration for row in rows if row.task == "pos" and row.control] == [10]
 
 
 def test_memory_is_given_in_mebibytes(trained_model):

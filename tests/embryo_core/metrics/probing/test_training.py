@@ -299,6 +299,8 @@ def test_layer_trains_until_both_probes_have_stopped(monkeypatch: pytest.MonkeyP
     patient = replace(PAPER, batch=64, iterations=20, evaluations=10, patience=replace(PAPER.patience, stop=2))
     (probe,) = train_probes(*random_task(200, 2, 4), patient)
     assert len(probe.curve) == evaluations
+    last_iterations = (2 * (10 if rising == name else 3) for name in ("task", "control"))
+    assert probe.ends == tuple(last_iterations)
 
 
 def test_swapping_task_and_control_swaps_results():
