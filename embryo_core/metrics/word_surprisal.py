@@ -147,13 +147,17 @@ def _locate(
         return f"in a sentence longer than {limits.positions} pieces"
     _, start, end = occurrence
     piece_starts, piece_ends = pieces.characters.T
+    is_blank = [text[a : max(a + 1, b)].isspace() for a, b in pieces.characters.tolist()]
     rests = [text[piece_start:] for piece_start in piece_starts.tolist()]
     # a word's first piece, or a separate one, has the space before it
     piece_starts = piece_starts + np.array([len(rest) - len(rest.lstrip()) for rest in rests], np.int64)
     inside = np.flatnonzero((piece_starts < end) & (np.maximum(piece_ends, piece_starts + 1) > start))
     mark, names = tokenizer.word_start, tokenizer.pieces(pieces.ids[inside].tolist())
-    while mark and len(names) > 1 and not names[0].strip(mark) and names[1].startswith(mark):
-        inside, names = inside[1:], names[1:]  # a space before the one that belongs to the word
+    # of the white space before the word only the last space belongs to it, in the word's first piece or as a piece
+    while len(names) > 1 and is_blank[inside[0]]:
+        if not names[0].strip(mark) and not is_blank[inside[1]] and not names[1].startswith(mark):
+            break
+        inside, names = inside[1:], names[1:]
     if not len(inside) or (pieces.ids[inside] == tokenizer.unk_id).any():
         return UNWRITABLE_REASON
     if piece_starts[inside].min() < start or piece_ends[inside].max() > end:

@@ -118,18 +118,19 @@ def test_unmeasurable_words_are_left_out_and_counted(trained_model, tmp_path):
     assert [word.word for word in data.words] == ["river", "old"]
 
 
-@pytest.mark.parametrize("text", ["The river is  old.", "The river is    old."])
+@pytest.mark.parametrize("text", ["The river is  old.", "The river is    old.", "The river is \t old."])
 def test_only_the_last_of_several_spaces_belongs_to_a_word(tmp_path, text):
-    """GPT-2's tokenizer has a piece "Ġ" for each space before the last one."""
+    """GPT-2's tokenizer has a piece "Ġ" for each space before the last one, and pieces for a tab or no-break space."""
     tokenizer = load(runs.checkpoint(add_series(tmp_path, "gpt2", (5,), vocabulary=600), 5)).tokenizer
     (tmp_path / "words").mkdir()
     pieces = []
-    for sentence in (text, "The river is old."):
+    for sentence in (text, "The river is old.", "The river is\u00a0old."):
         data = WordSurprisal().read(
             tokenizer, Limits(64, decoder=True), word_source(tmp_path / "words", "old", sentence)
         )
         pieces.append(tokenizer.pieces(data.sentences[0][data.first[0] : data.end[0]]))
     assert pieces[0] == pieces[1] and "Ġ" in tokenizer.pieces(tokenizer.encode_start(text))
+    assert "".join(pieces[2]) == "old"
 
 
 def test_text_without_any_listed_word_is_reported(trained_model, tmp_path):
