@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -145,7 +146,9 @@ class Tokenizer:
         For a tokenizer that has no mask, or drops the space before a word, only the text before the mask counts.
         """
         if not self.blank or self.mask_id is None:
-            return self._encode_after(MASK.join(text.split(MASK)[:mask]), word)
+            start = MASK.join(text.split(MASK)[:mask])
+            is_joined = self.word_start and start and not start[-1].isspace()
+            return self._encode_after(start, word) if is_joined else self.encode_word(word)
         parts, ids = text.split(MASK), self.encode_text(text)
         masks = np.flatnonzero(ids == self.mask_id)
         if len(masks) != len(parts) - 1:
@@ -159,15 +162,20 @@ class Tokenizer:
 
     def _encode_after(self, start: str, word: str) -> np.ndarray | None:
         """Tokenize a word that directly follows the start of a text; return ids [pieces], None if they merge."""
-        if not self.word_start or not start or start[-1].isspace():
-            return self.encode_word(word)
         before, ids = self._ids(self._masked(start)), self._ids(self._masked(start + word))
         return np.array(ids[len(before) :], np.int64) if ids[: len(before)] == before else None
 
     def encode_inside(self, text: str) -> np.ndarray:
-        """Tokenize a text inside a word, without a space before it; return ids [pieces], one if it is a piece."""
+        """Tokenize a text inside a word, without a space before it; return ids [pieces], one if it is a piece.
+
+        Other texts have the pieces that they have after a letter which does not merge with them.
+        """
         piece_id = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
-        return np.array(self._ids(self._masked(text)) if piece_id is None else [piece_id], np.int64)
+        if piece_id is not None:
+            return np.array([piece_id], np.int64)
+        ids_after_letters = (self._encode_after(letter, text) for letter in ascii_lowercase)
+        separate_ids = next((ids for ids in ids_after_letters if ids is not None and len(ids)), None)
+        return np.array(self._ids(self._masked(text)), np.int64) if separate_ids is None else separate_ids
 
     def encode_texts(self, texts: Sequence[str]) -> list[Pieces]:
         """Tokenize running texts on all cores, without special tokens."""
@@ -284,10 +292,9 @@ class Tokenizer:
 
     def _find_word_start(self) -> str:
         """Return the prefix of a word's first piece: "▁" (SentencePiece), "Ġ" (byte-level BPE) or ""."""
-        last = self._words_of("a a")[-1:]
-        if self._tokenizer.pre_tokenizer is None:  # without one, only the pieces show it
-            last = self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]
-        return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if last and last[0].startswith(mark)), "")
+        # words show it without Latin pieces, pieces show it if no pre-tokenizer splits the text into words
+        texts = [*self._words_of("a a")[-1:], *self._tokenizer.encode("a a", add_special_tokens=False).tokens[-1:]]
+        return next((mark for mark in (SENTENCEPIECE, BYTE_LEVEL) if any(text.startswith(mark) for text in texts)), "")
 
     def _words_of(self, text: str) -> list[str]:
         """Return the normalised words of a text, each with the prefix of its first piece."""

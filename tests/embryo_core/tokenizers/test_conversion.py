@@ -117,6 +117,14 @@ def test_pieces_inside_words_are_marked_in_every_kind(folder):
     assert tokenizer.single_piece("riverside") is None
 
 
+def test_text_inside_a_word_has_no_piece_that_begins_one(folder):
+    """SentencePiece would put its mark of a space before the text, and WordPiece no "##"."""
+    tokenizer = read(folder)
+    shown = tokenizer.readable(tokenizer.encode_inside("riverside"))
+    assert len(shown) > 1 and all(piece.startswith("##") for piece in shown)
+    assert "".join(piece.removeprefix("##") for piece in shown) == "riverside"
+
+
 def change(folder: Path, **members: object) -> Path:
     """Change members of a folder's tokenizer.json and return its path."""
     path = folder / "tokenizer.json"

@@ -142,3 +142,18 @@ def test_word_start_is_known_without_latin_pieces(own_run: Run, cutter, mark: st
         content["pre_tokenizer"] = json.loads(cutter.__getstate__())
 
     assert load_tokenizer(with_tokenizer(own_run, change)).word_start == mark
+
+
+def test_word_start_of_gemma_is_known(own_run: Run):
+    """Its normaliser writes "▁" for a space, so that its pre-tokenizer, which splits at spaces, never splits."""
+
+    def change(content: dict[str, Any]) -> None:
+        pieces = [token["content"] for token in content["added_tokens"]] + ["a", "▁", "▁a"]
+        vocabulary = {piece: i for i, piece in enumerate(pieces)}
+        content["model"] = {"type": "BPE", "unk_token": "<unk>", "vocab": vocabulary, "merges": ["▁ a"]}
+        content["normalizer"] = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+        splitter = pre_tokenizers.Split(" ", "merged_with_previous")
+        content["pre_tokenizer"] = json.loads(splitter.__getstate__())
+
+    tokenizer = load_tokenizer(with_tokenizer(own_run, change))
+    assert tokenizer.word_start == "▁" and tokenizer.readable(tokenizer.encode_text("a a")[1:-1]) == ["##a", "a"]
