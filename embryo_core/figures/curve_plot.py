@@ -19,7 +19,7 @@ MAX_LARGE_MARKERS = 100  # largest number of points of a curve with large marker
 PANEL_HEIGHT = 190  # pixels
 
 
-def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go.Figure:
+def plot_curves(lines: Sequence[Line], curves: Curves) -> go.Figure:
     """Return the plot of `lines` (at least one); the time bar has the steps of the first line.
 
     The customdata of a point are its category, the step of the first line at or before it, and its hover text.
@@ -32,7 +32,7 @@ def plot_curves(lines: Sequence[Line], curves: Curves, bands: bool = True) -> go
     shared_baseline = _shared_baseline(lines, curves)
     for i, (category, look) in enumerate(styles.items()):
         grid_cell = {"rows": i // column_count + 1 if panels else 1, "cols": i % column_count + 1 if panels else 1}
-        for line, curve_figure in _plot_category(lines, category, curves, look, bands, steps, panels):
+        for line, curve_figure in _plot_category(lines, category, curves, look, steps, panels):
             if panels:
                 curve_figure.update_traces(legendgroup=line.name, showlegend=False)
             figure.add_traces(curve_figure.data, **grid_cell)
@@ -79,7 +79,6 @@ def _plot_category(
     category: str,
     curves: Curves,
     look: tuple[str, str],
-    bands: bool,
     steps: Sequence[int],
     panels: bool,
 ) -> Iterator[tuple[Line, go.Figure]]:
@@ -94,7 +93,7 @@ def _plot_category(
         name = label if len(lines) == 1 else f"{label}, {style.escape_text(line.name)}"
         marker_size = 3 if len(rows) > MAX_LARGE_MARKERS else 6 if len(lines) > 1 else 8
         banded = rows[rows["low"].notna()]
-        if bands and len(banded):
+        if curves.bands and len(banded):
             band = "± standard error of seeds" if line.seeds > 1 else curves.band
             style.add_band(figure, line.axis.values(banded["step"]), banded["low"], banded["high"], colour, name, band)
         indices = np.searchsorted(np.asarray(positions), np.asarray(x), side="right") - 1

@@ -32,7 +32,6 @@ def curves_figure(
     title: str,
     caption: Callable[[pd.DataFrame], Caption],
     metric: str = "",
-    bands: bool = True,
     headline: Callable[[pd.DataFrame], str] = lambda table: "",
 ) -> Figure:
     """Return the Figure of the curves of `runs`; the first is the run of the time bar.
@@ -53,7 +52,7 @@ def curves_figure(
         plotted_runs,
         f"{runs[0].name}-{name}",
         title,
-        plot_curves(lines, curves, bands),
+        plot_curves(lines, curves),
         _export_tables(lines, axis),
         full_caption,
         metric,

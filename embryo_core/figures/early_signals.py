@@ -1,6 +1,7 @@
 """Early signals: how well a measure at each step predicts the final ranking of the runs by each task."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -46,7 +47,8 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     step_axis = axis.for_run(runs[0], runs)
-    plot = plot_curves([Line(measure, step_axis, CURVES.rows(table), table)], CURVES, bands=table["n"].min() > MIN_RUNS)
+    curves = replace(CURVES, bands=table["n"].min() > MIN_RUNS)
+    plot = plot_curves([Line(measure, step_axis, curves.rows(table), table)], curves)
     hidden_tasks = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_VISIBLE_TASKS:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden_tasks)
     caption = Caption(

@@ -29,6 +29,7 @@ class Curves:
     tickformat: str | None = None  # by default whole percents if `decimals` are percents
     decimals: str = ".1%"  # Python's format of values in hover texts
     unit: str = ""  # what n counts, such as "words"
+    bands: bool = True
     band: str = "95 % band"
     baseline_name: str = "baseline"
     describe_baseline: Callable[[Any], str] | None = None  # hover text of a row's baseline

@@ -1,6 +1,7 @@
 """Linear probes: all tasks over the steps, their expected layers, pairs of tasks (Section 4, Figure 2b)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,7 @@ def tasks(
         tickformat=".1f" if rescaled else ".3~p",
         decimals=".2f" if rescaled else ".1%",
         height=450,
+        bands=bands,
     )
     return curves_figure(
         runs,
@@ -85,8 +87,7 @@ def tasks(
         "F1 of the probes over the steps",
         lambda table: _describe_tasks(run, table, layer, rescaled, bands),
         METRIC,
-        bands,
-        headline=lambda table: headline(select_layer(read_probe_scores(run), BEST), axis.for_run(run, runs)),
+        lambda table: headline(select_layer(read_probe_scores(run), BEST), axis.for_run(run, runs)),
     )
 
 
@@ -179,12 +180,11 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
         runs,
         axis,
         lambda line_run: expected_layers(read_probe_scores(line_run)),
-        EXPECTED,
+        replace(EXPECTED, bands=bands),
         name,
         title,
         caption,
         METRIC,
-        bands,
     )
     if len(figure.runs) == 1:
         step_axis = axis.for_run(run, runs)

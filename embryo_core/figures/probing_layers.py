@@ -105,10 +105,10 @@ def layers(
         )
 
     name, title = f"{task}-{quantity}-layers", f"{spec.label} on {task_label(task)}, layer by layer"
-    return curves_figure(runs, axis, read, score_curves(quantity, bold), name, title, caption, METRIC, bands)
+    return curves_figure(runs, axis, read, score_curves(quantity, bold, bands), name, title, caption, METRIC)
 
 
-def score_curves(quantity: str, bold: int | None = None) -> Curves:
+def score_curves(quantity: str, bold: int | None = None, bands: bool = True) -> Curves:
     """Return the `Curves` of a score layer by layer; the layer `bold` is thick."""
     return by_layer(
         bold,
@@ -118,6 +118,7 @@ def score_curves(quantity: str, bold: int | None = None) -> Curves:
         baseline="majority" if quantity == "f1" else None,
         baseline_name="majority baseline",
         from_zero=False,
+        bands=bands,
     )
 
 

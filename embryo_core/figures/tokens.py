@@ -169,6 +169,7 @@ def accuracy(
         unit="words",
         baseline_name="always the most frequent word",
         describe_baseline=_describe_baseline,
+        bands=bands,
     )
     return curves_figure(
         runs,
@@ -179,7 +180,6 @@ def accuracy(
         f"{name} accuracy by category{', relative to the last step' if rescaled else ''}",
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
         metric,
-        bands,
         lambda table: (
             _headline(compare.acquisition(table), axis.for_run(run, runs)) if table["step"].nunique() > 1 else ""
         ),
