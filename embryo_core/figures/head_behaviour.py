@@ -60,14 +60,13 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, sele
 def presence(runs: Sequence[Run], axis: AxisChoice, pattern: str, change: float | None, selected_head: Head) -> Figure:
     """Return the figure of the step from which each head of the first run shows a pattern; `change` as in `Pattern`."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
-    _read_rows(run, pattern)  # raises FigureError
-    behaviour = read_behaviour(run, pattern)
+    steps, behaviour = sorted(set(_read_rows(run, pattern)["step"])), read_behaviour(run, pattern)
     onsets = appearances(behaviour, pattern, change)
     return make_figure(
         [run],
         f"{run.name}-{pattern}-since",
         f"{PATTERNS[pattern].label}: {step_axis.step_heading('present since')}",
-        plot_presence(onsets, sorted(set(behaviour["step"])), selected_head, step_axis),
+        plot_presence(onsets, steps, selected_head, step_axis),
         onsets.assign(pattern=pattern, change=BASELINE_RULE if change is None else change),
         Caption(*describe_presence(behaviour, change, onsets, step_axis)),
         METRIC,

@@ -46,15 +46,15 @@ GROUPS = PARTS_OF_SPEECH | PAPER_TAGS | VERB_FORMS | OTHER_TAGS | UNIVERSAL | FR
 def _assign_symbols() -> dict[str, str]:
     """Return a symbol for each category; two tags of one colour have different symbols."""
     rotated = {shift: SYMBOLS[shift:] + SYMBOLS[:shift] for shift in (2, 3, 4, 5)}
-    others = rotated[2] + rotated[3] + rotated[5]
-    groups_of_nine = (PARTS_OF_SPEECH, PAPER_TAGS, FREQUENCY_BANDS)
-    most_sets = (
-        *((groups, SYMBOLS) for groups in groups_of_nine),
-        (OTHER_TAGS, others),
+    sets = (
+        (PARTS_OF_SPEECH, SYMBOLS),
+        (PAPER_TAGS, SYMBOLS),
+        (FREQUENCY_BANDS, SYMBOLS),
+        (OTHER_TAGS, rotated[2] + rotated[3] + rotated[5]),
         (UNIVERSAL, SYMBOLS + rotated[2]),
+        (VERB_FORMS, rotated[4]),
     )
-    all_sets = (*most_sets, (VERB_FORMS, rotated[4]))
-    return {group: symbol for groups, symbols in all_sets for group, symbol in zip(groups, symbols)}
+    return {group: symbol for groups, symbols in sets for group, symbol in zip(groups, symbols)}
 
 
 SYMBOL_OF = _assign_symbols()
@@ -138,7 +138,7 @@ def finish(figure: go.Figure, y_title: str, height: int = 380, legend: bool = Tr
         "dragmode": "zoom",  # a double click zooms out again
         "hoverlabel": {"font": {"size": FONT_SIZE, "color": INK}, "align": "left"},
         "showlegend": legend,
-        "legend": {**legend_position, "font": {"size": FONT_SIZE}, "title": {"text": ""}} | {"tracegroupgap": 0},
+        "legend": {**legend_position, "font": {"size": FONT_SIZE}, "title": {"text": ""}, "tracegroupgap": 0},
     }
     axis = {
         "title": {"font": {"size": FONT_SIZE, "color": INK}, "standoff": 10},

@@ -6,11 +6,12 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from embryo_core.curves.step_scales import SCALES
+from embryo_core.errors import FigureError
 from embryo_core.figures import head_behaviour as charts
 from embryo_core.figures import patterns
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.style import layer_colours
-from embryo_core.types import StepUnit
+from embryo_core.types import Run, StepUnit
 from tests.app.conftest import words_of
 from tests.behaving import PREVIOUS, STEPS, behaviour_scores
 
@@ -21,6 +22,17 @@ LOG = StepAxis("log", step_unit=StepUnit.UPDATES)
 def frame() -> pd.DataFrame:
     """Return scores as the page uses them."""
     return patterns.behaviour_curves(behaviour_scores())
+
+
+def test_unmeasured_pattern_is_an_error(tiny_run: Run) -> None:
+    """This holds for each of the three figures; the error names the pattern and the run."""
+    for make, options in (
+        (charts.at_step, {"step": 0}),
+        (charts.over_steps, {"change": 0.05}),
+        (charts.presence, {"change": 0.05}),
+    ):
+        with pytest.raises(FigureError, match=r"Previous token.*tiny"):
+            make([tiny_run], AxisChoice(), pattern="previous", selected_head=(1, 1), **options)
 
 
 def test_grid_has_layers_as_rows_and_heads_as_columns(frame):
