@@ -42,7 +42,7 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
     for group, group_rows in data.groupby("group", sort=False):
         steps, accuracy, n = group_rows["step"].to_numpy(), group_rows["accuracy"], group_rows["n"]
         floor = CHANCE if rule == "chance" else 0.0
-        found_onset: Onset | Rise | None
+        found_onset: Onset | None
         found_onset = rise(steps, accuracy, n) if rule == "paper" else onset(steps, accuracy, n, floor=floor)
         ends = (found_onset.step, found_onset.earliest, found_onset.latest) if found_onset else (None,) * 3
         slope = found_onset.slope if isinstance(found_onset, Rise) else None

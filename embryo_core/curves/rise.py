@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from embryo_core.curves.scores import difference_interval, onset
+from embryo_core.curves.scores import Onset, difference_interval, onset
 
 FOOT_SHARE, TOP_SHARE = 0.1, 0.9  # shares of the last value between which a curve rises
 
@@ -21,12 +21,9 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class Rise:
+class Rise(Onset):
     """The step at which a curve has risen from zero, with its interval of steps, and its slope."""
 
-    step: int
-    earliest: int
-    latest: int | None  # None if even the last value is not significantly above zero
     slope: Slope | None  # None if the curve had risen at the first step
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, first_line
 from embryo_core.runs import generator, hub_folder
-from embryo_core.runs.pointers import HUB
+from embryo_core.runs.pointers import HUB, cached_file
 from embryo_core.types import Checkpoint, Pointer
 from embryo_core.words import name_step
 
@@ -26,11 +26,6 @@ MAX_WAITS = 20  # waits of one request
 Response = TypeVar("Response")
 
 _unreached = -inf, ""  # time and reason of the last failure to reach the Hub
-
-
-def fetch(pointer: Pointer, label: str = "") -> Path:
-    """Return the file that a pointer names; fetch it unless it is cached. Raises MissingWeights if that fails."""
-    return fetch_file(pointer.repository, pointer.commit, pointer.file, label)
 
 
 def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
@@ -81,7 +76,7 @@ def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
         return []
     inner = generator(checkpoint)
     pointers = [file for holder in (checkpoint, inner) if holder and holder.pointer for file in holder.pointer.files]
-    return [pointer for pointer in pointers if pointer.repository and not is_cached(pointer)]
+    return [pointer for pointer in pointers if pointer.repository and not cached_file(pointer).exists()]
 
 
 def discard(pointer: Pointer) -> None:
@@ -91,7 +86,7 @@ def discard(pointer: Pointer) -> None:
     """
     from huggingface_hub.utils._shared_blobs import sweep_shared_blob  # private, but the version is pinned
 
-    file, home = _in_cache(pointer), hub_folder(pointer.repository)
+    file, home = cached_file(pointer), hub_folder(pointer.repository)
     blob = blob_of(file)
     file.unlink(missing_ok=True)
     if blob.parent == Path(os.path.abspath(home / "blobs")) and blob not in map(blob_of, home.glob("snapshots/**/*")):
@@ -99,16 +94,6 @@ def discard(pointer: Pointer) -> None:
         blob.unlink(missing_ok=True)
         if shared_blob != blob:
             sweep_shared_blob(shared_blob, cache_dir=home.parent)
-
-
-def is_cached(pointer: Pointer) -> bool:
-    """Return whether the file that a pointer names is in the cache."""
-    return _in_cache(pointer).exists()
-
-
-def _in_cache(pointer: Pointer) -> Path:
-    """Return the path in the cache of the file that a pointer names."""
-    return hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file
 
 
 def blob_of(path: Path) -> Path:
@@ -123,8 +108,8 @@ def is_offline() -> bool:
     return is_offline_mode()
 
 
-def fetch_file(repository: str, commit: str, name: str, label: str = "") -> Path:
-    """Return one file of a repository at a commit, from the cache or the Hub. Raises MissingWeights if that fails.
+def fetch(pointer: Pointer, label: str = "") -> Path:
+    """Return the file that a pointer names, from the cache or the Hub. Raises MissingWeights if that fails.
 
     `label` describes the commit in the error's message, by a step or a revision. huggingface_hub tries to reach the Hub
     for half a minute; after a failure, the Hub is not asked again for RETRY_AFTER seconds, so that a long series does
@@ -135,8 +120,9 @@ def fetch_file(repository: str, commit: str, name: str, label: str = "") -> Path
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import LocalEntryNotFoundError, OfflineModeIsEnabled
 
-    if (file := _in_cache(Pointer(name, repository, commit))).exists():
+    if (file := cached_file(pointer)).exists():
         return file
+    name, repository, commit = pointer.file, pointer.repository, pointer.commit
     failed_at, why = _unreached
     if monotonic() >= failed_at + RETRY_AFTER:
         try:

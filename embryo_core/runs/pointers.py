@@ -107,14 +107,18 @@ def follow(run: Run, pointer: Pointer, manifest: Path) -> tuple[Path, Path]:
     named = pointer.repository or os.path.isabs(pointer.file)
     if named and source_of(pointer) in allowed_sources(run.path):
         if pointer.repository:
-            folder = hub_folder(pointer.repository)
-            return folder / "snapshots" / pointer.commit / pointer.file, folder
+            return cached_file(pointer), hub_folder(pointer.repository)
         return Path(pointer.file), Path(pointer.file).parent
     where = f"{HUB}{pointer.repository}@{pointer.commit[:7]}" if pointer.repository else pointer.file
     raise BrokenCheckpoint(
         f"{manifest} points to {where}, outside the run, and this user did not add the run from there; "
         f"if you trust it, add it again with: python -m embryo_core add SOURCE --name {run.name}"
     )
+
+
+def cached_file(pointer: Pointer) -> Path:
+    """Return the path of a repository's file in the cache of huggingface_hub, whether it was fetched or not."""
+    return hub_folder(pointer.repository) / "snapshots" / pointer.commit / pointer.file
 
 
 def hub_store(path: Path, repository: str) -> Path:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from embryo_core.engine.hub_cache import fetch, fetch_file
+from embryo_core.engine.hub_cache import fetch
 from embryo_core.engine.tensor_names import first_with_heads
 from embryo_core.errors import BrokenCheckpoint, BrokenTrainerState, RunError, printable
-from embryo_core.runs import GENERATOR, hub_folder
+from embryo_core.runs import GENERATOR
 from embryo_core.runs.checkpoint_files import WEIGHTS
-from embryo_core.runs.pointers import HUB, hub_store
+from embryo_core.runs.pointers import HUB, cached_file, hub_store
 from embryo_core.runs.schema import TrainerState
 from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
 from embryo_core.sources.patterns import (
@@ -48,6 +48,10 @@ class HubFolder:
     repository: str
     commit: str
     folder: str = ""  # path in the repository, "" or with a slash at the end
+
+    def pointer(self, name: str) -> Pointer:
+        """Return the pointer to a file, whose path is relative to the folder."""
+        return Pointer(self.folder + name, self.repository, self.commit)
 
     def files(self) -> Files:
         """Return the files below the folder, with paths relative to it. Raises RunError."""
@@ -96,7 +100,7 @@ def checkpoint_at(name: str, counts: Counts) -> SourceCheckpoint:
 def fetch_tokenizer(name: str) -> Path:
     """Fetch the tokenizer at OWNER/NAME/FOLDER@REVISION; return its folder in the cache. Raises RunError."""
     place = _place(name)
-    return tokenizer_above(Pointer(f"{place.folder}config.json", place.repository, place.commit))
+    return tokenizer_above(place.pointer("config.json"))
 
 
 def tokenizer_above(pointer: Pointer) -> Path:
@@ -105,8 +109,8 @@ def tokenizer_above(pointer: Pointer) -> Path:
     parents = ["" if str(parent) == "." else f"{parent}/" for parent in Path(pointer.file).parents]
     folder = next((one for one in parents if any(one + name in names for name in TOKENIZER_FILES)), parents[0])
     for name in sorted({*TOKENIZER_FILES, *TOKENIZER_SETTINGS} & _below(names, folder).keys()):
-        fetch_file(pointer.repository, pointer.commit, folder + name)
-    return hub_folder(pointer.repository) / "snapshots" / pointer.commit / folder
+        fetch(replace(pointer, file=folder + name))
+    return cached_file(replace(pointer, file=folder))
 
 
 # === Places ===
@@ -206,16 +210,15 @@ def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> 
         raise BrokenCheckpoint(
             f"{place.name} has no {inside}config.json, or none of {', '.join(WEIGHTS)}, {where()}.{other_format(names)}"
         )
-    config = fetch_file(place.repository, place.commit, f"{place.folder}{inside}config.json", place.name)
+    config = fetch(place.pointer(f"{inside}config.json"), place.name)
     both = [inside + name for name in WEIGHTS]
     if set(both) <= set(names):  # of two weight files, choose the one with the head, if the cache has them
-        cached = [hub_folder(place.repository) / "snapshots" / place.commit / (place.folder + name) for name in both]
+        cached = [cached_file(place.pointer(name)) for name in both]
         weights = both[cached.index(first_with_heads(cached, config))]
     files = [weights]
     index = None
     if weights.removeprefix(inside) in INDEXES:
-        pointer = Pointer(place.folder + weights, place.repository, place.commit)
-        index = Path(os.path.realpath(fetch(pointer, place.name)))
+        index = Path(os.path.realpath(fetch(place.pointer(weights), place.name)))
         files = [inside + name for name in shard_names(index)]
         if lacking := [file for file in files if file not in names]:
             raise BrokenCheckpoint(f"{place.name} has no {lacking[0]}, which {weights} names, {where()}.")
@@ -231,7 +234,7 @@ def _state(place: HubFolder, names: Files) -> TrainerState | None:
     """Return the Trainer's state among these files; None if it is missing or cannot be read."""
     if STATE not in names:
         return None
-    path = fetch_file(place.repository, place.commit, place.folder + STATE, place.name)
+    path = fetch(place.pointer(STATE), place.name)
     try:
         return read_state(path.parent)
     except BrokenTrainerState:

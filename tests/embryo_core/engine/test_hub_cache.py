@@ -66,7 +66,7 @@ def test_discarding_weights_keeps_other_cached_files(tiny_run, home, monkeypatch
     assert not hub_cache.fetch_checkpoint(pointing(tiny_run, other))
     assert len(remaining_files(home)) == len(before) + (2 if link else 1)
     hub_cache.discard(checkpoint.pointer)
-    assert remaining_files(home) == before and not hub_cache.is_cached(checkpoint.pointer)
+    assert remaining_files(home) == before and not hub_cache.cached_file(checkpoint.pointer).exists()
     hub_cache.discard(checkpoint.pointer)
     assert remaining_files(home) == before
 
@@ -78,7 +78,7 @@ def test_shared_blob_is_removed_with_its_last_link(tiny_run, home):
     one, other = (pointing(tiny_run, commit) for commit in COMMITS)
     hub_cache.discard(one.pointer)
     assert remaining_files(home) == {f"snapshots/{COMMITS[1]}/{WEIGHTS}", "blobs/same weights"}
-    assert hub_cache.is_cached(other.pointer) and not hub_cache.is_cached(one.pointer)
+    assert hub_cache.cached_file(other.pointer).exists() and not hub_cache.cached_file(one.pointer).exists()
     hub_cache.discard(other.pointer)
     assert remaining_files(home) == set()
 

@@ -179,7 +179,7 @@ def test_discarding_removes_weights_of_one_revision(root, series, cache):
     run = add([f"hf:{NAME}"], "public").run
     before = size(cache)
     hub_cache.discard(runs.checkpoint(run, 10).pointer)
-    assert [hub_cache.is_cached(c.pointer) for c in runs.checkpoints(run)] == [True, False, True]
+    assert [hub_cache.cached_file(c.pointer).exists() for c in runs.checkpoints(run)] == [True, False, True]
     assert before - size(cache) > 50_000
     assert all(load(checkpoint) for checkpoint in runs.checkpoints(run) if checkpoint.step != 10)
 
@@ -200,7 +200,7 @@ def test_electra_generator_is_fetched_and_discarded_too(root, cache, electra, mo
     for _ in prefetched([checkpoint], remove=True):
         assert hub_cache.not_cached(checkpoint) == []  # both were cached before, so both stay
     for pointer in pointers:
-        assert hub_cache.is_cached(pointer)
+        assert hub_cache.cached_file(pointer).exists()
         hub_cache.discard(pointer)
     fetched = []
     monkeypatch.setattr(hub_cache, "fetch", lambda pointer, _: fetched.append(pointer))
@@ -251,7 +251,7 @@ def test_broken_connection_is_reported(monkeypatch: pytest.MonkeyPatch, reason: 
     why = str(reason) or "ReadError"
     monkeypatch.setattr("huggingface_hub.hf_hub_download", broken)
     with pytest.raises(MissingWeights, match=rf"model\.bin of hf:{NAME}@abcdef1 cannot be fetched \({why}\)"):
-        hub_cache.fetch_file(NAME, "abcdef123456", "model.bin")
+        hub_cache.fetch(Pointer("model.bin", NAME, "abcdef123456"))
     monkeypatch.setattr("huggingface_hub.HfApi.list_repo_refs", broken)
     monkeypatch.setattr("embryo_core.sources.hub_listing.is_offline", lambda: False)
     with pytest.raises(RunError, match=rf"does not list hf:{NAME} \({why}\)"):

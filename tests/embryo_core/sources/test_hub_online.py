@@ -20,6 +20,7 @@ from embryo_core.evaluate import evaluate
 from embryo_core.evaluate.evaluation import Outcomes, Work, run_locally
 from embryo_core.runs import hub_folder
 from embryo_core.sources import add
+from embryo_core.types import Pointer
 from tests.conftest import SAMPLE
 from tests.embryo_core.sources.conftest import STEPS, model_of
 from tests.embryo_core.sources.hub_server import HubServer
@@ -144,7 +145,7 @@ def test_unreachable_hub_is_asked_only_once(root, hub, series, monkeypatch):
         with pytest.raises(MissingWeights, match=rf"{WEIGHTS} of hf:{NAME} at step 10 cannot be fetched \(") as error:
             hub_cache.fetch_checkpoint(runs.checkpoint(run, 10))
         sentences.append(str(error.value))
-        assert hub_cache.fetch_file(NAME, series[10], "config.json").exists()
+        assert hub_cache.fetch(Pointer("config.json", NAME, series[10])).exists()
     assert len(asked) == 2 and len(set(sentences)) == 1
 
 
