@@ -4,7 +4,7 @@ Weights of a large model stay in their memory-mapped file: a query of many check
 converting the weights would take longer than the query itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import torch
 from torch import Tensor
@@ -135,10 +135,13 @@ def _decoder(
     architecture: runs.Architecture, config: runs.DecoderConfig, tensors: Stored, table: Tensor
 ) -> network.Linear:
     """Return the output matrix [pieces, H]: the stored one, or the word embeddings `table` if tied."""
-    layout, pieces = DECODERS[architecture.model_type], len(table)
-    own_names = [f"{name}.weight" for name in layout.decoder]
-    own_name = next((name for name in own_names if name in tensors), own_names[0])
+    name, pieces = output_name(DECODERS[architecture.model_type], config, tensors), len(table)
+    matrix = table if name is None else tensors.take(name, architecture.vocab_size, architecture.hidden_size)[:pieces]
+    return tensors.to_linear(matrix, torch.zeros(pieces), shared=name is None)
+
+
+def output_name(layout: DecoderLayout, config: runs.DecoderConfig, tensors: Container[str]) -> str | None:
+    """Return the name of a decoder's output matrix; None if it is the word embeddings."""
+    names = [f"{name}.weight" for name in layout.decoder]
     is_tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
-    is_tied &= own_name not in tensors
-    matrix = table if is_tied else tensors.take(own_name, architecture.vocab_size, architecture.hidden_size)[:pieces]
-    return tensors.to_linear(matrix, torch.zeros(pieces), shared=is_tied)
+    return next((name for name in names if name in tensors), None if is_tied else names[0])

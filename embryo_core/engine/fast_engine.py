@@ -4,7 +4,7 @@ It reads a checkpoint in Hugging Face layout into the parts of a network, and re
 families/ has the names of each family's tensors, including those that are not read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import torch
@@ -221,22 +221,28 @@ def _layer(architecture: runs.Architecture, tensors: Stored, group: int) -> Laye
 
 
 def _head(architecture: runs.Architecture, tensors: Stored, words: Tensor) -> Head:
-    """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored.
-
-    Like transformers, it reads a stored decoder or bias even if config.json ties them to the embeddings.
-    """
+    """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored."""
     names, size, pieces = architecture.layout.names, architecture.width, len(words)
-    decoder_name = names.get("decoder", "")  # empty for a family whose decoder is always tied
-    its_bias = decoder_name.removesuffix("weight") + "bias"
-    is_tied = architecture.tie_word_embeddings and decoder_name not in tensors
-    decoder = words if is_tied else tensors.take(decoder_name, architecture.vocab_size, size)[:pieces]
-    bias = its_bias if decoder_name and its_bias in tensors else names["bias"]
+    decoder_name, bias = output_names(architecture, tensors)
+    is_tied = decoder_name is None
+    decoder = words if decoder_name is None else tensors.take(decoder_name, architecture.vocab_size, size)[:pieces]
     return Head(
         tensors.linear(size, architecture.hidden_size, names["dense"]),
         architecture.layout.head_activation or activation_of(architecture),
         tensors.norm(names["head_norm"], size),
         tensors.to_linear(decoder, tensors.take(bias, architecture.vocab_size)[:pieces], shared=is_tied),
     )
+
+
+def output_names(architecture: runs.Architecture, tensors: Container[str]) -> tuple[str | None, str]:
+    """Return the names of the decoder of masked words, None if it is the word embeddings, and of its bias.
+
+    Like transformers, this chooses a stored decoder or bias even if config.json ties them to the embeddings.
+    """
+    decoder = architecture.layout.names.get("decoder", "")  # empty for a family whose decoder is always tied
+    its_bias = decoder.removesuffix("weight") + "bias"
+    bias = its_bias if decoder and its_bias in tensors else architecture.layout.names["bias"]
+    return None if architecture.tie_word_embeddings and decoder not in tensors else decoder, bias
 
 
 def _detector(architecture: runs.Architecture, tensors: Stored) -> Detector:

@@ -12,8 +12,8 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder
-from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_fast
-from embryo_core.engine.fast_engine import ACTIVATIONS, activation_of
+from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_fast, output_name
+from embryo_core.engine.fast_engine import ACTIVATIONS, activation_of, output_names
 from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
 from embryo_core.errors import MissingCapability
 from embryo_core.families import DECODERS, FAMILIES
@@ -141,15 +141,8 @@ def _encoder(architecture: runs.Architecture, tensors: Tensors) -> bytes:
     dense = graph.activate(
         graph.linear(graph.chosen(states), names["dense"]), architecture.layout.head_activation or activation
     )
-    return graph.finish(graph.norm(dense, names["head_norm"]), *_output(architecture, tensors, words))
-
-
-def _output(architecture: runs.Architecture, tensors: Tensors, words: str) -> tuple[str, str]:
-    """Return the names of an encoder's output matrix and its bias, chosen as in fast_engine.py."""
-    decoder_name = architecture.layout.names.get("decoder", "")
-    its_bias = decoder_name.removesuffix("weight") + "bias"
-    bias = its_bias if decoder_name and its_bias in tensors else architecture.layout.names["bias"]
-    return (words if architecture.tie_word_embeddings and decoder_name not in tensors else decoder_name), bias
+    decoder, bias = output_names(architecture, tensors)
+    return graph.finish(graph.norm(dense, names["head_norm"]), words if decoder is None else decoder, bias)
 
 
 # === Decoders ===
@@ -191,9 +184,7 @@ def _decoder(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
             graph.activate(inner, decoder_activation(config, layout)), layer_names["outer"], transposed
         )
         states.append(graph.add("Add", outer, residual))
-    decoder_names = [f"{name}.weight" for name in layout.decoder]
-    is_tied = layout.tied if config.tie_word_embeddings is None else config.tie_word_embeddings
-    output = next((name for name in decoder_names if name in tensors), words if is_tied else decoder_names[0])
+    output = output_name(layout, config, tensors) or words
     return graph.finish(graph.norm(graph.chosen(states), base + names["final_norm"]), output)
 
 
