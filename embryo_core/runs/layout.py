@@ -17,7 +17,7 @@ from embryo_core.runs.atomic_files import UNFINISHED, write_json
 from embryo_core.runs.schema import CorpusCard, RunCard, Settings
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import read_json, refusal
-from embryo_core.runs.trusted import check_trusted
+from embryo_core.runs.trust_list import check_trusted
 from embryo_core.types import Change, Origin, Run, SpecialTokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -29,7 +29,7 @@ from embryo_core.figures.overview import training_phases
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
-from embryo_core.runs.trusted import MAX_BYTES
+from embryo_core.runs.trust_list import MAX_BYTES
 from embryo_core.site.drawings import Drawing, drawing_data, figure_data
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html

@@ -3,7 +3,7 @@
 The library trusts its files. A normaliser that repeatedly replaces one character with many exhausts the memory and
 aborts the process, which no `except` catches. So the growth of a text and the numbers of steps and pieces are limited;
 the library itself rejects unknown parts. The running time of a regular expression cannot be derived from the file, so a
-host shows only runs that it trusts (runs/trusted.py).
+host shows only runs that it trusts (runs/trust_list.py).
 """
 
 import re
