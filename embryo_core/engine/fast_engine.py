@@ -126,7 +126,7 @@ class Stored:
         self._file = runs.weights_file(checkpoint)[0].name
         self._left = read_tensors(checkpoint)
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: object) -> bool:
         return name in self._left
 
     def has_prefix(self, prefix: str) -> bool:
