@@ -1,50 +1,31 @@
-"""The parts of a static site that the browser's components draw: tiles, stored answers and attention maps."""
+"""What the browser's components draw in a static site, tiles, answers and attention maps, and the pages of these."""
 
-import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from itertools import product
 
 import pandas as pd
 
 from embryo_core import results
 from embryo_core.browser import head_maps
-from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY, Component
+from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY
 from embryo_core.browser.growth import growth_payload, make_tiles, sentence_tile
-from embryo_core.curves.step_scales import Scale, log_spaced
+from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import FigureError
-from embryo_core.figures import attention, query_captions
-from embryo_core.figures.axis import AxisChoice
-from embryo_core.figures.figure import Caption, Figure, citation, data_note, sentences, small_print
-from embryo_core.figures.file_layout import map_sizes
+from embryo_core.figures import attention, head_behaviour, patterns, query_captions
+from embryo_core.figures.axis import AxisChoice, StepAxis
+from embryo_core.figures.figure import Caption, data_note, sentences
 from embryo_core.share import averaged
 from embryo_core.share.head_history import METRIC
+from embryo_core.site.parts import Drawing, Panel, Runs, SitePage
 from embryo_core.types import Run
 
-FiguresByScale = dict[Scale, dict[int, Figure]]  # by scale of steps and window of smoothing; 1 is as measured
 HEAD_STEPS, GRID_STEPS = 8, 12  # at most this number of steps for a head's maps, and for the small maps of all heads
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """The data of a browser component, with title and caption like a figure's, and a table of its numbers, if any."""
-
-    component: Component
-    payload: bytes
-    name: str  # prefix of its files' names
-    title: str
-    caption: Caption
-    run: Run
-    note: str = ""  # small print on the data that are shown
-    headline: str = ""
-    table: pd.DataFrame | None = None
-    missing: tuple[str, ...] = ()
 
 
 # === Tiles and answers ===
 
 
-def tiles(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
+def tiles(runs: Runs, axis: AxisChoice) -> Drawing:
     """Return the Overview's tiles: a sentence, a head and curves. Raises FigureError if the run has none of these."""
     payload, tile_count = make_tiles(runs[0], axis.scale)
     if not tile_count:
@@ -53,7 +34,7 @@ def tiles(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
     return Drawing(GROWTH, payload, f"{runs[0].name}-growth", "Watch it grow", caption, runs[0])
 
 
-def answers(runs: Sequence[Run], axis: AxisChoice, number: int) -> Drawing:
+def answers(runs: Runs, axis: AxisChoice, number: int) -> Drawing:
     """Return the stored best answers to one of a run's examples at each step. Raises FigureError if none are stored."""
     example = results.read_examples(runs[0])[number]
     rows = [
@@ -73,23 +54,52 @@ def answers(runs: Sequence[Run], axis: AxisChoice, number: int) -> Drawing:
     return Drawing(GROWTH, payload, name, example.text, caption, runs[0], table=table)
 
 
-def describe_answers(run: Run) -> str:
-    """Return the Query page's sentence on when the run learned its examples; "" without examples."""
-    examples = results.read_examples(run)
+def query_page(runs: Runs, axis: StepAxis) -> SitePage:
+    """Return the page of the answers to a run's examples, which says when the run learned them."""
+    examples = results.read_examples(runs[0])
+    texts = {example.text: {"number": i} for i, example in enumerate(examples)}
     checkpoint_count = max((len(example.answers) for example in examples), default=0)
-    return query_captions.describe_examples(examples, checkpoint_count, AxisChoice().for_run(run)) if examples else ""
+    headline = query_captions.describe_examples(examples, checkpoint_count, axis) if examples else ""
+    return SitePage(headline, [Panel("answers", answers, texts, "Text", True)])
 
 
 # === Attention ===
 
 
-def heads(run: Run) -> tuple[int, int]:
+def attention_page(runs: Runs, axis: StepAxis) -> SitePage:
+    """Return the page of attention maps and of the patterns of heads, the clearest first."""
+    frame = patterns.read_behaviour(runs[0])
+    clearest_pattern, *clearest = patterns.clearest_head(frame)
+    clearest_head = (clearest[0], clearest[1])
+    layers, heads = _heads(runs[0])
+    places = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda place: place != clearest_head)
+    head_choices = {f"Layer {layer}, head {head}": {"layer": layer, "head": head} for layer, head in places}
+    maps = [Panel("head", one_head, head_choices, "Head", True, True), Panel("all", all_heads, alone=True, each=True)]
+    maps = maps if layers else []
+    if frame.empty:
+        return SitePage("", maps)
+    measured_patterns, choices = set(frame["what"]), {}
+    for name in sorted(patterns.PATTERNS, key=lambda name: name != clearest_pattern):
+        if name not in measured_patterns:
+            continue
+        best, pattern = patterns.strongest(frame, (name,)), patterns.PATTERNS[name]
+        head = best[1:] if best else clearest_head
+        choices[pattern.label] = {"pattern": name, "change": pattern.changes[0], "selected_head": head}
+    headline = head_behaviour.headline(runs[0], clearest_pattern, clearest_head, axis)
+    panels = [
+        Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
+        Panel("presence", head_behaviour.presence, choices, "Pattern"),
+    ]
+    return SitePage(headline, [*maps, *panels], METRIC)
+
+
+def _heads(run: Run) -> tuple[int, int]:
     """Return the number of layers, and of heads per layer, with stored attention maps; (0, 0) if none are stored."""
     steps = results.steps_done(run, METRIC)
     return results.read_attention_step(run, min(steps))[0].shape[:2] if steps else (0, 0)
 
 
-def all_heads(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
+def all_heads(runs: Runs, axis: AxisChoice) -> Drawing:
     """Return the small attention maps of all heads over the steps. Raises ResultsError."""
     run = runs[0]
     steps, total = _steps(run, GRID_STEPS)
@@ -102,7 +112,7 @@ def all_heads(runs: Sequence[Run], axis: AxisChoice) -> Drawing:
     return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
 
 
-def one_head(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int) -> Drawing:
+def one_head(runs: Runs, axis: AxisChoice, layer: int, head: int) -> Drawing:
     """Return one head's maps, averaged over the sentences, with one byte per weight. Raises ResultsError."""
     run = runs[0]
     steps, total = _steps(run, HEAD_STEPS)
@@ -125,50 +135,3 @@ def _steps(run: Run, max_count: int) -> tuple[list[int], int]:
 
 def _describe_steps(count: int, total: int) -> str:
     return "" if count == total else f"{count} of {total:,} steps have their maps here, spread over the logarithm."
-
-
-# === What the browser draws ===
-
-
-def figure_data(by_scale: FiguresByScale) -> dict[str, Any]:
-    """Return the data with which the browser draws a figure on each scale of steps, and saves it."""
-    figure = by_scale["log"][1]
-    return {
-        "name": figure.file_name,
-        "csv": figure.to_csv(),
-        "citation": figure.citation,
-        "plots": {
-            scale: {window: _plot(smoothed_figure) for window, smoothed_figure in by_window.items()}
-            for scale, by_window in by_scale.items()
-        },
-        "files": {scale: _file_sizes(by_window[1]) for scale, by_window in by_scale.items()},
-    }
-
-
-def _plot(figure: Figure) -> dict[str, Any]:
-    plot = figure.plot.to_plotly_json()
-    return plot | {"layout": _without_template(plot["layout"])}
-
-
-def _file_sizes(figure: Figure) -> dict[str, Any]:
-    """Return the sizes of a figure's files, without plotly's template, which is stored once (`site._write_frame`)."""
-    return {
-        columns: size | {"layout": _without_template(size["layout"])} for columns, size in figure.file_sizes.items()
-    }
-
-
-def drawing_data(drawing: Drawing) -> dict[str, Any]:
-    """Return the data with which the browser draws a component, and saves its attention maps as pictures."""
-    table, run = drawing.table, [drawing.run.name]
-    return {
-        "name": drawing.name,
-        "csv": "" if table is None else table.to_csv(index=False),
-        "citation": citation(drawing.title, run, drawing.caption),
-        "component": drawing.component.name,
-        "payload": base64.b64encode(drawing.payload).decode(),
-        "maps": map_sizes(small_print(run, drawing.note)) if drawing.component in (HEAD_GRID, HEAD_HISTORY) else None,
-    }
-
-
-def _without_template(layout: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in layout.items() if name != "template"}

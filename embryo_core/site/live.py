@@ -20,6 +20,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.query import COLOURS
 from embryo_core.query import CONTINUATION_LENGTH, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens
 from embryo_core.site.packages import LIVE, add_packages
+from embryo_core.site.parts import without_template
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
@@ -140,5 +141,4 @@ def _layout(run: Run, scale: Any, steps: Sequence[int]) -> dict[str, Any]:
     """Return the layout of a figure of probabilities over these steps, without plotly's template."""
     figure = AxisChoice(scale).for_run(run).draw(go.Figure(), steps)
     style.set_axes(figure, "y", rangemode="tozero", tickformat="~%")
-    layout = style.finish(figure, "probability", height=400).to_plotly_json()["layout"]
-    return {name: value for name, value in layout.items() if name != "template"}
+    return without_template(style.finish(figure, "probability", height=400).to_plotly_json())["layout"]

@@ -1,17 +1,15 @@
 """The pages of a static site: figures, each with a few choices, and tables, all from stored results."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from embryo_core import compare as comparing
 from embryo_core import results
 from embryo_core import runs as run_files
-from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import run_capabilities
-from embryo_core.errors import EmbryoError, FigureError
+from embryo_core.errors import FigureError
 from embryo_core.figures import (
     acquisition,
     compare,
@@ -23,14 +21,12 @@ from embryo_core.figures import (
     geometry,
     grammar,
     growth,
-    head_behaviour,
     knowledge,
     knowledge_facts,
     knowledge_relations,
     knowledge_variants,
     ngrams,
     overview,
-    patterns,
     phases,
     positions,
     probing,
@@ -43,50 +39,25 @@ from embryo_core.figures import (
     word_tables,
     words,
 )
-from embryo_core.figures.axis import AxisChoice
+from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import designs
-from embryo_core.figures.figure import Figure, name_measures
+from embryo_core.figures.figure import name_measures
 from embryo_core.figures.probing_scores import BEST, read_probe_scores, select_layer, task_label
-from embryo_core.figures.smoothing import WINDOWS
-from embryo_core.figures.thinning import longest
 from embryo_core.findings import judge
 from embryo_core.findings.words import measured_as
 from embryo_core.metrics import METRICS
 from embryo_core.site import drawings
-from embryo_core.site.drawings import Drawing, FiguresByScale
-from embryo_core.site.tables import FixedTable, every_fact, every_pair, every_word, words_at_last
+from embryo_core.site.parts import FixedTable, Panel, Runs, SitePage
+from embryo_core.site.tables import every_fact, every_pair, every_word, words_at_last
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
 MAX_WORD_CHOICES = 24  # approximate number of words whose curves can be chosen
-Runs = Sequence[Run]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A figure with its choices: the function that makes it, and the function's options for each choice, by label."""
-
-    name: str  # name in URLs
-    make: Callable[..., Figure | Drawing]
-    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"": {}})
-    what: str = ""  # label of the choices
-    alone: bool = False  # in a comparison, shown for the first run only
-    each: bool = False  # in a comparison, shown for each run side by side
-
-
-@dataclass(frozen=True)
-class SitePage:
-    """The content of a page for some runs."""
-
-    headline: str
-    parts: Sequence[Panel | FixedTable]
-    metric: str = ""  # prefix of metrics; playing stops only at steps at which they have data; "" for all steps
-
 
 # === Training and findings ===
 
 
-def _overview(runs: Runs) -> SitePage:
+def _overview(runs: Runs, axis: StepAxis) -> SitePage:
     run = runs[0]
     last_checkpoint = run_files.checkpoints(run)[-1]
     watch, model = growth.introduce_run(run, last_checkpoint.step, last_checkpoint.tokens)
@@ -114,7 +85,7 @@ def _overview(runs: Runs) -> SitePage:
     return SitePage(f"{watch}. {model}", [*panels, FixedTable("Phases", table, caption)])
 
 
-def _findings(runs: Runs) -> SitePage:
+def _findings(runs: Runs, axis: StepAxis) -> SitePage:
     judgements, *other_judgements = [judge(run) for run in runs]
     last_step = max((step for steps in results.steps_by_metric(runs[0]).values() for step in steps), default=0)
     last_planned = max(runs[0].planned_steps, default=0)
@@ -135,7 +106,7 @@ def _findings(runs: Runs) -> SitePage:
 # === Words ===
 
 
-def _tokens(runs: Runs) -> SitePage:
+def _tokens(runs: Runs, axis: StepAxis) -> SitePage:
     choices, rescaled_choices = {}, {}
     for metric in sorted(candidate.name for candidate in METRICS if candidate.page == "tokens"):
         scores = results.read_scores(runs[0], metric)
@@ -153,19 +124,17 @@ def _tokens(runs: Runs) -> SitePage:
     return SitePage("", panels, measured_metric)
 
 
-def _words(runs: Runs) -> SitePage:
+def _words(runs: Runs, axis: StepAxis) -> SitePage:
     run = runs[0]
     ages = word_tables.age_table(run)
     default = words.default_word(ages)
     if default is None:
         return SitePage("", [])
     acquired_words = ages.dropna(subset="age").sort_values("age")["word"].tolist()
-    choices = [
-        default,
-        *(word for word in acquired_words[:: -(-len(acquired_words) // MAX_WORD_CHOICES) or 1] if word != default),
-    ]
+    interval = -(-len(acquired_words) // MAX_WORD_CHOICES) or 1
+    choices = dict.fromkeys([default, *acquired_words[::interval]])
     return SitePage(
-        words.headline(ages, AxisChoice().for_run(run)),
+        words.headline(ages, axis),
         [
             Panel("word", words.curve, {word: {"word": word} for word in choices}, "Word"),
             Panel("acquired", words.acquired),
@@ -179,20 +148,18 @@ def _words(runs: Runs) -> SitePage:
     )
 
 
-def _grammar(runs: Runs) -> SitePage:
+def _grammar(runs: Runs, axis: StepAxis) -> SitePage:
     run, set_names = runs[0], grammar.pair_sets(runs[0])
     if not set_names:
         return SitePage("", [])
     shapes, accuracies = grammar.paradigm_shapes(run, set_names[0]), grammar.accuracy_table(run, set_names[0])
     set_levels = product(set_names, grammar.levels(shapes))
     levels = {f"{pair_set}, {level}": {"pair_set": pair_set, "level": level} for pair_set, level in set_levels}
-    paradigm_table = shapes.drop(columns=["group", "fallen"]).assign(
-        turns=grammar.name_turns(shapes, AxisChoice().for_run(run))
-    )
+    paradigm_table = shapes.drop(columns=["group", "fallen"]).assign(turns=grammar.name_turns(shapes, axis))
     paradigms = FixedTable(f"Every paradigm of {set_names[0]}", paradigm_table, grammar.SHAPES_CAPTION)
     order_choices = {pair_set: {"pair_set": pair_set} for pair_set in set_names}
     return SitePage(
-        grammar.headline(set_names[0], shapes, accuracies, AxisChoice().for_run(run)),
+        grammar.headline(set_names[0], shapes, accuracies, axis),
         [
             Panel("accuracy", grammar.accuracy, levels, "Pairs"),
             Panel("order", grammar.order_of_rise, order_choices, "Pairs"),
@@ -206,7 +173,7 @@ def _grammar(runs: Runs) -> SitePage:
 # === Layers and heads ===
 
 
-def _probing(runs: Runs) -> SitePage:
+def _probing(runs: Runs, axis: StepAxis) -> SitePage:
     frame = read_probe_scores(runs[0])
     if frame.empty:
         return SitePage("", [])
@@ -218,7 +185,7 @@ def _probing(runs: Runs) -> SitePage:
     }
     layers = {"best at each step": {"layer": BEST}} | {layer_name(layer): {"layer": layer} for layer in layer_numbers}
     return SitePage(
-        probing.headline(select_layer(frame, BEST), AxisChoice().for_run(runs[0])),
+        probing.headline(select_layer(frame, BEST), axis),
         [
             Panel("layers", probing_layers.layers, tasks, "Task"),
             Panel("heat", probing_layers.heat_map, maps, "Task"),
@@ -230,7 +197,7 @@ def _probing(runs: Runs) -> SitePage:
     )
 
 
-def _geometry(runs: Runs) -> SitePage:
+def _geometry(runs: Runs, axis: StepAxis) -> SitePage:
     run, ranks = runs[0], geometry.measure_table(runs[0], "rank_me")
     if ranks.empty:
         return SitePage("", [])
@@ -242,52 +209,13 @@ def _geometry(runs: Runs) -> SitePage:
     ]
     if comparisons := {other_run.name: {"other": other_run.name} for other_run in runs[1:]}:
         panels.append(Panel("similarity", similarity.between, comparisons, "Beside"))
-    return SitePage(geometry.headline(ranks, AxisChoice().for_run(run)), panels)
-
-
-def _attention(runs: Runs) -> SitePage:
-    frame = patterns.read_behaviour(runs[0])
-    pattern_name, layer, head = patterns.clearest_head(frame)
-    layers, heads = drawings.heads(runs[0])
-    clearest_first = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda item: item != (layer, head))
-    head_choices = {
-        f"Layer {item}, head {head_number}": {"layer": item, "head": head_number}
-        for item, head_number in clearest_first
-    }
-    maps = [
-        Panel("head", drawings.one_head, head_choices, "Head", alone=True, each=True),
-        Panel("all", drawings.all_heads, alone=True, each=True),
-    ]
-    maps = maps if layers else []
-    if frame.empty:
-        return SitePage("", maps)
-    measured_patterns = set(frame["what"])
-    choices = {}
-    for name in sorted(
-        (item for item in patterns.PATTERNS if item in measured_patterns), key=lambda item: item != pattern_name
-    ):
-        best = patterns.strongest(frame, (name,))
-        pattern = patterns.PATTERNS[name]
-        choices[pattern.label] = {
-            "pattern": name,
-            "change": pattern.changes[0],
-            "selected_head": best[1:] if best else (layer, head),
-        }
-    return SitePage(
-        head_behaviour.headline(runs[0], pattern_name, (layer, head), AxisChoice().for_run(runs[0])),
-        [
-            *maps,
-            Panel("heads", head_behaviour.over_steps, choices, "Pattern"),
-            Panel("presence", head_behaviour.presence, choices, "Pattern"),
-        ],
-        drawings.METRIC,
-    )
+    return SitePage(geometry.headline(ranks, axis), panels)
 
 
 # === Facts and tasks ===
 
 
-def _knowledge(runs: Runs) -> SitePage:
+def _knowledge(runs: Runs, axis: StepAxis) -> SitePage:
     run = runs[0]
     table = knowledge.precision_table(run)
     if table.empty:
@@ -306,34 +234,27 @@ def _knowledge(runs: Runs) -> SitePage:
     if relation:
         panels.append(Panel("fact", knowledge_facts.fact, {"": {"relation": relation, "fact": fact}}))
     all_relations = knowledge_relations.relation_table(run)
-    panels.append(
-        FixedTable("Every relation", all_relations, knowledge_relations.describe_relations(results.read_histories(run)))
-    )
-    panels.append(every_fact(run))
-    return SitePage(knowledge.headline(table, AxisChoice().for_run(run)), panels, knowledge.METRIC)
+    relations_caption = knowledge_relations.describe_relations(results.read_histories(run))
+    panels += [FixedTable("Every relation", all_relations, relations_caption), every_fact(run)]
+    return SitePage(knowledge.headline(table, axis), panels, knowledge.METRIC)
 
 
-def _finetuning(runs: Runs) -> SitePage:
+def _finetuning(runs: Runs, axis: StepAxis) -> SitePage:
     scores = finetuning_tables.read_scores(runs[0])
     if scores.empty:
         return SitePage("", [])
     tasks = [task for task in scores["task"].unique() if task != finetuning_tables.EXACT]
     return SitePage(
-        finetuning.headline(scores, AxisChoice().for_run(runs[0])),
+        finetuning.headline(scores, axis),
         [Panel("scores", finetuning.scores, {"": {"tasks": tuple(tasks), "panels": True}})],
         "finetuning",
     )
 
 
-def _query(runs: Runs) -> SitePage:
-    texts = {example.text: {"number": i} for i, example in enumerate(results.read_examples(runs[0]))}
-    return SitePage(drawings.describe_answers(runs[0]), [Panel("answers", drawings.answers, texts, "Text", True)])
-
-
 # === Comparisons of runs ===
 
 
-def _compare(runs: Runs) -> SitePage:
+def _compare(runs: Runs, axis: StepAxis) -> SitePage:
     seeds = {name: [run.name for run in runs_of_design] for name, runs_of_design in designs(runs).items()}
     table = compare.design_table(comparing.designs(runs), seeds)
     design = FixedTable("Design", table, compare.describe_designs(len(runs) > 1))
@@ -360,43 +281,20 @@ def _compare(runs: Runs) -> SitePage:
 
 
 # name in URLs -> title, function; in the dashboard's order
-PAGES: Mapping[str, tuple[str, Callable[[Runs], SitePage]]] = {
+PAGES: Mapping[str, tuple[str, Callable[[Runs, StepAxis], SitePage]]] = {
     "overview": ("Overview", _overview),
     "findings": ("Findings", _findings),
     "tokens": ("Tokens", _tokens),
-    "attention": ("Attention", _attention),
+    "attention": ("Attention", drawings.attention_page),
     "probing": ("Probing", _probing),
     "geometry": ("Geometry", _geometry),
     "knowledge": ("Knowledge", _knowledge),
     "grammar": ("Grammar", _grammar),
     "words": ("Words", _words),
     "finetuning": ("Fine-tuning", _finetuning),
-    "query": ("Query", _query),
+    "query": ("Query", drawings.query_page),
     "compare": ("Compare", _compare),
 }
-
-
-def figures(panel: Panel, runs: Runs) -> Iterator[tuple[str, FiguresByScale | Drawing | str]]:
-    """Yield each choice's label with its figures, its drawing, or a sentence on why it fails."""
-    for choice, options in panel.choices.items():
-        try:
-            figure = panel.make(runs, AxisChoice("log"), **options)
-            if isinstance(figure, Drawing):
-                yield choice, figure
-                continue
-            logarithmic = any(axis.type == "log" for axis in figure.plot.select_xaxes())
-            linear = panel.make(runs, AxisChoice("linear"), **options) if logarithmic else figure
-            measured_figures: dict[Scale, Any] = {"log": figure, "linear": linear}
-            by_scale: FiguresByScale = {}
-            for scale, measured in measured_figures.items():
-                # The browser smooths curves itself, but not those that were thinned.
-                windows = WINDOWS[1:] if longest(measured.plot) else ()
-                axes = {window: AxisChoice(scale, smoothing=window) for window in windows}
-                smoothed: dict[int, Any] = {window: panel.make(runs, axis, **options) for window, axis in axes.items()}
-                by_scale[scale] = {1: measured, **smoothed}
-            yield choice, by_scale
-        except EmbryoError as error:
-            yield choice, str(error)
 
 
 def _scored(run: Run, metric: str) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +23,16 @@ from embryo_core.compare import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.overview import training_phases
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
 from embryo_core.runs.trust_list import MAX_BYTES
-from embryo_core.site.drawings import Drawing, drawing_data, figure_data
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
 from embryo_core.site.packages import PLOTLY, add_packages
-from embryo_core.site.pages import PAGES, Panel, figures
-from embryo_core.site.shared_parts import script
-from embryo_core.site.tables import FixedTable, cell, number
+from embryo_core.site.pages import PAGES
+from embryo_core.site.parts import write_data
 from embryo_core.types import Run
 
 MANIFEST = "embryo-site.json"  # marks a folder as a site, and stores the fingerprint of each selection's data
@@ -46,7 +42,6 @@ OWN_FILES = re.compile(
 )
 ASSET_FOLDER = Path(__file__).parent
 MAX_PAIRED_RUNS = 3  # with more runs than this, a run is shown alone and beside all others, but not in pairs
-MAX_COMPARISON_CHOICES = 3  # at most this number of choices of a panel with several runs; a single run has all choices
 
 
 @dataclass(frozen=True)
@@ -186,74 +181,26 @@ def _digest(path: Path, root: Path) -> str:
 
 def _write_selection(selection: RunSelection, folder: Path) -> None:
     """Write the data of a selection: a file for each page and each figure."""
+    runs = selection.runs
     for name, (title, make) in PAGES.items():
-        path = f"{selection.folder}/{name}"
+        key = f"{selection.folder}/{name}"
         try:
-            page = make(selection.runs)
-            parts = [_write_part(part, selection, path, folder) for part in page.parts]
-            headline, steps = page.headline, _steps_with_data(selection.runs[0], page.metric)
+            page = make(runs, AxisChoice().for_run(runs[0]))
+            entries = [part.write(runs, key, folder) for part in page.parts]
+            headline, steps = page.headline, _steps_with_data(runs[0], page.metric)
         except EmbryoError as error:
-            parts, headline, steps = [], str(error), []
-        shown_parts = [part for part in parts if part]
-        headline = headline or next(
-            (entry["headline"] for part in shown_parts for entry in part.get("choices", ())), ""
-        )
-        if not shown_parts and not headline:
-            headline = f"{title}: nothing of this has been computed for run '{selection.runs[0].name}'."
-        _write(
-            folder / "data" / f"{path}.js", script(path, {"headline": headline, "stops": steps, "parts": shown_parts})
-        )
+            entries, headline, steps = [], str(error), []
+        parts = [entry for entry in entries if entry]
+        headline = headline or next((entry["headline"] for part in parts for entry in part.get("choices", ())), "")
+        if not parts and not headline:
+            headline = f"{title}: nothing of this has been computed for run '{runs[0].name}'."
+        write_data(folder, key, {"headline": headline, "stops": steps, "parts": parts})
 
 
 def _steps_with_data(run: Run, metric: str) -> list[int]:
     """Return the checkpoints' steps at which metrics with this prefix have data; empty without a prefix."""
     step_sets = (steps for name, steps in results.steps_by_metric(run).items() if metric and name.startswith(metric))
     return sorted(set().union(*step_sets) & {checkpoint.step for checkpoint in run_files.checkpoints(run)})
-
-
-def _write_part(part: Panel | FixedTable, selection: RunSelection, path: str, folder: Path) -> dict[str, Any] | None:
-    """Write the data of a part's figures, and return its entry on the page; None if there is nothing to show."""
-    if part.alone and len(selection.runs) > 1:
-        entry = {"name": part.title} if isinstance(part, FixedTable) else {"name": part.name, "each": part.each}
-        return {**entry, "alone": True}
-    if isinstance(part, FixedTable):
-        return None if part.table.empty else _write_table(part, path, folder)
-    choices = []
-    max_choices = None if len(selection.runs) == 1 else MAX_COMPARISON_CHOICES
-    for i, (name, figure) in enumerate(islice(figures(part, selection.runs), max_choices)):
-        if isinstance(figure, str):
-            choices.append({"label": name, "title": name or part.name.capitalize(), "why": figure, "headline": ""})
-            continue
-        key = f"{path}-{part.name}-{i}"
-        data = drawing_data(figure) if isinstance(figure, Drawing) else figure_data(figure)
-        _write(folder / "data" / f"{key}.js", script(key, data))
-        description = _describe_figure(figure if isinstance(figure, Drawing) else figure["log"][1])
-        choices.append({"label": name, "file": key, **description})
-    return {"name": part.name, "what": part.what, "each": part.each, "choices": choices} if choices else None
-
-
-def _write_table(part: FixedTable, path: str, folder: Path) -> dict[str, Any]:
-    """Return a table's entry on the page; the rows of a table that is loaded on demand get a file of their own."""
-    entry = {"name": part.title, "title": part.title, "columns": [*part.table], **_describe_caption(part.caption)}
-    if not part.alone:
-        return entry | {"rows": [[cell(value) for value in row] for row in part.table.itertuples(index=False)]}
-    rows = [[number(value) for value in row] for row in part.table.itertuples(index=False)]
-    key = f"{path}-{hashlib.sha256(part.title.encode()).hexdigest()[:8]}"
-    _write(folder / "data" / f"{key}.js", script(key, rows))
-    return entry | {"file": key, "count": len(rows)}
-
-
-def _describe_figure(figure: Figure | Drawing) -> dict[str, Any]:
-    return {
-        "title": figure.title,
-        "headline": figure.headline,
-        "missing": figure.missing,
-        **_describe_caption(figure.caption),
-    }
-
-
-def _describe_caption(caption: Caption) -> dict[str, str]:
-    return {"summary": caption.summary, "rest": str(caption)[len(caption.summary) :].strip()}
 
 
 # === Frame ===
@@ -284,7 +231,7 @@ def _write_frame(
         "windows": WINDOWS,
         "views": {"\n".join(run.name for run in selection.runs): selection.folder for selection in selections},
     }
-    _write(folder / "data" / "site.js", script("site", site_data))
+    write_data(folder, "site", site_data)
     html = _read("page.html")
     for name, (page, _) in PAGES.items():
         page_html = html.replace("{page}", name).replace("{title}", escape(f"{page} · {site_options['title']}"))

@@ -1,8 +1,5 @@
 """Tables of a static site, which do not change with the step; long ones are loaded and searched on demand."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import pandas as pd
 
 from embryo_core import results
@@ -10,6 +7,7 @@ from embryo_core.figures import grammar_pairs, knowledge, knowledge_facts, token
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.grammar import group_label
 from embryo_core.groups import with_tag_name
+from embryo_core.site.parts import FixedTable
 from embryo_core.types import Run
 from embryo_core.words import name_step, quantity
 
@@ -24,16 +22,6 @@ FACT_COLUMNS = {  # column -> heading
     "history": "history",
     "first": "first right",
 }
-
-
-@dataclass(frozen=True)
-class FixedTable:
-    """A table that does not change with the step."""
-
-    title: str
-    table: pd.DataFrame
-    caption: Caption
-    alone: bool = False  # shown for the first run only in a comparison; loaded when it is opened
 
 
 def every_word(run: Run) -> FixedTable:
@@ -93,17 +81,3 @@ def every_pair(run: Run, pair_set: str) -> FixedTable:
 
 def _last_step(run: Run, metric: str) -> int:
     return max(results.read_scores(run, metric)["step"], default=0)
-
-
-def number(value: Any) -> Any:
-    """Return a table's value for the browser: "" if missing, floats with six significant digits, others unchanged."""
-    if pd.isna(value):
-        return ""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
-
-
-def cell(value: Any) -> str:
-    """Return a table's value as text: "" if missing, floats with four significant digits."""
-    if pd.isna(value):
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
