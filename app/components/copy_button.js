@@ -1,5 +1,4 @@
 // A button that copies: see copy_button.py.
-const THANKS = 1500; // milliseconds for which the button says whether it has copied
 
 // The address of what is seen: while time plays, the step is ahead of the address bar.
 function seen(figure) {
@@ -14,8 +13,5 @@ function seen(figure) {
 export default function ({ parentElement, data }) {
   const button = parentElement.querySelector("button");
   button.textContent = data.label;
-  button.onclick = async () => {
-    button.textContent = await copy(data.text ?? seen(data.figure)).then(() => "Copied", () => "Not copied");
-    setTimeout(() => (button.textContent = data.label), THANKS);
-  };
+  button.onclick = () => copyBy(button, data.text ?? seen(data.figure), data.label);
 }

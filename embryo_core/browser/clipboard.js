@@ -9,6 +9,12 @@ async function copy(text) {
   field.remove();
 }
 
+// Copies a text by a click on a button, which says for a while whether it has copied.
+async function copyBy(button, text, label) {
+  button.textContent = await copy(text).then(() => "Copied", () => "Not copied");
+  setTimeout(() => (button.textContent = label), 1500);
+}
+
 // The markup that shows an address in a page of somebody else.
 function frameOf(address, title) {
   const frame = document.createElement("iframe");

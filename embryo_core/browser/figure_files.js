@@ -80,7 +80,8 @@ addEventListener(
 );
 
 function saveMaps({ name, sizes }, columns, format) {
-  const detail = { name, format, ...sizes[columns] };
+  const { inches, pixels, print } = sizes[columns];
+  const detail = { name, format, pixels, print, scale: (inches * DOTS[format]) / pixels };
   return !window.dispatchEvent(new CustomEvent("embryo:save", { detail, cancelable: true }));
 }
 

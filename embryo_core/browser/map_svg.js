@@ -93,8 +93,6 @@ function drawBar(svg, { colours }, { x, y, width, height }) {
 
 // === Files ===
 
-const DOTS = { svg: 96, png: 300 }; // per inch
-
 // Saves what `draw` returns when the menu of a figure's files (figure_files.js) asks for the maps of this name.
 function saving(signal, name, step, draw) {
   const save = async (event) => {
@@ -102,10 +100,9 @@ function saving(signal, name, step, draw) {
     if (detail.name !== name) return;
     event.preventDefault(); // it is heard
     const svg = draw(detail);
-    const scale = (detail.inches * DOTS[detail.format]) / detail.pixels;
     const { width, height } = svg.viewBox.baseVal;
-    svg.setAttribute("width", width * scale);
-    svg.setAttribute("height", height * scale);
+    svg.setAttribute("width", width * detail.scale);
+    svg.setAttribute("height", height * detail.scale);
     const text = new XMLSerializer().serializeToString(svg);
     const file = detail.format === "svg" ? new Blob([text], { type: "image/svg+xml" }) : await painted(text);
     download(file, `${name}-step${step()}.${detail.format}`);

@@ -7,7 +7,7 @@ const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u4: Uint32Ar
 // Numbers of a trace as an array; Plotly's Python package may have written them as bytes.
 function numbersOf(values) {
   const Kind = KINDS[values?.dtype];
-  return Kind ? [...new Kind(Uint8Array.from(atob(values.bdata), (sign) => sign.charCodeAt(0)).buffer)] : values;
+  return Kind ? [...new Kind(bytesOf(values.bdata).buffer)] : values;
 }
 
 // The time bar of a run, with the places of its steps on an axis that counts `unit`.

@@ -143,8 +143,7 @@ class FigurePart {
   }
 
   show({ component, payload }) {
-    const bytes = Uint8Array.from(atob(payload), (sign) => sign.charCodeAt(0));
-    mount(this.plot, component, bytes, {
+    mount(this.plot, component, bytesOf(payload), {
       head: ({ layer, head }) => { choose({ head: `Layer ${layer}, head ${head}` }); render(); },
       open: (tile) => { location.href = `${PAGE_OF_TILE[tile]}.html#${kept()}`; },
     });
@@ -178,14 +177,13 @@ class FigurePart {
     if (sizes.sizes) mount(pictures, "figure_files", { name, copied: citation, ...sizes });
   }
 
-  async copyFrame(button) {
+  copyFrame(button) {
     const address = new URL(location);
     const state = chosen();
     for (const [name, value] of Object.entries({ embed: this.name, [this.name]: this.choice.label, run: this.now.run }))
       if (value) state.set(name, value);
     address.hash = state;
-    button.textContent = await copy(frameOf(address.href, this.choice.title)).then(() => "Copied", () => "Not copied");
-    setTimeout(() => (button.textContent = "Embed"), 2000);
+    copyBy(button, frameOf(address.href, this.choice.title), "Embed");
   }
 
   // The rows of the last evaluated step up to the chosen one, of a table with steps.

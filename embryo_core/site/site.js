@@ -12,8 +12,7 @@ const embryo = { components: {}, values: new Map(), waiting: new Map() };
 
 // A file of data calls this, with JSON that gzip compressed: `value` with parts {"$": i}, each the i-th of `parts`.
 embryo.add = async (key, packed) => {
-  const bytes = Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0));
-  const { parts, value } = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  const { parts, value } = await new Response(new Blob([bytesOf(packed)]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
   const known = [];
   const filled = (part) => {
     if (part === null || typeof part !== "object") return part;
@@ -55,6 +54,7 @@ const plotly = (() => {
 // === Small things ===
 
 const find = (selector, within = document) => within.querySelector(selector);
+const bytesOf = (base64) => Uint8Array.from(atob(base64), (sign) => sign.charCodeAt(0));
 
 function made(name, properties = {}, ...children) {
   const element = Object.assign(document.createElement(name), properties);
