@@ -1,4 +1,4 @@
-"""Cached reads of runs and results for all pages (attention maps: map_reads.py; texts of tasks: task_data.py)."""
+"""Cached reads of runs and results for all pages (attention maps: maps.py; texts of tasks: task_data.py)."""
 
 from contextlib import suppress
 

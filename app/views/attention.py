@@ -4,7 +4,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from app import figures, map_reads, permalink, pickers, results, widgets
+from app import figures, maps, notices, permalink, pickers, results, widgets
 from app.view import View
 from app.views import attention_maps, head_behaviour, sentence
 from embryo_core.errors import EmbryoError, FigureError
@@ -18,7 +18,7 @@ def show() -> None:
     view = widgets.open_page("Attention", lambda run: results.evaluated_steps(run, "attention"))
     with suppress(EmbryoError):  # each section reports its own errors
         pattern, layer, head = results.strongest_head(view.run)
-        widgets.show_headline(headline(view.run, pattern, (layer, head), view.axis))
+        notices.show_headline(headline(view.run, pattern, (layer, head), view.axis))
     titles = {name: title for name, (title, _) in SECTIONS.items()}
     section = pickers.pick_one("section", "Section", titles, segmented=True, label_visibility="collapsed")
     SECTIONS[section][1](view)
@@ -26,12 +26,12 @@ def show() -> None:
 
 def show_layers(view: View) -> None:
     """Draw the section "Layers × steps" for the page's run and, below it, the first compared run."""
-    steps = map_reads.map_steps(view.run)
+    steps = maps.map_steps(view.run)
     if not steps:
         attention_maps.stop_without_maps(view)
     _, _, default = results.default_head(view.run)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        heads = map_reads.at_step(view.run, view.evaluated_step(steps)).shape[1]
+        heads = maps.at_step(view.run, view.evaluated_step(steps)).shape[1]
         head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS_SWITCH, "Rows sum to 1")
     for view_of_run in (view, *map(view.for_run, view.compared_runs[:1])):
@@ -40,16 +40,16 @@ def show_layers(view: View) -> None:
 
 def _show_layers_of(view: View, head: int, normalised: bool) -> None:
     """Draw a head in every layer over the steps of one run, or a notice if the run has no maps or no such head."""
-    steps = map_reads.map_steps(view.run)
+    steps = maps.map_steps(view.run)
     st.header(literal(f"Head {head} of {view.run.name} in every layer"), anchor=False)
     if not steps:
-        widgets.note(f"Run '{view.run.name}' has no attention maps.")
+        notices.note(f"Run '{view.run.name}' has no attention maps.")
         return
     options = {"head": head, "step": view.evaluated_step(steps), "normalised": normalised}
     try:
         figure = figures.draw(view, attention_layers.layers_over_steps, **options)
     except FigureError as error:
-        widgets.note(error)
+        notices.note(error)
         return
     st.html(attention_layers.colour_scale(figure))
     figures.show(figure, on_point=_open_map)

@@ -1,11 +1,11 @@
 """The section "Averaged maps": one head large, all heads small, and the head's weight on fixed positions over steps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
-from app import figures, map_reads, maps, permalink, pickers, results, widgets
+from app import figures, maps, notices, permalink, pickers, results
 from app.components import head_maps
 from app.figures import File
 from app.view import View
@@ -34,26 +34,24 @@ class MapStyle:
 def show(view: View) -> None:
     """Draw the section."""
     normalised = permalink.get(ROWS_SWITCH) == "on"
-    steps = map_reads.shown_steps(view.run, view.evaluated_step)
+    steps = maps.shown_steps(view.run, view.evaluated_step)
     if not steps:
         stop_without_maps(view)
-    layers, heads, grid = map_reads.grid(view.run, normalised)
+    layers, heads, _ = maps.grid(view.run, normalised)
     layer, head, style = _pick(view, layers, heads)
-    history = map_reads.head_history(view.run, layer, head, steps, normalised, style.shared)
+    history = maps.head_history(view.run, layer, head, steps, normalised, style.shared)
     if view.compared_runs:
         _show_two_runs(view, history, style)
-        _show_positions(view, history, normalised)
-        return
-    _show_strip(view, history)
-    left, right = st.columns(2, gap="large")
-    with left:
-        _show_head(view, history, style)
-    with right:
-        st.header("All heads", anchor=False)
-        step_maps = map_reads.added_to_grid(view.run, steps, normalised)
-        head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=GRID_KEY)
-        _show_files_of_all_heads(view, steps, history.size, style)
-    _show_positions(view, history, normalised)
+    else:
+        _show_strip(view, history)
+        left, right = st.columns(2, gap="large")
+        with left:
+            _show_head(view, history, style)
+        with right:
+            st.header("All heads", anchor=False)
+            _show_all_heads(view, history, style)
+    st.header("Where this head attends", anchor=False)
+    figures.plot(view, attention.positions, layer=layer, head=head, normalised=normalised)
 
 
 def _show_strip(view: View, history: HeadHistory) -> None:
@@ -69,7 +67,7 @@ def _show_strip(view: View, history: HeadHistory) -> None:
 
 def stop_without_maps(view: View) -> None:
     """End the page with the command that computes averaged maps."""
-    widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no attention maps yet.")
+    notices.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no attention maps yet.")
 
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
@@ -91,70 +89,69 @@ def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
     if further_runs:
         names = join_names([run.name for run in further_runs])
         verb = "is" if len(further_runs) == 1 else "are"
-        widgets.note(f"Attention compares two runs; {names} {verb} left out.")
+        notices.note(f"Attention compares two runs; {names} {verb} left out.")
     other_view = view.for_run(other_run)
-    steps = map_reads.shown_steps(other_run, other_view.evaluated_step)
-    layers, heads, _ = map_reads.grid(other_run, style.normalised) if steps else (0, 0, b"")
+    steps = maps.shown_steps(other_run, other_view.evaluated_step)
+    layers, heads, _ = maps.grid(other_run, style.normalised) if steps else (0, 0, b"")
     left, right = st.columns(2, gap="large")
     with left:
         _show_run(view, history, style)
     with right:
         if not steps:
-            widgets.note(f"Run '{other_run.name}' has no attention maps.")
+            notices.note(f"Run '{other_run.name}' has no attention maps.")
         elif history.layer > layers or history.head > heads:
-            widgets.note(f"Run '{other_run.name}' has {layers} layers of {heads} heads; this head is missing.")
+            notices.note(f"Run '{other_run.name}' has {layers} layers of {heads} heads; this head is missing.")
         else:
-            other_history = map_reads.head_history(
-                other_run, history.layer, history.head, steps, style.normalised, style.shared
-            )
-            bar_steps = tuple(view.bar_steps(other_run, steps))
-            _show_run(other_view, replace(other_history, bar_steps=bar_steps), style)
+            head, bar_steps = (history.layer, history.head), tuple(view.bar_steps(other_run, steps))
+            other_history = maps.head_history(other_run, *head, steps, style.normalised, style.shared, bar_steps)
+            _show_run(other_view, other_history, style)
 
 
 def _show_run(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw one of two compared runs: its head, and below it all heads."""
-    suffix = "_beside" if history.bar_steps else ""
-    steps = tuple(history.steps.tolist())
-    bar_step_of = dict(zip(steps, history.bar_steps))
-    grid_bar_steps = tuple(bar_step_of[step] for step in map_reads.grid_steps(view.run) if bar_step_of)
-    layers, heads, grid = map_reads.grid(view.run, style.normalised, grid_bar_steps)
-    step_maps = map_reads.added_to_grid(view.run, steps, style.normalised, history.bar_steps)
-    _show_head(view, history, style, f"{literal(view.run.name)}, ", maps.HISTORY + suffix)
-    head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=GRID_KEY + suffix)
-    _show_files_of_all_heads(view, steps, history.size, style)
+    _show_head(view, history, style)
+    _show_all_heads(view, history, style)
 
 
-def _show_head(view: View, history: HeadHistory, style: MapStyle, run_label: str = "", key: str = maps.HISTORY) -> None:
-    """Draw one head large; `run_label` begins its heading."""
+def _show_head(view: View, history: HeadHistory, style: MapStyle) -> None:
+    """Draw one head large; its heading names the run if another one is compared."""
     layer, head = history.layer, history.head
-    st.header(f"{run_label}layer {layer}, head {head}" if run_label else f"Layer {layer}, head {head}", anchor=False)
+    heading = f"layer {layer}, head {head}"
+    heading = f"{literal(view.run.name)}, {heading}" if view.compared_runs else heading.capitalize()
+    st.header(heading, anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
-    step_count = len(map_reads.map_steps(view.run))
+    step_count = len(maps.map_steps(view.run))
     caption = attention.describe_head(view.run, history, sentences, style.normalised, step_count)
-    maps.show_head(view, history, style.scale, name, caption, key)
+    maps.show_head(view, history, style.scale, name, caption)
 
 
-def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, style: MapStyle) -> None:
-    """Draw the caption of the small maps and the menu of their files; `length` is the side of the full maps."""
-    step, run = view.evaluated_step(steps), view.run
-    name = grid_name(run.name)
+def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
+    """Draw the small maps of all heads at the steps of a history, their caption, and the menu of their files."""
+    run, steps, bar_steps = view.run, tuple(history.steps.tolist()), history.bar_steps
+    grid_steps = maps.grid_steps(run)
+    grid_bar_steps = tuple(at for step, at in zip(steps, bar_steps) if step in grid_steps)
+    layers, heads, grid = maps.grid(run, style.normalised, grid_bar_steps)
+    step_maps = maps.added_to_grid(run, steps, style.normalised, bar_steps)
+    key = GRID_KEY + maps.COMPARED * bool(bar_steps)
+    head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=key)
+    step, name = view.evaluated_step(steps), grid_name(run.name)
     note = data_note(run, METRIC) + attention.normalised_suffix(style.normalised)
     caption = attention.describe_all_heads(
         run,
-        len(map_reads.grid_steps(run)),
-        -(-length // GRID_SIZE),
+        len(grid_steps),
+        -(-history.size // GRID_SIZE),
         style.shared,
         style.normalised,
-        attention.describe_steps(len(steps), len(map_reads.map_steps(run))),
+        attention.describe_steps(len(steps), len(maps.map_steps(run))),
     )
 
     def table() -> str:
-        weights = map_reads.at_step(run, step, style.normalised)
+        weights = maps.at_step(run, step, style.normalised)
         return attention.maps_csv(attention.weights_table(weights, step), run.name, note)
 
     def animation() -> bytes:
-        return map_reads.gif(run, steps, style.normalised, style.scale, style.shared)
+        return maps.gif(run, steps, style.normalised, style.scale, style.shared)
 
     maps.show_map_files(
         name,
@@ -165,10 +162,3 @@ def _show_files_of_all_heads(view: View, steps: tuple[int, ...], length: int, st
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )
-
-
-def _show_positions(view: View, history: HeadHistory, normalised: bool) -> None:
-    """Draw the weight of the head on fixed positions over the steps."""
-    st.header("Where this head attends", anchor=False)
-    options = {"layer": history.layer, "head": history.head, "normalised": normalised}
-    figures.show(figures.draw(view, attention.positions, **options))
