@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, pickers, results, widgets
+from app import notices, permalink, pickers, results, widgets
 from app.caching import cached_resource
 from app.components.copy_button import copy_button
 from app.drawing import drawing
@@ -18,7 +18,7 @@ from app.question_queue import QUEUE
 from app.view import View
 from app.views import query_figures
 from app.views.query_ask import Request, choose_text, form_of, pick_requests
-from app.views.query_rounds import AskedQuestion, AskedQuestions, ask_request, show_rounds
+from app.views.query_rounds import AskedQuestion, ask_request, show_rounds
 from embryo_core import query, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError
@@ -35,26 +35,25 @@ COMPARE_HINT = (
     "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
 )
 
-# draws one part of the answer to a question; the second argument is the question's number on the page, from 1
-Part = Callable[[AskedQuestion, int], None]
+Part = Callable[[AskedQuestion], None]  # draws one part of the answer to a question
 
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Query", askable_steps, COMPARE_HINT)
     if "next_words" not in results.capabilities(view.run):
-        widgets.require(view.run, {"masked_words"})
+        notices.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
     with suppress(EmbryoError):  # the form reads the examples again and shows the error
         examples = results.examples(view.run)
-        widgets.show_headline(describe_examples(examples, len(view.loadable), view.axis))
+        notices.show_headline(describe_examples(examples, len(view.loadable), view.axis))
     _show_questions(view)
 
 
 @st.fragment
 def _show_questions(view: View) -> None:
     """Draw the form, the questions and their answers; a choice here draws only this part of the page again."""
-    with drawing(), widgets.explaining():
+    with drawing(), notices.explaining():
         checkpoints = tuple(runs.checkpoints(view.run))
         _ask(replace(view, checkpoints=checkpoints, smoothing=pickers.chosen_smoothing()))
     permalink.publish()
@@ -71,26 +70,25 @@ def _ask(view: View) -> None:
         return
     mask = _pick_mask(max(request.masks for request in requests))
     if mask == TOGETHER:
-        widgets.show_caption(JOINTLY)
-    questions: AskedQuestions = [None] * len(requests)
-    for i, column in enumerate(_columns(len(requests))):
-        with column, widgets.explaining():
-            questions[i] = ask_request(requests[i], mask)
-    answered_questions = [question for question in questions if question]
-    if answered_questions:
-        answers_area, controls_area = st.container(), st.container(horizontal=True, gap="large", key="query_how")
-        curves, is_log = "probability", False
-        if any(len(question.request.view.loadable) > 1 for question in answered_questions):
-            with controls_area:
-                curves, is_log = _pick_curves()
-                pickers.pick_smoothing()
-        with answers_area:
-            show_rounds(questions, partial(_show_answers, curves=curves, log=is_log))
-        query_figures.show_continuations(answered_questions)
-        pickers.fold(
-            "lens", "Lens: what each layer would answer", partial(query_figures.show_lens, answered_questions), "pin"
-        )
-        _show_commands([question.request for question in answered_questions], mask)
+        notices.show_caption(JOINTLY)
+    questions = []
+    for request, column in zip(requests, _columns(len(requests))):
+        with column, notices.explaining():
+            questions.append(ask_request(request, mask))
+    if not questions:
+        return
+    answers_area, controls_area = st.container(), st.container(horizontal=True, gap="large", key="query_how")
+    curves, is_log = "probability", False
+    if any(len(question.view.loadable) > 1 for question in questions):
+        with controls_area:
+            curves, is_log = _pick_curves()
+            pickers.pick_smoothing()
+    with answers_area:
+        show_rounds(questions, partial(_show_answers, count=len(requests), curves=curves, log=is_log))
+    query_figures.show_continuations(questions)
+    show_lens = partial(query_figures.show_lens, questions)
+    pickers.fold("lens", "Lens: what each layer would answer", show_lens, "pin")
+    _show_commands(questions, mask)
 
 
 def _suggest_mask(request: Request) -> bool:
@@ -141,27 +139,19 @@ def _pick_curves() -> tuple[str, bool]:
 # === Answers, in columns ===
 
 
-def _show_answers(questions: AskedQuestions, curves: str, log: bool) -> None:
-    """Draw the answers to all questions on shared axes: at the chosen step, and over the steps asked so far."""
-    answered_questions = [question for question in questions if question]
-    shared_axes = share_axes(
-        [question.table for question in answered_questions],
-        [question.request.view.axis for question in answered_questions],
-        log,
-    )
-    draw_parts: list[Part] = [
-        query_figures.show_lead,
-        partial(query_figures.show_curves, curves=curves, shared=shared_axes),
-    ]
-    if len(questions) == 1:
-        left, right = st.columns([2, 3], gap="large")
-        with left:
-            query_figures.show_step(answered_questions[0], 1)
-        with right:
-            for draw in draw_parts:
-                draw(answered_questions[0], 1)
-    else:
-        _show_compared(questions, [query_figures.show_step, *draw_parts])
+def _show_answers(questions: list[AskedQuestion], count: int, curves: str, log: bool) -> None:
+    """Draw the answers to `count` questions on shared axes: at the chosen step, and over the steps asked so far."""
+    tables, axes = [question.table for question in questions], [question.view.axis for question in questions]
+    draw_curves = partial(query_figures.show_curves, curves=curves, shared=share_axes(tables, axes, log))
+    if count > 1:
+        _show_compared(questions, count, [query_figures.show_step, query_figures.show_lead, draw_curves])
+        return
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        query_figures.show_step(questions[0])
+    with right:
+        query_figures.show_lead(questions[0])
+        draw_curves(questions[0])
 
 
 def _columns(count: int) -> list[DeltaGenerator]:
@@ -169,32 +159,32 @@ def _columns(count: int) -> list[DeltaGenerator]:
     return [column for _ in range(0, count, 2) for column in st.columns(min(count, 2), gap="large")]
 
 
-def _show_compared(questions: AskedQuestions, parts: list[Part]) -> None:
-    """Draw questions in pairs, with a row for each part, so that the same parts of two answers are side by side."""
-    for start in range(0, len(questions), 2):
-        pair = questions[start : start + 2]
-        with st.container(key=f"questions_{start + 1}"):
-            _show_row(pair, start + 1, lambda question, number: query_figures.show_question(question))
+def _show_compared(questions: list[AskedQuestion], count: int, parts: list[Part]) -> None:
+    """Draw questions in pairs, with a row for each part, so that the same parts of two answers are side by side.
+
+    Each part is below its question, which only a narrow window shows again (page.css).
+    """
+    for first in range(1, count + 1, 2):
+        numbers = range(first, min(first + 2, count + 1))
+        with st.container(key=f"questions_{first}"):
+            _show_row(questions, numbers, query_figures.show_question)
         for row, draw in enumerate(parts):
-            _show_row(pair, start + 1, partial(_show_headed, draw, row))
+            _show_row(questions, numbers, draw, f"again_{row}")
 
 
-def _show_row(pair: AskedQuestions, first_number: int, draw: Part) -> None:
-    """Draw one part of each question of a pair side by side; an unanswered question leaves its column empty."""
-    for number, (column, question) in enumerate(zip(_columns(len(pair)), pair), start=first_number):
-        if question:
+def _show_row(questions: list[AskedQuestion], numbers: range, draw: Part, heading: str = "") -> None:
+    """Draw one part of these questions side by side; an unanswered question leaves its column empty."""
+    by_number = {question.number: question for question in questions}
+    for number, column in zip(numbers, _columns(len(numbers))):
+        if question := by_number.get(number):
             with column:
-                draw(question, number)
+                if heading:
+                    with st.container(key=f"{heading}_{number}"):
+                        query_figures.show_question(question)
+                draw(question)
 
 
-def _show_headed(draw: Part, row: int, question: AskedQuestion, number: int) -> None:
-    """Draw a part with its question as a heading, which only a narrow window shows (page.css)."""
-    with st.container(key=f"again_{row}_{number}"):
-        query_figures.show_question(question)
-    draw(question, number)
-
-
-def _show_commands(requests: list[Request], mask: int) -> None:
+def _show_commands(requests: Sequence[Request], mask: int) -> None:
     """Draw the commands that ask the same questions at a terminal."""
     section = st.expander("As commands", key="query_commands", on_change="rerun")
     if not section.open:
@@ -223,12 +213,10 @@ def load_ahead(run: Run) -> Thread:
 
 def _load(run: Run) -> None:
     """Load the models of the first round's checkpoints, in turn with questions."""
-    try:
+    with suppress(EmbryoError):  # the first question raises the same error and shows it
         checkpoints = runs.loadable_checkpoints(run, asking.first_steps(run))
         with QUEUE.turn(LOADING_SECONDS * len(checkpoints)) as pause:
             MODELS.fill(_pausing(checkpoints, pause))
-    except EmbryoError:
-        pass  # the first question raises the same error and shows it
 
 
 def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import permalink, pickers, results, widgets
+from app import notices, permalink, pickers, results
 from app.view import View
 from embryo_core import query, runs
 from embryo_core.errors import ResultsError
@@ -29,7 +29,7 @@ class Form:
     other: str  # the label of a second text
     wanted: str  # description of the expected text, for the message about an empty one
     examples: tuple[str, ...]  # offered if the run has no stored examples
-    always: str = ""  # one more example, offered next to the run's
+    always: tuple[str, ...] = ()  # offered next to the run's
 
 
 FILL = Form(
@@ -38,7 +38,7 @@ FILL = Form(
     "The other sentence, with [MASK]",
     "a sentence with [MASK] for the word to be predicted",
     (query.EXAMPLE, "She put the book [MASK] the table .", "They [MASK] going home ."),
-    "He was born in [MASK] , in the [MASK] of England .",
+    ("He was born in [MASK] , in the [MASK] of England .",),
 )
 CONTINUE = Form(
     "Text to continue",
@@ -60,8 +60,9 @@ class Request:
 
     view: View
     text: str
-    word: str  # word to track; "" for none
-    fact: Fact | None  # the fact that the text asks for
+    word: str = ""  # word to track
+    fact: Fact | None = None  # the fact that the text asks for
+    number: int = 1  # of its place on the page
 
     @property
     def masks(self) -> int:
@@ -79,20 +80,16 @@ def pick_requests(view: View) -> list[Request]:
         expander = st.expander(
             "A fact, a word to track, a comparison", expanded=is_expanded, key="query_more", on_change="rerun"
         )
+        requests = [Request(view, text)]
         if expander.open or is_expanded:
             with expander:
-                fact, word, questions = _pick_more(view, text)
-        else:
-            fact, word, questions = None, "", [Request(view, text, "", None)]
-    requests = [
-        replace(request, word=word, fact=fact if fact and request.text == question_of(request.view.run, fact) else None)
-        for request in questions
-    ]
-    return [question for question in requests if text.strip() and question.text.strip()]
+                requests = _pick_more(view, text)
+    with_text = [request for request in requests if text.strip() and request.text.strip()]
+    return [replace(request, number=number) for number, request in enumerate(with_text, start=1)]
 
 
-def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
-    """Draw the pickers of a fact, a word to track and a comparison; return the fact, the word and the questions."""
+def _pick_more(view: View, text: str) -> list[Request]:
+    """Draw the pickers of a fact, a word to track and a comparison; return the questions."""
     left, right = st.columns([3, 2], gap="large")
     with left:
         fact = _pick_fact(view.run, text)
@@ -103,7 +100,11 @@ def _pick_more(view: View, text: str) -> tuple[Fact | None, str, list[Request]]:
             placeholder="Paris",
             help="Any word; one of several pieces has the product of their probabilities, each given those before it.",
         )
-    return fact, word.strip(), _pick_comparison(Request(view, text, "", None))
+    requests = _pick_comparison(Request(view, text, word.strip()))
+    return [
+        replace(request, fact=fact if fact and request.text == question_of(request.view.run, fact) else None)
+        for request in requests
+    ]
 
 
 # === The text ===
@@ -114,12 +115,11 @@ def _examples(run: Run) -> dict[str, str]:
     try:
         examples = results.examples(run)
     except ResultsError as error:  # not fatal: the reader's own text can still be asked
-        st.warning(literal(str(error)), icon=":material/warning:")
+        notices.warn(error)
         examples = []
     labels = {example.text: example.text + (NOT_YET if example.since is None else "") for example in examples}
     form = form_of(run)
-    fixed_texts = (form.always,) if form.always else ()
-    return (labels or dict(zip(form.examples, form.examples))) | dict(zip(fixed_texts, fixed_texts))
+    return (labels or {text: text for text in form.examples}) | {text: text for text in form.always}
 
 
 def _pick_text(form: Form, default: str) -> str:
@@ -142,7 +142,7 @@ def _pick_text(form: Form, default: str) -> str:
     )
     permalink.show("text", text if len(text) <= pickers.MAX_LINK and text != default else None)
     if len(text) > pickers.MAX_LINK:
-        widgets.show_caption(f"A text of more than {pickers.MAX_LINK:,} characters is left out of the page's address.")
+        notices.show_caption(f"A text of more than {pickers.MAX_LINK:,} characters is left out of the page's address.")
     return text
 
 
@@ -175,17 +175,13 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         st.caption("LAMA's templates can be chosen here once the run has been evaluated with metric world_knowledge.")
         return None
 
-    def choose_relation(choice: str) -> None:
-        permalink.choose("template", choice)
-        permalink.choose("subject", "")
-
     relation = _pick_optional(
         "template",
         "LAMA relation",
         sorted(templates, key=knowledge.relation_label),
         lambda name: f"{knowledge.relation_label(name)}: {templates[name]}",
         "a template to fill in",
-        choose_relation,
+        lambda _: permalink.choose("subject", ""),
     )
     facts_by_subject = _facts(run, relation, templates[relation]) if relation else {}
     linked_fact = facts_by_subject.get(permalink.get("subject") or "")
@@ -198,7 +194,7 @@ def _pick_fact(run: Run, text: str) -> Fact | None:
         list(facts_by_subject),
         lambda name: f"{facts_by_subject[name].subject} → {facts_by_subject[name].object}",
         f"one of {len(facts_by_subject):,}, type to search" if relation else "choose a relation first",
-        lambda name: choose_text(question_of(run, facts_by_subject[name]) if name else text, name),
+        lambda name: choose_text(question_of(run, facts_by_subject[name]) if name else text, name or ""),
         asked_for,
     )
     if linked_fact and not asked_for:
@@ -227,27 +223,17 @@ def _pick_optional(
     options: Sequence[str],
     format_func: Callable[[str], str],
     placeholder: str,
-    choose: Callable[[str], Any],
+    then: Callable[[str | None], object],
     is_valid: bool = True,
 ) -> str | None:
-    """Draw a picker of one option or none and return the choice.
+    """Draw a picker of one option or none, and return the choice; `then` as in `pickers.draw_widget`.
 
-    `choose` is called with the user's choice, or "", and decides what goes into the URL. If `is_valid` is False, the
-    choice in the URL is ignored.
+    If `is_valid` is False, the choice in the URL is ignored.
     """
-    key = f"query_{name}"
     requested = permalink.get(name)
-    st.session_state[key] = requested if is_valid and requested in options else None
-    choice = st.selectbox(
-        label,
-        options,
-        index=None,
-        key=key,
-        format_func=format_func,
-        placeholder=placeholder,
-        disabled=not options,
-        on_change=lambda: choose(st.session_state[key] or ""),
-    )
+    value = requested if is_valid and requested in options else None
+    appearance: dict[str, Any] = {"format_func": format_func, "placeholder": placeholder, "disabled": not options}
+    choice = pickers.draw_widget(name, value, st.selectbox, label, options, index=None, then=then, **appearance)
     permalink.show(name, choice)
     if requested and requested not in options:
         pickers.report_unknown(name, [requested])
@@ -275,8 +261,7 @@ def _pick_comparison(request: Request) -> list[Request]:
             views.append(_same_step(request.view, other_run))
             if (step := views[-1].step) > request.view.step:
                 step_name, used_step_name = request.view.name_step(request.view.step), views[-1].name_step(step)
-                words = f"'{other_run.name}' has no weights up to {step_name}; it is asked at {used_step_name}."
-                st.info(literal(words), icon=":material/info:")
+                notices.note(f"'{other_run.name}' has no weights up to {step_name}; it is asked at {used_step_name}.")
         if comparison in ("text", "both"):
             form = form_of(request.view.run)
             sentences.append(pickers.pick_text("text2", form.other, placeholder=form.examples[0]))

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results
 from app.tables import show_ranking
 from app.view import View
 from app.views.query_rounds import AskedQuestion, by_layer
@@ -17,7 +17,7 @@ from embryo_core.figures import lens, query, query_captions
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
 from embryo_core.query import TOGETHER, Answers, spell_rank
-from embryo_core.types import Prediction
+from embryo_core.types import Fact, Prediction
 from embryo_core.words import quantity, sentence_case, step_unit_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")  # columns of the table of a fact
@@ -26,35 +26,36 @@ CURVE_QUANTITIES = ("probability", "rank")  # only one is drawn at a time, since
 
 def show_question(question: AskedQuestion) -> None:
     """Draw the run and the text of a question as a heading."""
-    text = " ".join(question.request.text.split())
-    st.markdown(f"**{literal(question.request.view.run.name)}**: {literal(text)}")
+    text = " ".join(question.text.split())
+    st.markdown(f"**{literal(question.view.run.name)}**: {literal(text)}")
 
 
 # === At the chosen step ===
 
 
-def show_step(question: AskedQuestion, number: int) -> None:
-    """Draw the answers at the chosen step; `number` distinguishes the questions of a page."""
-    request, view = question.request, question.request.view
+def show_step(question: AskedQuestion) -> None:
+    """Draw the answers at the chosen step."""
+    view = question.view
     st.header(f"At {view.name_step(view.step)}", anchor=False)
-    with widgets.explaining():
+    with notices.explaining():
         best = question.best()
         if best[0].probability < query_captions.MAX_NOISE_PROBABILITY:
-            widgets.show_caption(query_captions.describe_noise(view.name_step(view.step)))
+            notices.show_caption(query_captions.describe_noise(view.name_step(view.step)))
         else:
-            show_ranking(_ranking(best), "words" if question.mask == TOGETHER else "piece", key=f"answers_{number}")
+            title = "words" if question.mask == TOGETHER else "piece"
+            show_ranking(_ranking(best), title, key=f"answers_{question.number}")
         if question.answers.question.continues:
             (greedy,) = question.best(TOGETHER)
-            st.markdown(f"{literal(request.text.strip())} **{literal(greedy.token)}**")
-            widgets.show_caption(query_captions.describe_continuation(greedy))
-        if request.fact:
-            _show_fact(question, best[0], number)
+            st.markdown(f"{literal(question.text.strip())} **{literal(greedy.token)}**")
+            notices.show_caption(query_captions.describe_continuation(greedy))
+        if question.fact:
+            _show_fact(question, question.fact, best[0])
     if TRACKED in question.words:
-        _, answers = question.words[TRACKED]
+        answers = question.words[TRACKED]
         step = view.evaluated_step(answers.steps)
-        widgets.show_caption(query_captions.describe_word(answers, step, request.masks, view.run.step_unit))
-    elif request.word and question.mask == TOGETHER:
-        widgets.show_caption("A word is tracked in one mask: choose which above.")
+        notices.show_caption(query_captions.describe_word(answers, step, question.masks, view.run.step_unit))
+    elif question.word and question.mask == TOGETHER:
+        notices.show_caption("A word is tracked in one mask: choose which above.")
 
 
 def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
@@ -63,48 +64,38 @@ def _ranking(predictions: Sequence[Prediction]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["rank", "token", "probability"])
 
 
-def _show_fact(question: AskedQuestion, best: Prediction, number: int) -> None:
-    """Draw the answer and the true object of the fact that the text asks for."""
-    fact, rows = question.request.fact, _fact_rows(question, best)
-    if fact is None or not rows:
+def _show_fact(question: AskedQuestion, fact: Fact, best: Prediction) -> None:
+    """Draw the answer and the true object of a fact at the chosen step, as asked now and as stored by an evaluation."""
+    view, rows = question.view, {}
+    if TRUE_OBJECT in question.words:
+        table = question.words[TRUE_OBJECT].table
+        for row in table[table["step"] == view.step].itertuples():
+            rows["now"] = (best.token, best.probability, spell_rank(row.rank, row.exact), row.probability)
+    for row in results.answers(view.run, fact.relation, fact=fact.id, step=view.step).itertuples():
+        rank = spell_rank(row.rank, True)
+        rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)
+    if not rows:
         return
     table = pd.DataFrame.from_dict(rows, orient="index", columns=FACT_COLUMNS).rename_axis("").reset_index()
     shares = [name for name in FACT_COLUMNS if name[0] == "p"]
     formats = {name: st.column_config.NumberColumn(format="percent", step=0.0001) for name in shares}
-    st.dataframe(table, alt="The true object", hide_index=True, column_config=formats, key=f"fact_{number}")
-    widgets.show_caption(query_captions.describe_fact(fact.object, "stored" in rows))
-
-
-def _fact_rows(question: AskedQuestion, best: Prediction) -> dict[str, tuple]:
-    """Return {"now": row of this question, "stored": row of the evaluation} at the chosen step, as FACT_COLUMNS."""
-    fact, view = question.request.fact, question.request.view
-    if fact is None:
-        return {}
-    rows = {}
-    if TRUE_OBJECT in question.words:
-        table = question.words[TRUE_OBJECT][1].table
-        for row in table[table["step"] == view.step].itertuples():
-            rows["now"] = (best.token, best.probability, spell_rank(row.rank, row.exact), row.probability)
-    cloze = results.answers(view.run, fact.relation, fact=fact.id)
-    for row in cloze[cloze["step"] == view.step].itertuples():
-        rank = spell_rank(row.rank, True)
-        rows["stored"] = (row.prediction, row.prediction_probability, rank, row.probability)
-    return rows
+    st.dataframe(table, alt="The true object", hide_index=True, column_config=formats, key=f"fact_{question.number}")
+    notices.show_caption(query_captions.describe_fact(fact.object, "stored" in rows))
 
 
 # === Over the steps ===
 
 
-def show_lead(question: AskedQuestion, number: int) -> None:
+def show_lead(question: AskedQuestion) -> None:
     """Draw the final answer and, if several steps were asked, when it first leads and from when it keeps the lead."""
-    view, answers = question.request.view, question.answers
+    view, answers = question.view, question.answers
     lead, last_step = answers.lead(question.mask), answers.steps[-1]
     over_time = len(answers.steps) > 1 or len(view.loadable) > 1
     st.header(f"Over {quantity(len(answers.steps), 'checkpoint')}" if over_time else "In short", anchor=False)
     if over_time:
-        widgets.show_problems(view.run, question.problems)
+        notices.show_problems(view.run, question.problems)
     is_learned = answers.best(last_step, question.mask)[0].probability >= query_captions.MIN_LEARNED_PROBABILITY
-    with st.container(horizontal=True, key=f"lead_{number}"):
+    with st.container(horizontal=True, key=f"lead_{question.number}"):
         st.metric("Final answer", literal(lead.token) if is_learned else "none", border=True)
         if len(answers.steps) > 1:
             lead_title, axis = sentence_case(lead.says(last_step)), view.axis
@@ -112,21 +103,20 @@ def show_lead(question: AskedQuestion, number: int) -> None:
             name = lead_title if lead.first == last_step else axis.step_heading(f"{lead_title} from")
             st.metric(name, axis.number(lead.for_good) if is_learned else "–", border=True)
     if not is_learned:
-        widgets.show_caption(query_captions.NOT_LEARNED)
+        notices.show_caption(query_captions.NOT_LEARNED)
     if len(view.checkpoints) > len(answers.steps) == 1 and not over_time:
         checkpoint_counts = {
             run: sum(checkpoint.has_weights for checkpoint in runs.checkpoints(run)) for run in runs.list_runs()
         }
-        widgets.show_caption(query_captions.describe_single(view.run, view.name_step(last_step), checkpoint_counts))
+        notices.show_caption(query_captions.describe_single(view.run, view.name_step(last_step), checkpoint_counts))
 
 
-def show_curves(question: AskedQuestion, number: int, curves: str, shared: Shared) -> None:
+def show_curves(question: AskedQuestion, curves: str, shared: Shared) -> None:
     """Draw the probability or rank of each answer over the steps; nothing for a run with weights at only one step."""
-    if len(question.request.view.loadable) < 2:
+    if len(question.view.loadable) < 2:
         return
-    lead, subject = question.answers.lead(question.mask), question.subject(number)
-    options = {"subject": subject, "table": question.table, "lead": lead, "shared": shared, "column": curves}
-    figures.show(figures.draw(question.request.view, query.answer_curves, **options))
+    options = {"subject": question.subject, "table": question.table, "lead": question.answers.lead(question.mask)}
+    figures.show(figures.draw(question.view, query.answer_curves, **options, shared=shared, column=curves))
 
 
 def show_continuations(questions: list[AskedQuestion]) -> None:
@@ -134,10 +124,10 @@ def show_continuations(questions: list[AskedQuestion]) -> None:
     continued_questions = [question for question in questions if question.answers.question.continues]
     if continued_questions:
         st.header("Greedy continuations", anchor=False)
-    for number, question in enumerate(continued_questions, start=1):
+    for question in continued_questions:
         if len(questions) > 1:
             show_question(question)
-        unit, number_column = question.request.view.run.step_unit, st.column_config.NumberColumn
+        unit, number_column = question.view.run.step_unit, st.column_config.NumberColumn
         columns = {
             "step": number_column(step_unit_name(unit), format="localized", width=72),
             "probability": number_column("probability", format="%.1e", width=88),
@@ -145,7 +135,7 @@ def show_continuations(questions: list[AskedQuestion]) -> None:
         table = query.continuation_table(question.answers)
         order = ["step", "continuation", "probability"]
         options: dict[str, Any] = {"alt": "Greedy continuations", "column_config": columns, "column_order": order}
-        st.dataframe(table, hide_index=True, key=f"continuations_{number}", **options)
+        st.dataframe(table, hide_index=True, key=f"continuations_{question.number}", **options)
 
 
 # === Layer by layer ===
@@ -156,32 +146,32 @@ def show_lens(questions: list[AskedQuestion]) -> None:
     if any(question.mask == TOGETHER for question in questions):
         st.info("Choose one mask above to see what each layer would put there.", icon=":material/layers:")
         return
-    over_time = any(len(question.request.view.loadable) > 1 for question in questions)
+    over_time = any(len(question.view.loadable) > 1 for question in questions)
     first_steps = "First steps, where no word reaches 10 %"
     show_first = over_time and pickers.pick_switch("first_steps", first_steps, optional=True)
     permalink.show("pin", permalink.get("pin") or None)
-    for number, question in enumerate(questions, start=1):
+    for question in questions:
         if len(questions) > 1:
             show_question(question)
-        with widgets.explaining():
-            _show_one_lens(question, number, show_first)
+        with notices.explaining():
+            _show_one_lens(question, show_first)
 
 
-def _show_one_lens(question: AskedQuestion, number: int, show_first: bool) -> None:
+def _show_one_lens(question: AskedQuestion, show_first: bool) -> None:
     """Draw the lens of one question and, next to it, its pinned cell."""
-    view, subject = question.request.view, question.subject(number)
-    answers = by_layer(view.run, question.request.text, question.mask)
+    view, subject = question.view, question.subject
+    answers = by_layer(view.run, question.text, question.mask)
     is_log_spaced = len(answers.steps) + len(answers.skipped) < len(view.loadable)
     steps = view.loadable if is_log_spaced else answers.steps
     layers = list(range(int(answers.table["layer"].max()) + 1))
     pin = _pinned_cell(layers, steps, view)
-    if number == 1:
+    if question.number == 1:
         _report_unknown_pin(pin, view)
     left, right = st.columns([3, 1], gap="medium")
     name = subject.name(view.run, "lens")
     with right:
         _pick_pin(pin, layers, steps, name, step_unit_name(view.run.step_unit).capitalize())
-        with widgets.explaining():
+        with notices.explaining():
             _show_pinned(question, answers, pin, name)
     with left:
         folded_steps = [] if show_first else lens.unsure_steps(answers.table)
@@ -240,12 +230,12 @@ def _cell_name(view: View, layer: int, step: int) -> str:
 
 def _show_pinned(question: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:
     """Draw the best words of the pinned cell; a step that the lens lacks is asked separately."""
-    (layer, step), view = pin, question.request.view
+    (layer, step), view = pin, question.view
     st.markdown(f"**{_cell_name(view, layer, step)}**")
     if step not in answers.steps:
-        answers = by_layer(view.run, question.request.text, question.mask, step)
+        answers = by_layer(view.run, question.text, question.mask, step)
     best = answers.best(step, question.mask, layer)
     if best[0].probability < query_captions.MAX_NOISE_PROBABILITY:
-        widgets.show_caption(query_captions.describe_noise(view.name_step(step)))
+        notices.show_caption(query_captions.describe_noise(view.name_step(step)))
         return
     show_ranking(_ranking(best), "piece", key=f"pinned_{name}", bars=False)
