@@ -21,9 +21,9 @@ from app.caching import run_state
 from app.components import messages
 from app.components.copy_button import copy_button
 from app.components.figure_files import figure_files
+from app.notices import note, show_caption
 from app.question_queue import QUEUE
 from app.view import View
-from app.widgets import note, show_caption
 from embryo_core.errors import FigureError
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.draft import Draft
@@ -60,16 +60,19 @@ def draw(view: View, make: Callable[..., Figure], **options: Any) -> Figure:
     return _make(make, view.drawn_runs, view.axis_choice, **options)
 
 
-def show_or_explain(
+def plot(
     view: View,
     make: Callable[..., Figure],
     on_point: Callable[..., None] | None = None,
     titled: bool = False,
     **options: Any,
 ) -> bool:
-    """Draw and show a figure, or a caption with the reason why it has nothing to draw; return whether it was shown."""
+    """Draw and show a figure, or a caption with the reason why it has nothing to draw; return whether it was shown.
+
+    Arguments as for `draw` and `show`.
+    """
     try:
-        show(draw(view, make, **options), on_point, titled)
+        show(draw(view, make, **options), on_point=on_point, titled=titled)
     except FigureError as error:
         st.caption(literal(str(error)))
         return False

@@ -1,19 +1,18 @@
 """Pickers whose choice is kept in the URL: one or several options, switches, smoothing, layers, heads and texts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink
-from embryo_core import compare, query, runs
+from app import notices, permalink
+from embryo_core import query
 from embryo_core.curves import HISTORIES
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
-from embryo_core.types import Run
 
 SMOOTHING = "smooth"  # name in the URL
 OPEN = "open"  # name in the URL of the list of unfolded sections
@@ -43,7 +42,7 @@ def pick_one(
     optional: bool = False,
     report: bool = True,
     hidden: Mapping[str, str] = MappingProxyType({}),
-    then: Callable[[Any], None] = lambda chosen: None,
+    then: Callable[[Any], object] = lambda chosen: None,
     **appearance: Any,
 ) -> Any:
     """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
@@ -51,45 +50,20 @@ def pick_one(
     Options may be a mapping to their labels; else `format_func` labels them. An `optional` choice is left out of the
     URL while it is the first option. If a link names none of the options, `report` shows a message, and the URL is kept
     until the reader chooses one. `hidden` maps options that another picker excludes to the label of that picker. `then`
-    is called with the reader's choice before the page is drawn again.
+    as in `draw_widget`.
     """
     if isinstance(options, Mapping):
         options, format_func = [*options], options.__getitem__
     texts = {str(option): option for option in options}
-    key = f"pick_{name}"
-    st.session_state[key] = texts.get(permalink.get(name) or "", default if default in options else options[0])
-    draw: Any = st.segmented_control if segmented else st.selectbox
+    value = texts.get(permalink.get(name) or "", default if default in options else options[0])
+    widget: Any = st.segmented_control if segmented else st.selectbox
     extra = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
-
-    def picked() -> None:
-        _keep(name)
-        then(st.session_state[key])
-
-    chosen = draw(label, options, key=key, on_change=picked, **appearance, **extra)
+    chosen = draw_widget(name, value, widget, label, options, then=then, **appearance, **extra)
     permalink.show(name, None if optional and chosen == options[0] else chosen)
-    if report and (wanted := permalink.get(name)) is not None and wanted not in texts:
-        why = f"hidden by the choice of {hidden[wanted]}" if wanted in hidden else "not here"
-        report_unknown(name, [wanted], format_func(chosen), why)
+    if report:
+        picker = hidden.get(permalink.get(name) or "")
+        check_link(name, texts, format_func(chosen), f"hidden by the choice of {picker}" if picker else "not here")
     return chosen
-
-
-def group_runs(listed: Iterable[Run]) -> dict[str, str]:
-    """Return {run name: label} in the order of the pickers: by data root, then as in `compare.group_by_size`.
-
-    A label marks a design choice and one of several seeds. A run outside all roots, such as a linked folder, is listed
-    with the first root.
-    """
-    roots = runs.roots()
-    by_root: dict[Path, list[Run]] = {root: [] for root in roots}
-    for run in listed:
-        by_root[next((root for root in roots if run.path.is_relative_to(root)), roots[0])].append(run)
-    labels: dict[str, str] = {}
-    for of_root in by_root.values():
-        for designs in compare.group_by_size(of_root):
-            for seeds in designs:
-                notes = ["design choice"] * (len(designs) > 1) + [f"one of {len(seeds)} seeds"] * (len(seeds) > 1)
-                labels |= {run.name: " · ".join([run.name, *notes]) for run in seeds}
-    return labels
 
 
 def pick_many(
@@ -110,20 +84,15 @@ def pick_many(
     if bulk:
         _pick_bulk(name, options, format_func)
     wanted = permalink.get(name)
-    key = f"pick_{name}"
     kept = set(default if wanted is None else permalink.split(wanted))
     if report and permalink.came_with_link(name) and not kept & {*options}:
         kept = set(default or options)
         if not wanted:
-            st.info(
-                literal(f"The link names no {name.replace('_', ' ')}; showing the default."), icon=":material/info:"
-            )
-    st.session_state[key] = [option for option in options if option in kept]
-    shared: dict[str, Any] = {"key": key, "format_func": format_func, "on_change": _keep, "args": (name,)}
-    chosen = (
-        st.pills(label, options, selection_mode="multi", **shared | {"format_func": _marked(format_func)})
-        if pills
-        else st.multiselect(label, options, **shared)
+            notices.note(f"The link names no {name.replace('_', ' ')}; showing the default.")
+    widget = partial(st.pills, selection_mode="multi") if pills else st.multiselect
+    value = [option for option in options if option in kept]
+    chosen = draw_widget(
+        name, value, widget, label, options, format_func=_marked(format_func) if pills else format_func
     )
     permalink.show(name, None if set(chosen) == set(default) else permalink.join(chosen))
     if report and wanted and (unknown := [one for one in permalink.split(wanted) if one and one not in options]):
@@ -133,13 +102,10 @@ def pick_many(
 
 def pick_switch(name: str, label: str, default: bool = False, optional: bool = False) -> bool:
     """Pick on or off; an `optional` switch is left out of the URL while it has its default. See `pick_one`."""
-    key, wanted = f"pick_{name}", permalink.get(name)
-    st.session_state[key] = SWITCHED.get(wanted or "", default)
-    chosen = st.toggle(label, key=key, on_change=_keep, args=(name,))
-    said = "on" if chosen else "off"
-    permalink.show(name, None if optional and chosen == default else said)
-    if wanted is not None and wanted not in SWITCHED:
-        report_unknown(name, [wanted], said)
+    chosen = draw_widget(name, SWITCHED.get(permalink.get(name) or "", default), st.toggle, label)
+    shown = "on" if chosen else "off"
+    permalink.show(name, None if optional and chosen == default else shown)
+    check_link(name, SWITCHED, shown)
     return chosen
 
 
@@ -195,21 +161,18 @@ def options() -> DeltaGenerator:
 
 def pick_smoothing() -> None:
     """Draw a slider for the smoothing of the page's curves; report a link whose value is not on it."""
-    key = f"pick_{SMOOTHING}"
-    st.session_state[key] = chosen_smoothing()
-    st.select_slider(
+    chosen = draw_widget(
+        SMOOTHING,
+        chosen_smoothing(),
+        st.select_slider,
         "Smoothing",
         WINDOWS,
-        key=key,
         format_func=_smoothing_name,
         help="Adds the mean of this number of neighbouring points to each curve. Markers stay as measured.",
-        on_change=_keep,
-        args=(SMOOTHING,),
         width=150,
     )
-    permalink.show(SMOOTHING, None if chosen_smoothing() == 1 else chosen_smoothing())
-    if (wanted := permalink.get(SMOOTHING)) is not None and wanted not in map(str, WINDOWS):
-        report_unknown(SMOOTHING, [wanted], _smoothing_name(chosen_smoothing()))
+    permalink.show(SMOOTHING, None if chosen == 1 else chosen)
+    check_link(SMOOTHING, map(str, WINDOWS), _smoothing_name(chosen))
 
 
 def chosen_smoothing() -> int:
@@ -243,15 +206,8 @@ def pick_history(name: str) -> str:
 
 def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:
     """Draw a line of text and return it; `name` is its name in the URL."""
-    key = f"pick_{name}"
-    st.session_state[key] = chosen_text(name, label, default)
-    chosen = st.text_input(
-        label,
-        key=key,
-        max_chars=MAX_CHARACTERS[name],
-        on_change=lambda: permalink.choose(name, st.session_state[key]),
-        **appearance,
-    )
+    value = chosen_text(name, label, default)
+    chosen = draw_widget(name, value, st.text_input, label, max_chars=MAX_CHARACTERS[name], **appearance)
     permalink.show(name, chosen if chosen != default else None)
     return chosen
 
@@ -262,8 +218,7 @@ def chosen_text(name: str, label: str, default: str = "") -> str:
     if chosen is None:
         return default
     if len(chosen) > limit:
-        sentence = f"“{label}” has {len(chosen):,} characters; the maximum is {limit:,}. Shorten it."
-        st.warning(literal(sentence), icon=":material/warning:")
+        notices.warn(f"“{label}” has {len(chosen):,} characters; the maximum is {limit:,}. Shorten it.")
         permalink.choose(name, default)
         return default
     return chosen
@@ -275,9 +230,14 @@ def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str 
         listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])
         which = "which is" if len(unknown) == 1 else "which are"
         then = f"; showing '{shown}'" if shown else ""
-        words = f"The link has the {name.replace('_', ' ')} {listed}, {which} {why}{then}."
-        st.info(literal(words), icon=":material/info:")
+        notices.note(f"The link has the {name.replace('_', ' ')} {listed}, {which} {why}{then}.")
         permalink.show(name, permalink.get(name))
+
+
+def check_link(name: str, known: Iterable[str], shown: str, why: str = "not here") -> None:
+    """Report that the page's link has a value that is not one of the known ones, and what is `shown` instead."""
+    if (wanted := permalink.get(name)) is not None and wanted not in known:
+        report_unknown(name, [wanted], shown, why)
 
 
 def widget_key(name: str, value: Any) -> str:
@@ -296,14 +256,34 @@ def widget_key(name: str, value: Any) -> str:
     return key
 
 
+def draw_widget(
+    name: str,
+    value: Any,
+    widget: Callable[..., Any],
+    *arguments: Any,
+    then: Callable[[Any], object] = lambda chosen: None,
+    **options: Any,
+) -> Any:
+    """Draw a widget that shows a value, and return its value; the reader's choice is stored for the URL.
+
+    `then` is called with the choice before the page is drawn again.
+    """
+    key = f"pick_{name}"
+    st.session_state[key] = value
+
+    def picked() -> None:
+        chosen = st.session_state[key]
+        if isinstance(chosen, bool):
+            permalink.choose(name, "on" if chosen else "off")
+        elif isinstance(chosen, list):
+            permalink.choose(name, permalink.join(chosen))
+        else:
+            permalink.choose(name, "" if chosen is None else chosen)
+        then(chosen)
+
+    return widget(*arguments, key=key, on_change=picked, **options)
+
+
 def _marked(format_func: Callable[[Any], str]) -> Callable[[Any], str]:
     """Return `format_func` with escaped labels, for segments and pills, which render Markdown in their options."""
     return lambda option: literal(format_func(option))
-
-
-def _keep(name: str) -> None:
-    """Store the value of the widget `pick_<name>` as the choice for the URL; for callbacks."""
-    chosen = st.session_state[f"pick_{name}"]
-    if isinstance(chosen, bool):
-        chosen = "on" if chosen else "off"
-    permalink.choose(name, permalink.join(chosen) if isinstance(chosen, list) else chosen)

@@ -6,10 +6,9 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from app import permalink
+from app import notices, permalink
 from app.components.copy_button import copy_button
 from app.view import View
-from embryo_core.figures.markdown import literal
 
 # CSS that hides everything but one figure, the row below it and the time bar
 ALONE = """<style>
@@ -46,7 +45,7 @@ def explain_missing_figure() -> None:
     if wanted and _class_of(wanted) not in map(_class_of, names):
         has = f"it has: {', '.join(dict.fromkeys(names))}" if names else "it has none"
         with st.container(key=f"below_{_class_of(wanted)}"):
-            st.info(literal(f"This page has no figure '{wanted}'; {has}."), icon=":material/info:")
+            notices.note(f"This page has no figure '{wanted}'; {has}.")
 
 
 def _class_of(name: str | None) -> str:

@@ -1,30 +1,24 @@
-"""Parts of every page: its head (run picker, time bar), captions, notices and errors."""
+"""The head of every page: its title, run picker, compared runs and time bar."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import permalink, pickers, results, sharing
+from app import notices, permalink, pickers, results, sharing
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
 from app.view import View, last_up_to
-from embryo_core import runs
+from embryo_core import compare, runs
 from embryo_core.compare import Unit
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
-from embryo_core.errors import EmbryoError, QueryError, TooCostly, printable
+from embryo_core.errors import EmbryoError, printable
 from embryo_core.figures.axis import UNIT_TITLES
-from embryo_core.figures.coverage import evaluate_command
-from embryo_core.figures.figure import Caption
-from embryo_core.figures.markdown import literal
-from embryo_core.metrics import get_metrics
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import sentence_case
 
@@ -38,14 +32,6 @@ COUNTED: dict[Unit, str] = {  # what a run must record for an axis, as the end o
     "words": "how many words it had seen",
     "flops": "the FLOPs of its training",
     "share": "its planned length",
-}
-LACKING = {  # what models cannot do without a capability, as a part of a message
-    "masked_words": "predict no masked words",
-    "next_words": "predict no next words",
-    "words": "predict no words",
-    "replaced_tokens": "do not detect replaced tokens",
-    "states": "do not output the states of their layers",
-    "attentions": "do not output the attention weights of every head",
 }
 PASSING = "step_passing"  # session: whether playing set the step; the URL then keeps its earlier step
 
@@ -71,14 +57,14 @@ def open_page(
     permalink.restore()
     sharing.hide_other_figures()
     by_name = {run.name: run for run in runs.list_runs()}
-    labels = pickers.group_runs(by_name.values())
+    labels = group_runs(by_name.values())
     by_name = {name: by_name[name] for name in labels}
     broken = {printable(path.name): reason for path, reason in runs.broken_runs() if path.name not in by_name}
     if not by_name and not broken:
         _stop_without_runs(title)
     name, overlay = _show_head(title, labels, broken)
     if name in broken:
-        stop(broken[name], "python -m embryo_core runs")
+        notices.stop(broken[name], "python -m embryo_core runs")
     run = by_name[name]
     checkpoints = _checkpoints(run)
     step = last_up_to(_wanted_step(checkpoints[-1].step), [checkpoint.step for checkpoint in checkpoints])
@@ -100,7 +86,7 @@ def _stop_without_runs(title: str) -> None:
     """End a page that has no run to show, with the command that makes one."""
     st.title(title, anchor=False)
     folders = " and ".join(str(root / "runs") for root in runs.roots())
-    stop(
+    notices.stop(
         f"There is no run in {folders}; pretrain one, or name other folders in EMBRYO_DATA.",
         "python -m pretrain tiny --corpus PATH --run data/runs/NAME",
     )
@@ -123,9 +109,28 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
     checkpoints = tuple(runs.checkpoints(run))
     if not checkpoints:
         for _, reason in runs.broken_checkpoints(run):
-            stop(reason, "python -m embryo_core runs")
-        stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
+            notices.stop(reason, "python -m embryo_core runs")
+        notices.stop(f"Run '{run.name}' has no checkpoint yet; continue its pretraining.", "python -m pretrain --help")
     return checkpoints
+
+
+def group_runs(listed: Iterable[Run]) -> dict[str, str]:
+    """Return {run name: label} in the order of the pickers: by data root, then as in `compare.group_by_size`.
+
+    A label marks a design choice and one of several seeds. A run outside all roots, such as a linked folder, is listed
+    with the first root.
+    """
+    roots = runs.roots()
+    by_root: dict[Path, list[Run]] = {root: [] for root in roots}
+    for run in listed:
+        by_root[next((root for root in roots if run.path.is_relative_to(root)), roots[0])].append(run)
+    labels: dict[str, str] = {}
+    for of_root in by_root.values():
+        for designs in compare.group_by_size(of_root):
+            for seeds in designs:
+                notes = ["design choice"] * (len(designs) > 1) + [f"one of {len(seeds)} seeds"] * (len(seeds) > 1)
+                labels |= {run.name: " · ".join([run.name, *notes]) for run in seeds}
+    return labels
 
 
 def _pick_compared_runs(
@@ -145,9 +150,9 @@ def _with_supported_axis(view: View) -> View:
     if view.supports_axis(view.run):
         for run in view.compared_runs:
             if not view.supports_axis(run):
-                note(f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out.")
+                notices.note(f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out.")
         return view
-    note(f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps.")
+    notices.note(f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps.")
     return replace(view, unit="step")
 
 
@@ -157,20 +162,18 @@ def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -
     wanted = [name for name in permalink.split(permalink.get("beside") or "") if name and name != view.run.name]
     if unknown := [name for name in wanted if name not in names]:
         for name in unknown:
-            note(f"Run '{name}' is not here; showing '{view.run.name}' without it.")
+            notices.note(f"Run '{name}' is not here; showing '{view.run.name}' without it.")
         permalink.show("beside", permalink.join(wanted))
     if run and run not in names and run not in broken:
-        note(f"Run '{run}' is not here; showing '{view.run.name}'.")
+        notices.note(f"Run '{run}' is not here; showing '{view.run.name}'.")
         permalink.show("run", run)
     if step and step != str(view.step):
         named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
         missing, shown = view.name_step(named), view.name_step(view.step)
-        note(f"Run '{view.run.name}' has no checkpoint at {missing}; showing {shown}.")
+        notices.note(f"Run '{view.run.name}' has no checkpoint at {missing}; showing {shown}.")
         permalink.show("step", step)
-    if (axis := permalink.get("axis")) is not None and axis not in UNIT_NAMES:
-        pickers.report_unknown("axis", [axis], UNIT_NAMES[view.unit])
-    if (scale := permalink.get("scale")) is not None and scale not in SCALES:
-        pickers.report_unknown("scale", [scale], view.scale)
+    pickers.check_link("axis", UNIT_NAMES, UNIT_NAMES[view.unit])
+    pickers.check_link("scale", SCALES, view.scale)
 
 
 def at_weights(view: View, these: str = "these answers are from") -> View:
@@ -180,7 +183,7 @@ def at_weights(view: View, these: str = "these answers are from") -> View:
     page if no checkpoint has weights.
     """
     if not view.loadable:
-        stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
+        notices.stop(f"No checkpoint of '{view.run.name}' kept its weights; the other pages have its results.")
     loadable = replace(view, step=view.evaluated_step(view.loadable))
     # drawn at every step, empty if not needed: otherwise the page would jump while the time bar plays
     if len(view.loadable) < len(view.checkpoints):
@@ -222,70 +225,3 @@ def _wanted_step(last: int) -> int:
     """Return the step in the URL, which the run may lack; the run's `last` step if the URL has none."""
     wanted = permalink.get("step") or ""
     return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else last
-
-
-def stop(message: str, command: str = "") -> None:
-    """Show one sentence and, if given, a command that solves the problem; end the page."""
-    note(message)
-    if command:
-        st.code(command, language="bash", wrap_lines=True)
-    permalink.publish()
-    st.stop()
-
-
-def stop_uncomputed(run: Run, metric: str, message: str) -> None:
-    """End the page with a message and the command that computes a metric, or with why the run's models cannot."""
-    (wanted,) = get_metrics([metric])
-    require(run, wanted.needs)
-    stop(message, evaluate_command(run, [metric]))
-
-
-def require(run: Run, needs: Iterable[str]) -> None:
-    """End the page if the run's models lack one of the capabilities `needs` (engine/capabilities.py)."""
-    if lacking := sorted(set(needs) - results.capabilities(run)):
-        stop(f"The models of run '{run.name}' {' and '.join(LACKING[one] for one in lacking)}, which this page needs.")
-
-
-def note(text: object) -> None:
-    """Show a notice as plain text."""
-    st.info(literal(str(text)), icon=":material/info:")
-
-
-def warn(text: object) -> None:
-    """Show a sentence or an error as a warning, in plain text."""
-    st.warning(literal(str(text)), icon=":material/warning:")
-
-
-def show_caption(caption: Caption | str, **appearance: Any) -> None:
-    """Show the summary of a caption, and the rest of it behind an info mark, as plain text."""
-    caption = Caption(caption) if isinstance(caption, str) else caption
-    st.caption(literal(caption.summary), help=literal(caption.rest) or None, **appearance)
-
-
-def show_headline(sentence: str) -> None:
-    """Show the sentence that opens a page; nothing if it is empty."""
-    if sentence:
-        st.markdown(f"**{literal(sentence)}**", width="stretch")
-
-
-def show_problems(run: Run, sentences: Iterable[str]) -> None:
-    """Show each problem as a warning, but in small print if it is only about checkpoints without weights."""
-    on_purpose = runs.left_out(runs.checkpoints(run))
-    for sentence in sentences:
-        if sentence in on_purpose:
-            st.caption(literal(sentence))
-        else:
-            warn(sentence)
-
-
-@contextmanager
-def explaining() -> Iterator[None]:
-    """Show an error of the block (EmbryoError) as one sentence, and continue with the page."""
-    try:
-        yield
-    except QueryError as error:
-        warn(error)
-        if isinstance(error, TooCostly):
-            st.code(error.command, language="bash", wrap_lines=True)
-    except EmbryoError as error:
-        st.error(literal(str(error)), icon=":material/error:")

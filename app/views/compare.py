@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.column_config import NumberColumn, TextColumn
 
-from app import figures, pickers, results, widgets
+from app import figures, notices, pickers, results, widgets
 from app.tables import show_wrapped
 from app.view import View
 from embryo_core.compare import CHOICES, Rule, group_by_size, size_of
@@ -35,12 +35,12 @@ def show() -> None:
         categories = tuple(default_categories("parts of speech", SETS["parts of speech"]))
         orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], categories, next(iter(RULES)))
         first_design = next(iter(designs(view.drawn_runs)))
-        widgets.show_headline(compare.headline(orders, first_design, name_measures(view.drawn_runs, METRICS[0])))
+        notices.show_headline(compare.headline(orders, first_design, name_measures(view.drawn_runs, METRICS[0])))
     if view.compared_runs:
         _show_choices(view)
     _show_designs(view)
     if not view.compared_runs:
-        widgets.note("Choose runs under Overlay, above, to compare them with this one.")
+        notices.note("Choose runs under Overlay, above, to compare them with this one.")
         return
     _show_acquisition(view)
     if measures := results.early_measures(view.drawn_runs):
@@ -78,7 +78,7 @@ def _show_designs(view: View) -> None:
         columns=[] if view.compared_runs else "≠"
     )
     show_wrapped(visible_table, "Design", "designs")
-    widgets.show_caption(compare.describe_designs(bool(view.compared_runs)))
+    notices.show_caption(compare.describe_designs(bool(view.compared_runs)))
 
 
 # === Order of acquisition ===
@@ -97,12 +97,12 @@ def _show_acquisition(view: View) -> None:
         words = f"Run '{run.name}' has no {titles[metric].lower()} yet."
         if applies not in results.capabilities(run):
             words = f"{titles[metric]} does not apply to run '{run.name}'."
-        widgets.note(words)
+        notices.note(words)
     if warning := describe_readings(view.drawn_runs, metric):
-        widgets.warn(warning)
+        notices.warn(warning)
     groups = tuple(default_categories(family, SETS[family]))
     name = f"{view.run.name}-{metric}-{family}".replace(" ", "-")
-    if not figures.show_or_explain(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name):
+    if not figures.plot(view, order.acquisition, metric=metric, groups=groups, rule=rule, name=name):
         return
     if family == "parts of speech":
         _show_agreement(results.agreement(view.drawn_runs, view.axis_choice, metric, groups, rule))
@@ -125,7 +125,7 @@ def _show_agreement(agreements: pd.DataFrame) -> None:
         "n": NumberColumn(help="Categories that both have acquired", width=40),
     }
     st.dataframe(agreements, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="–")
-    widgets.show_caption(compare.AGREEMENT)
+    notices.show_caption(compare.AGREEMENT)
 
 
 # === Choices ===
@@ -135,14 +135,14 @@ def _show_choices(view: View) -> None:
     """Draw a figure for each set of choices in which compared runs differ from the page's run."""
     changed_choices = compare.changed_choices(view.drawn_runs)
     if not changed_choices:
-        widgets.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
+        notices.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
         return
     row_starts = range(0, len(changed_choices), 2)
     columns = [column for _ in row_starts for column in st.columns(min(2, len(changed_choices)), gap="large")]
     for choices, column in zip(changed_choices, columns):
         with column:
             st.header(compare.title_of(choices), anchor=False)
-            figures.show_or_explain(view, compare.differences, choices=choices)
+            figures.plot(view, compare.differences, choices=choices)
 
 
 # === Early signals ===
@@ -154,7 +154,7 @@ def _show_signals(view: View, measures: Sequence[str]) -> None:
     try:
         figure = figures.draw(view, early_signals.early_signals, measure=measure)
     except FigureError as error:
-        widgets.note(error)
+        notices.note(error)
         return
-    widgets.show_headline(figure.headline)
+    notices.show_headline(figure.headline)
     figures.show(figure)

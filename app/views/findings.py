@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.column_config import BarChartColumn, ImageColumn, TextColumn
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results, widgets
 from app.tables import show_rows
 from app.view import View
 from embryo_core.figures import findings
@@ -17,7 +17,7 @@ def show() -> None:
     judgements = results.judgements(view.run)
     last_planned = max(view.run.planned_steps, default=0)
     headline = findings.headline(judgements, results.last_evaluated_step(view.run), last_planned, view.run.step_unit)
-    widgets.show_headline(headline)
+    notices.show_headline(headline)
     judgements_of_runs = {run.name: results.judgements(run) for run in view.compared_runs}
     _show_all(judgements, judgements_of_runs)
     by_name = {judgement.finding.name: judgement for judgement in judgements}
@@ -62,7 +62,7 @@ def _show_all(judgements: list[Judgement], judgements_of_runs: dict[str, list[Ju
     with st.container(key="findings_list"):  # replaces the table on a phone, where it would be cut off: see page.css
         lines = table[["verdict", "finding", "hold"]].fillna("").itertuples(index=False)
         st.markdown("\n".join(f"- **{verdict}** {literal(claim)} {hold}" for verdict, claim, hold in lines))
-    widgets.show_caption(findings.describe_findings(judgements, judgements_of_runs))
+    notices.show_caption(findings.describe_findings(judgements, judgements_of_runs))
 
 
 def _show_one(view: View, judgement: Judgement, judgement_of_run: dict[str, Judgement]) -> None:
@@ -73,7 +73,7 @@ def _show_one(view: View, judgement: Judgement, judgement_of_run: dict[str, Judg
     if judgement.remedy:
         st.code(judgement.remedy, language="bash", wrap_lines=True)
     if judgement.comparisons:
-        figures.show(figures.draw(view, findings.comparisons, name=judgement.finding.name))
+        figures.plot(view, findings.comparisons, name=judgement.finding.name)
     page = judgement.finding.page
     label = f"See it on the {page} page"
     st.button(label, icon=":material/arrow_forward:", on_click=_open_page, args=(judgement,))

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.column_config import Column, NumberColumn, TextColumn
 
-from app import figures, permalink, pickers, results, task_data, widgets
+from app import figures, notices, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state, run_state
 from app.tables import filter_history, show_rows, steps_format
 from app.view import View
@@ -26,7 +26,7 @@ def show() -> None:
     view = widgets.open_page("Fine-tuning", lambda run: results.evaluated_steps(run, "finetuning"))
     scores = read_scores(view.run)
     if scores.empty:
-        widgets.stop(
+        notices.stop(
             f"Run '{view.run.name}' has not been fine-tuned yet.",
             f"python -m embryo_core finetune {view.run.name} --glue FOLDER --tasks cola mrpc rte stsb",
         )
@@ -40,13 +40,13 @@ def show() -> None:
         shows_published = pickers.pick_switch("published", "Published scores of ALBERT-base", optional=True)
         pickers.pick_smoothing()
     if not selected_tasks:
-        widgets.note("Choose at least one task.")
+        notices.note("Choose at least one task.")
         return
     figure = figures.draw(
         view, finetuning.scores, tasks=tuple(selected_tasks), panels=panels, published=shows_published
     )
     with headline:
-        widgets.show_headline(figure.headline)
+        notices.show_headline(figure.headline)
     figures.show(figure, on_point=_open_point)
     task_scores = scores[scores["task"].map(finetuning_tables.task_of).isin(selected_tasks)]
     _show_tasks(view, task_scores)
@@ -75,7 +75,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
         try:
             reached_steps[task] = read_reached(view.run, task, metric)
         except ResultsError as error:  # the other tasks may still be readable
-            widgets.warn(f"{finetuning_tables.task_label(task)}: {error}")
+            notices.warn(f"{finetuning_tables.task_label(task)}: {error}")
     step, axis = view.evaluated_step(scores["step"].unique()), view.axis
     table = finetuning_tables.task_table(scores, step, reached_steps, axis)
     show_rows(
@@ -102,7 +102,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             },
         },
     )
-    widgets.show_caption(finetuning_tables.describe_tasks(scores, view.run.step_unit))
+    notices.show_caption(finetuning_tables.describe_tasks(scores, view.run.step_unit))
 
 
 def _show_associations(view: View, scores: pd.DataFrame) -> None:
@@ -122,7 +122,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
     st.dataframe(
         labelled, alt="Correlation with masked accuracy", hide_index=True, column_config=columns, placeholder="–"
     )
-    widgets.show_caption(finetuning_tables.describe_associations(table, accuracy))
+    notices.show_caption(finetuning_tables.describe_associations(table, accuracy))
 
 
 # === One task ===
@@ -132,14 +132,14 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     """Draw how the checkpoint at the chosen step was fine-tuned on a task, and the task's examples."""
     step, metric = view.evaluated_step(scores["step"].unique()), scores["metric"].iloc[0]
     name = literal(finetuning_tables.task_label(task))
-    show_figure = partial(figures.show_or_explain, view, titled=True)
+    show_figure = partial(figures.plot, view, titled=True)
     draw = partial(show_figure, finetuning.tuning_curve, task=task, step=step, metric=metric)
     pickers.fold("tuning", f"How it was fine-tuned: {name}", draw)
     if seeds := read_seeds(view.run, task):
         try:
             _show_examples(view, task, step, name, seeds)
         except ResultsError as error:  # the rest of the page does not need these examples
-            widgets.warn(error)
+            notices.warn(error)
 
 
 def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]) -> None:
@@ -161,4 +161,4 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     steps = {name: step_column(name.removeprefix("step "), width=68) for name in examples if name.startswith("step ")}
     key = f"examples_{task}_{seed}_{len(examples)}"
     st.dataframe(examples, alt=f"Examples of {task}", height=320, key=key, column_config=steps)
-    widgets.show_caption(finetuning_examples.describe_examples(task, table, len(examples), seed, texts is not None))
+    notices.show_caption(finetuning_examples.describe_examples(task, table, len(examples), seed, texts is not None))

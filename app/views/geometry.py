@@ -1,8 +1,10 @@
 """Geometry: the dimension, shape and similarity of the states of words, layer by layer."""
 
+from typing import Any
+
 import streamlit as st
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results, widgets
 from app.view import View
 from embryo_core.figures import geometry, similarity
 from embryo_core.figures.geometry import MEASURES, METRIC
@@ -16,10 +18,10 @@ def show() -> None:
     view = widgets.open_page("Geometry", lambda run: results.evaluated_steps(run, METRIC), phases=results.state_phases)
     ranks = results.geometry(view.run, "rank_me")
     if ranks.empty:
-        widgets.stop_uncomputed(
+        notices.stop_uncomputed(
             view.run, METRIC, f"The geometry of the states of run '{view.run.name}' has not been measured yet."
         )
-    widgets.show_headline(geometry.headline(ranks, view.axis))
+    notices.show_headline(geometry.headline(ranks, view.axis))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         labels = {name: MEASURES[name].label for name in results.measures(view.run)}
         measure = pickers.pick_one("measure", "Measure", labels, width=260)
@@ -28,13 +30,11 @@ def show() -> None:
         layer = pickers.pick_one("states", "Layer", layer_numbers, layer_numbers[-1], layer_name, width=160)
         pickers.pick_smoothing()
     highlighted = None if view.compared_runs else layer
-    figure = figures.draw(view, geometry.layers, measure=measure, bold=highlighted, to=reference_step)
-    figures.show(figure, on_point=_choose_cell, titled=True)
-    figures.show(
-        figures.draw(view, geometry.heat_map, measure=measure, layer=layer, to=reference_step), on_point=_choose_cell
-    )
+    options: dict[str, Any] = {"measure": measure, "to": reference_step}
+    figures.plot(view, geometry.layers, _choose_cell, titled=True, **options, bold=highlighted)
+    figures.plot(view, geometry.heat_map, _choose_cell, **options, layer=layer)
     for run in view.drawn_runs[1:]:
-        figures.show_or_explain(view, similarity.between, _choose_cell, titled=True, other=run.name)
+        figures.plot(view, similarity.between, _choose_cell, titled=True, other=run.name)
 
 
 def _pick_step(view: View) -> int | None:

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
-from app import figures, permalink, pickers, results, task_data, widgets
+from app import figures, notices, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state
 from app.question_queue import in_turn
 from app.tables import PERCENT, filter_history, show_rows, steps_format
@@ -32,7 +32,7 @@ def show() -> None:
     set_names = results.pair_sets(view.run)
     if not set_names:
         message = f"Run '{view.run.name}' has not been evaluated on minimal pairs yet."
-        widgets.stop_uncomputed(view.run, METRIC, message)
+        notices.stop_uncomputed(view.run, METRIC, message)
     headline = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         pair_set = pickers.pick_one("set", "Set of pairs", set_names, segmented=True)
@@ -42,9 +42,9 @@ def show() -> None:
         pickers.pick_smoothing()
     accuracies = results.pair_accuracies(view.run, pair_set)
     with headline:
-        widgets.show_headline(grammar.headline(pair_set, shapes, accuracies, view.axis))
+        notices.show_headline(grammar.headline(pair_set, shapes, accuracies, view.axis))
     st.header("Accuracy over the steps", anchor=False)
-    figures.show(figures.draw(view, grammar.accuracy, pair_set=pair_set, level=level), on_point=_open_point)
+    figures.plot(view, grammar.accuracy, _open_point, pair_set=pair_set, level=level)
     step = view.evaluated_step(accuracies["step"].unique())
     _show_order(view, pair_set)
     _show_paradigms(with_step(shapes, accuracies, step, "group", "first"), step, view.axis)
@@ -60,7 +60,7 @@ def _open_point(group: str, step: int) -> None:
 def _show_order(view: View, pair_set: str) -> None:
     """Draw when the accuracy of each paradigm rises, and state how well the orders of several runs agree."""
     st.header("Order of acquisition", anchor=False)
-    if not figures.show_or_explain(view, grammar.order_of_rise, pair_set=pair_set):
+    if not figures.plot(view, grammar.order_of_rise, pair_set=pair_set):
         return
     if len(view.drawn_runs) > 1:
         for sentence in grammar.describe_agreement(view.drawn_runs, pair_set):
@@ -104,7 +104,7 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
             "ties": None,
         },
     )
-    widgets.show_caption(grammar.SHAPES_CAPTION)
+    notices.show_caption(grammar.SHAPES_CAPTION)
 
 
 # === Pairs ===
@@ -122,11 +122,11 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
     table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
     filtered = filter_history(table, history)
     _show_table(view, paradigm, filtered, bool(sentences))
-    widgets.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
+    notices.show_caption(grammar_pairs.describe_pairs(view.run, paradigm, step, table))
     if not sentences:
         st.caption(NO_SENTENCES)
     if filtered.empty:
-        widgets.note("No pair of this paradigm has this history; choose another.")
+        notices.note("No pair of this paradigm has this history; choose another.")
         permalink.show("pair", permalink.get("pair"))
         return
     _show_pair(view, paradigm, filtered["pair"].tolist(), sentences)
@@ -160,7 +160,7 @@ def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[in
     pair = sentences.get(number)
     if pair:
         st.text(f"good: {pair.good}\nbad:  {pair.bad}")
-    figures.show(figures.draw(view, grammar_pairs.pair, paradigm=paradigm, number=number), on_point=figures.choose_step)
+    figures.plot(view, grammar_pairs.pair, figures.choose_step, paradigm=paradigm, number=number)
     if pair:
         # Folded, because scoring words loads torch, and merely opening a page must not.
         title = "Which word makes the difference"
@@ -168,7 +168,7 @@ def _show_pair(view: View, paradigm: str, numbers: list[int], sentences: dict[in
 
 
 def _show_words(view: View, paradigm: str, pair: MinimalPair) -> None:
-    with widgets.explaining():
+    with notices.explaining():
         words = _words(view.run, pair, view.step)
         figures.show(grammar_pairs.words(view.run, paradigm, pair.number, words, view.step))
 

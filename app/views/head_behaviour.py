@@ -1,12 +1,13 @@
 """The section "What a head does": one pattern in all heads, at the chosen step, over the steps, and its first step."""
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 from streamlit.column_config import LineChartColumn, NumberColumn
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results
 from app.tables import show_rows, steps_format
 from app.view import View
 from embryo_core.figures import head_behaviour, patterns
@@ -19,22 +20,18 @@ def show(view: View) -> None:
     frame = results.head_scores(view.run)
     if frame.empty:
         message = f"What the heads of run '{view.run.name}' do has not been measured yet."
-        widgets.stop_uncomputed(view.run, METRIC, message)
+        notices.stop_uncomputed(view.run, METRIC, message)
     pattern, selected_head, change = _pick(view, frame)
     step = view.evaluated_step(frame["step"].unique())
+    chosen: dict[str, Any] = {"pattern": pattern, "selected_head": selected_head}
     left, right = st.columns(2, gap="large")
     with left:
-        values = figures.draw(view, head_behaviour.at_step, pattern=pattern, step=step, selected_head=selected_head)
-        figures.show(values, on_point=pickers.choose_head, titled=True)
+        figures.plot(view, head_behaviour.at_step, pickers.choose_head, True, **chosen, step=step)
     with right:
         st.header(view.axis.step_heading("Present since"), anchor=False)
-        presence_figure = figures.draw(
-            view, head_behaviour.presence, pattern=pattern, change=change, selected_head=selected_head
-        )
-        figures.show(presence_figure, on_point=pickers.choose_head)
+        figures.plot(view, head_behaviour.presence, pickers.choose_head, **chosen, change=change)
     st.header("Over the steps", anchor=False)
-    curves = figures.draw(view, head_behaviour.over_steps, pattern=pattern, change=change, selected_head=selected_head)
-    figures.show(curves, on_point=_choose_point)
+    figures.plot(view, head_behaviour.over_steps, _choose_point, **chosen, change=change)
     _show_profile(view, frame, selected_head, step)
 
 
@@ -88,7 +85,7 @@ def _show_profile(view: View, frame: pd.DataFrame, selected_head: Head, step: in
             "appears": NumberColumn(axis.step_heading("present since"), format=steps_format(axis)),
         },
     )
-    widgets.show_caption("Click a row to see that pattern in all heads.")
+    notices.show_caption("Click a row to see that pattern in all heads.")
 
 
 def _choose_point(layer: int, head: int, step: int) -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results, widgets
 from app.tables import PERCENT, filter_history, search, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
@@ -25,9 +25,9 @@ def show() -> None:
     view = widgets.open_page("Knowledge", lambda run: results.evaluated_steps(run, METRIC))
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
-        widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
+        notices.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
     precision = knowledge.precision_table(view.run)
-    widgets.show_headline(knowledge.headline(precision, view.axis))
+    notices.show_headline(knowledge.headline(precision, view.axis))
     step = view.evaluated_step(precision["step"].unique())
     _show_facts(view, precision, facts, step)
     _show_precision(view, precision)
@@ -43,8 +43,7 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
     without_giveaways = pickers.pick_switch("unnamed", "Leave out facts whose subject's name contains the object")
     if pickers.pick_switch("panels", "A panel for each relation, by type", optional=True):
         pickers.pick_smoothing()
-        panels = figures.draw(view, knowledge.precision_panels, without_giveaways=without_giveaways)
-        figures.show(panels, on_point=_open_point)
+        figures.plot(view, knowledge.precision_panels, _open_point, without_giveaways=without_giveaways)
         return
     left, right = st.columns([5, 1], vertical_alignment="bottom")
     with left:
@@ -58,10 +57,10 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
     with right:
         pickers.pick_smoothing()
     if not selected:
-        widgets.note("Choose at least one relation.")
+        notices.note("Choose at least one relation.")
         return
-    figure = figures.draw(view, knowledge.precision, relations=tuple(selected), without_giveaways=without_giveaways)
-    figures.show(figure, on_point=_open_point)
+    relations = tuple(selected)
+    figures.plot(view, knowledge.precision, _open_point, relations=relations, without_giveaways=without_giveaways)
 
 
 def _open_point(relation: str, step: int) -> None:
@@ -82,8 +81,7 @@ def _show_variants(view: View) -> None:
     relation = pickers.pick_one(
         "asked", "Facts of", relations, format_func=knowledge.relation_label, optional=True, width=320
     )
-    figure = figures.draw(view, knowledge_variants.variants, relation=relation)
-    figures.show(figure, on_point=figures.choose_step)
+    figures.plot(view, knowledge_variants.variants, figures.choose_step, relation=relation)
 
 
 def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: int) -> None:
@@ -113,7 +111,7 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
             **{history: NumberColumn(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
         },
     )
-    widgets.show_caption(knowledge_relations.describe_relations(facts))
+    notices.show_caption(knowledge_relations.describe_relations(facts))
 
 
 # === Facts ===
@@ -146,7 +144,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         answers = knowledge_facts.facts_at(at_step, relation_facts)
         found_facts = search(filter_history(answers, history), ("subject", "object", "prediction"), words)
         _show_fact_table(found_facts, relation, f"facts_{relation}_{history}_{words}")
-        widgets.show_caption(knowledge_facts.describe_facts(answers, found_facts, step, view.run.step_unit))
+        notices.show_caption(knowledge_facts.describe_facts(answers, found_facts, step, view.run.step_unit))
     with right:
         if len(found_facts) or answers.empty:
             _show_fact(
@@ -156,7 +154,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
                 default_fact,
             )
             return
-        widgets.note("No fact of this relation is found; change the search or the history.")
+        notices.note("No fact of this relation is found; change the search or the history.")
         permalink.show("fact", permalink.get("fact"))
 
 
@@ -245,4 +243,4 @@ def _show_variants_of(view: View, fact: Fact) -> None:
             "steps": NumberColumn("of steps", width=65, help="Steps at which the fact itself was answered right"),
         },
     )
-    widgets.show_caption(knowledge_variants.VARIANTS_CAPTION)
+    notices.show_caption(knowledge_variants.VARIANTS_CAPTION)

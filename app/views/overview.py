@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results, widgets
 from app.components.growth import growth
 from app.tables import show_wrapped
 from app.view import View
@@ -37,7 +37,7 @@ def show() -> None:
     log = overview.training_log(view.run)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         with suppress(FigureError):
-            widgets.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
+            notices.show_headline(figures.draw(view, overview.training_curve, quantity=loss_of_words(log)).headline)
         with pickers.options():
             pickers.pick_smoothing()
     _two_in_a_row(*[partial(_show_training_curve, view, name) for name in first_quantities])
@@ -66,7 +66,7 @@ def _show_growth(view: View) -> None:
     watch, model = results.introduce_run(view.run)
     with st.container(key="watch"):
         st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
-    with widgets.explaining():
+    with notices.explaining():
         payload, links = results.growth(view.run, view.scale)
         if links:
             growth(payload, lambda tile: permalink.open_page(TILES[tile], **links.get(tile, {})))
@@ -102,11 +102,11 @@ def _show_training_curve(view: View, quantity: str) -> None:
     """Draw a logged quantity, or a notice if the log lacks it."""
     log, title = overview.training_log(view.run), overview.QUANTITIES[quantity].title
     if quantity in log:
-        figures.show(figures.draw(view, overview.training_curve, quantity=quantity), titled=True)
+        figures.plot(view, overview.training_curve, titled=True, quantity=quantity)
         return
     st.header(title, anchor=False)
     has = "has no training log, log.jsonl" if log.empty else f"has no {title.lower()} in its training log"
-    widgets.note(f"The run {has}.")
+    notices.note(f"The run {has}.")
 
 
 def _show_other_objectives(view: View, quantities: list[str]) -> None:
@@ -131,7 +131,7 @@ def _show_if_scored(view: View, metric: str, make: Callable[..., Any], /, **opti
     if results.scores(view.run, metric).empty:
         st.caption(literal(f"This metric has not been computed for '{view.run.name}'."))
         return
-    figures.show(figures.draw(view, make, **options), titled=True)
+    figures.plot(view, make, titled=True, **options)
 
 
 def _show_accuracy_by_position(view: View) -> None:
@@ -160,7 +160,7 @@ def _pick_sample(samples: list[int], length: int) -> int | None:
 def _show_coverage(view: View) -> None:
     """Draw which results exist, and the command that computes the missing ones."""
     capabilities = results.capabilities(view.run)
-    if not figures.show_or_explain(view, coverage.coverage, capabilities=capabilities):
+    if not figures.plot(view, coverage.coverage, capabilities=capabilities):
         return
     if missing := coverage.missing_metrics(view.run, capabilities):
         st.code(coverage.evaluate_command(view.run, missing), "bash", wrap_lines=True)
@@ -171,7 +171,7 @@ def _show_phases(view: View) -> None:
     table, caption = results.phase_changes(view.run)
     if len(table):
         show_wrapped(table, "Phases", "phases")
-    widgets.show_caption(caption)
+    notices.show_caption(caption)
 
 
 # === Faults ===
@@ -182,7 +182,7 @@ def _show_audit(run: Run) -> None:
     try:
         audit = results.audit(run)
     except EmbryoError as error:
-        widgets.warn(error)
+        notices.warn(error)
         return
     if not audit or not audit.faults:
         return

@@ -1,12 +1,13 @@
 """Probing: what linear probes read from every layer (Section 4, Figures 2b, 3, 10 and 11)."""
 
 from functools import partial
+from typing import Any
 
 import pandas as pd
 import streamlit as st
 from streamlit.column_config import NumberColumn
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results, widgets
 from app.tables import PERCENT, show_rows, steps_format
 from app.view import View
 from embryo_core.errors import FigureError
@@ -25,8 +26,8 @@ def show() -> None:
     view = widgets.open_page("Probing", lambda run: results.evaluated_steps(run, METRIC))
     frame = results.probe_scores(view.run)
     if frame.empty:
-        widgets.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
-    widgets.show_headline(probing.headline(select_layer(frame, BEST), view.axis))
+        notices.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
+    notices.show_headline(probing.headline(select_layer(frame, BEST), view.axis))
     section = pickers.pick_one("probing", "Section", SECTIONS, segmented=True, label_visibility="collapsed")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         layer_names = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
@@ -35,8 +36,7 @@ def show() -> None:
         bands = pickers.pick_switch("bands", "95 % bands", default=True)
         pickers.pick_smoothing()
     if section == "tasks":
-        figure = figures.draw(view, probing.tasks, layer=layer, rescaled=is_rescaled, bands=bands)
-        figures.show(figure, on_point=_open_task, titled=True)
+        figures.plot(view, probing.tasks, _open_task, titled=True, layer=layer, rescaled=is_rescaled, bands=bands)
     elif section == "layers":
         _show_layers(view, frame, layer, bands)
     else:
@@ -57,7 +57,7 @@ def _show_order(view: View, frame: pd.DataFrame, layer: str | int, bands: bool) 
         try:
             figures.show(figures.draw(view, probing.expected, bands=bands), on_point=_open_task)
         except FigureError:
-            widgets.note("No layer is above the majority baseline at any step.")
+            notices.note("No layer is above the majority baseline at any step.")
     with right:
         _show_two(view, list(frame["task"].unique()), layer)
     _show_peaks(view)
@@ -67,7 +67,7 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
     """Pick two tasks and draw the score of one against the other's, as a path through the steps."""
     st.header("Two tasks against each other", anchor=False)
     if len(tasks) < 2:
-        widgets.note("Only one task has been probed; a second one is needed.")
+        notices.note("Only one task has been probed; a second one is needed.")
         return
     left, right = st.columns(2)
     with left:
@@ -76,7 +76,7 @@ def _show_two(view: View, tasks: list[str], layer: str | int) -> None:
         other_tasks = [task for task in tasks if task != x]
         default = next((task for task in ("srl", "coref") if task in other_tasks), other_tasks[0])
         y = pickers.pick_one("y_task", "Vertical axis", other_tasks, default, task_label)
-    figures.show_or_explain(view, probing.two_tasks, figures.choose_step, layer=layer, x_task=x, y_task=y)
+    figures.plot(view, probing.two_tasks, figures.choose_step, layer=layer, x_task=x, y_task=y)
 
 
 # === One task, layer by layer ===
@@ -90,13 +90,11 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     step = view.evaluated_step(measured_rows["step"].unique())
     at_step = frame[(frame["task"] == task) & (frame["step"] == step)]
     number = layer if isinstance(layer, int) else int(select_layer(at_step, layer)["layer"].iloc[0])
-    options = {"task": task, "quantity": quantity}
+    options: dict[str, Any] = {"task": task, "quantity": quantity}
     highlighted = None if view.compared_runs else number
-    figures.show(
-        figures.draw(view, probing_layers.layers, **options, bold=highlighted, bands=bands), on_point=_choose_cell
-    )
-    figures.show(figures.draw(view, probing_layers.heat_map, **options, layer=number), on_point=_choose_cell)
-    show_figure = partial(figures.show_or_explain, view, titled=True)
+    figures.plot(view, probing_layers.layers, _choose_cell, **options, bold=highlighted, bands=bands)
+    figures.plot(view, probing_layers.heat_map, _choose_cell, **options, layer=number)
+    show_figure = partial(figures.plot, view, titled=True)
     draw = partial(show_figure, probing_layers.training, task=task, layer=number, step=step)
     pickers.fold("probe", f"How the probe was trained: {literal(task_label(task))}", draw)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, permalink, pickers, results, widgets
+from app import maps, notices, permalink, pickers, results, widgets
 from app.caching import cached
 from app.components.frame import frame
 from app.question_queue import in_turn
@@ -28,16 +28,16 @@ COMMAND = "make app"  # suggested for a question above the budget of a hosted de
 
 def show(view: View) -> None:
     """Draw the section."""
-    widgets.require(view.run, {"attentions"})
+    notices.require(view.run, {"attentions"})
     view = widgets.at_weights(view, "this attention is that of")
     text = pickers.pick_text("sentence", "Your sentence", EXAMPLE, help="Any text; it may hold [MASK].")
     view_name = pickers.pick_one("heads", "View", VIEWS, segmented=True)
-    with widgets.explaining():
+    with notices.explaining():
         attention = _attention(view.run, view.step, text)
         left, right = st.columns([2, 3], gap="large") if view_name == "head" else (st.container(), st.container())
         with left:
             _show_bertviz(view, view_name, attention)
-        with right, widgets.explaining():
+        with right, notices.explaining():
             _show_over_steps(view, text, attention)
 
 
@@ -49,7 +49,7 @@ def _show_bertviz(view: View, view_name: str, attention: SentenceAttention) -> N
     st.header(f"All heads at {view.name_step(view.step)}", anchor=False)
     layers, heads, size, _ = attention.weights.shape
     if size > MAX_PIECES:
-        widgets.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
+        notices.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
     default_count = min(layers, max(1, MAX_LINES // (heads * size**2))) if view_name == "model" else layers
@@ -57,7 +57,7 @@ def _show_bertviz(view: View, view_name: str, attention: SentenceAttention) -> N
         int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:default_count], pills=True)
     ]
     if not selected_layers:
-        widgets.note("Choose a layer.")
+        notices.note("Choose a layer.")
         return
     dark = st.context.theme.type == "dark"
     if view_name == "head":
@@ -68,7 +68,7 @@ def _show_bertviz(view: View, view_name: str, attention: SentenceAttention) -> N
         page = bertviz.model_view(attention.weights, attention.pieces, selected_layers, dark)
     frame(page.html, page.height, f"bertviz, {VIEWS[view_name].lower()}", key=f"bertviz_{view_name}")
     step_name = view.name_step(view.step)
-    widgets.show_caption(
+    notices.show_caption(
         figures.describe_sentence(view_name, view.run, step_name, size, selected_layers, layers, default_count)
     )
 
@@ -91,7 +91,7 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
         head = pickers.pick_number("head", heads, first_head)
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     over_steps = _with_step(_history(view.run, text, layer, head), view.step, attention.weights[layer - 1, head - 1])
-    widgets.show_problems(view.run, over_steps.skipped)
+    notices.show_problems(view.run, over_steps.skipped)
     run, note = view.run, f"Attention weights on one sentence of {size} pieces"
     data = over_steps.steps, over_steps.weights, over_steps.pieces
     history = HeadHistory(run.name, layer, head, note, *data, step_unit=run.step_unit)

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.column_config import NumberColumn, ProgressColumn
 
-from app import figures, permalink, pickers, results, tables, widgets
+from app import figures, notices, permalink, pickers, results, tables, widgets
 from app.components import messages
 from app.view import View
 from app.views.compare import pick_rule
@@ -55,12 +55,12 @@ def show() -> None:
     figure_area = st.container()  # for the figure, which is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if not titles:
-        widgets.require(view.run, {"words"})
+        notices.require(view.run, {"words"})
     with choices:
         metric = pickers.pick_one("metric", "Task", dict(sorted(titles.items())), segmented=True)
     scores = results.scores(view.run, metric)
     if scores.empty:
-        widgets.stop_uncomputed(view.run, metric, f"{titles[metric]} has not been computed for '{view.run.name}' yet.")
+        notices.stop_uncomputed(view.run, metric, f"{titles[metric]} has not been computed for '{view.run.name}' yet.")
     category_sets = tokens.category_sets(scores)
     with choices:
         family = pickers.pick_one("family", "By", list(category_sets), format_func=str.capitalize, segmented=True)
@@ -73,20 +73,20 @@ def show() -> None:
     try:
         figure = figures.draw(view, tokens.accuracy, **options, rescaled=is_rescaled, bands=bands)
     except FigureError:
-        widgets.note("Choose at least one category that has results.")
+        notices.note("Choose at least one category that has results.")
         return
     with figure_area:
-        widgets.show_headline(figure.headline)
+        notices.show_headline(figure.headline)
         figures.show(figure, on_point=_open_point, titled=True)
     left, right = st.columns([4, 3], gap="large")
     with left:
         _show_words(view, metric, figure.table[figure.table["run"] == figure.table["run"].iloc[0]])
     with right:
         st.header("Order of acquisition", anchor=False)
-        figures.show_or_explain(view, acquisition.acquisition, **options, rule=pick_rule())
+        figures.plot(view, acquisition.acquisition, **options, rule=pick_rule())
     if any(map(new_pieces.new_words, view.drawn_runs)):
         st.header("Words with new pieces", anchor=False)
-        figures.show_or_explain(view, new_pieces.accuracy, **options)
+        figures.plot(view, new_pieces.accuracy, **options)
 
 
 def _applies(run: Run, metric: Metric) -> bool:
@@ -129,13 +129,13 @@ def _show_words(view: View, metric: str, figure_rows: pd.DataFrame) -> None:
     heading.header(f"Words behind {where} at {view.name_step(step)}", anchor=False)
     words = _read_words(view, metric, groups if search else [group], step)
     if words.empty:
-        widgets.note(f"There are no words of this category at {view.name_step(step)}.")
+        notices.note(f"There are no words of this category at {view.name_step(step)}.")
         return
     matches = tables.search(words, ["word"], search)
     _show_word_table(
         view.run, matches.sort_values(["n", "word"], ascending=[False, True]), f"{group}_{search}", bool(search)
     )
-    widgets.show_caption(tokens.describe_words(matches, words))
+    notices.show_caption(tokens.describe_words(matches, words))
 
 
 def _read_words(view: View, metric: str, groups: list[str], step: int) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.column_config import NumberColumn, TextColumn
 
-from app import figures, permalink, pickers, results, widgets
+from app import figures, notices, permalink, pickers, results, widgets
 from app.tables import search, show_rows, steps_format
 from app.view import View
 from embryo_core.figures import word_ages, word_frequency, word_predictors, word_tables, words
@@ -25,26 +25,26 @@ def show() -> None:
     ages = results.word_ages(view.run)
     measured_words = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured_words:
-        widgets.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no surprisals of words yet.")
-    widgets.show_headline(words.headline(ages, view.axis))
+        notices.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has no surprisals of words yet.")
+    notices.show_headline(words.headline(ages, view.axis))
     word_column, curve_column = st.columns(2, gap="large")
     with word_column:
         st.header("One word", anchor=False)
         word = pickers.pick_one("listed_word", "Word", measured_words, words.default_word(ages))
-        figures.show(figures.draw(view, words.curve, word=word), on_point=figures.choose_step)
+        figures.plot(view, words.curve, figures.choose_step, word=word)
     with curve_column:
         st.header("Words acquired", anchor=False)
         pickers.pick_smoothing()
-        figures.show_or_explain(view, words.acquired)
+        figures.plot(view, words.acquired)
     st.header("Every word", anchor=False)
     _show_table(view, ages)
     st.header("Order of acquisition", anchor=False)
-    figures.show_or_explain(view, word_ages.ages, _open_word)
+    figures.plot(view, word_ages.ages, _open_word)
     for figures_of_row in PAIRED_FIGURES:
         for column, (title, make) in zip(st.columns(2, gap="large"), figures_of_row.items(), strict=True):
             with column:
                 st.header(title, anchor=False)
-                figures.show_or_explain(view, make)
+                figures.plot(view, make)
 
 
 def _open_word(word: str, step: int) -> None:
@@ -83,4 +83,4 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
         },
         height=440,
     )
-    widgets.show_caption(words.describe_words(ages, table))
+    notices.show_caption(words.describe_words(ages, table))
