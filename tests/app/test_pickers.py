@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.pickers import MAX_CHARACTERS, group_runs
+from app.pickers import MAX_CHARACTERS
+from app.widgets import group_runs
 from embryo_core.types import Run
 
 WHERE = {  # page and further parameters by the name of the text

@@ -8,6 +8,7 @@ from embryo_core.evaluate import evaluate
 from embryo_core.figures import patterns
 from embryo_core.words import percent
 from tests.app.conftest import captions_of, unescaped
+from tests.app.views.conftest import box
 
 
 def open_section(dashboard, **query: str) -> AppTest:
@@ -15,11 +16,6 @@ def open_section(dashboard, **query: str) -> AppTest:
     test = dashboard.open("attention", section="heads", **query)
     assert not test.exception and not test.error
     return test
-
-
-def box(test: AppTest, label: str):
-    """Return the select box with this label."""
-    return next(element for element in test.selectbox if element.label == label)
 
 
 def captions(test: AppTest) -> str:

@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal
 from streamlit.testing.v1 import AppTest
 
 from app.views import query_rounds
-from app.views.query_rounds import Rounds
+from app.views.query_rounds import AskedQuestion, Rounds
 from embryo_core import query
 from embryo_core.errors import TooCostly
 from embryo_core.query import asking, cost
@@ -82,19 +82,19 @@ def test_next_round_includes_chosen_step(tiny_run: Run, monkeypatch: pytest.Monk
     """The chosen step need not be one that the round would otherwise ask."""
     monkeypatch.setattr(asking, "FIRST_ROUND_SIZE", 1)
     rounds = Rounds(tiny_run, TEXT)
-    missing = {*tiny_run.planned_steps} - {*rounds.answers(0).steps}
+    missing = {*tiny_run.planned_steps} - {*rounds.answers_with(0).steps}
     rounds.ask_next_round(max(missing))
-    assert max(missing) in rounds.answers(0).steps
+    assert max(missing) in rounds.answers_with(0).steps
 
 
 def test_round_does_not_delay_answers_at_an_asked_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another page shows them while the round is being asked."""
     rounds, seen, in_turn = Rounds(tiny_run, TEXT), [], query_rounds.in_turn
     other_page = ThreadPoolExecutor(1)
-    rounds.answers(0)
+    rounds.answers_with(0)
 
     def show_in_turn(*asked: object) -> None:
-        seen.append(other_page.submit(rounds.answers, 0))
+        seen.append(other_page.submit(rounds.answers_with, 0))
         wait(seen, timeout=5)
         assert seen[0].done()
         in_turn(*asked)
@@ -117,8 +117,8 @@ def test_rounds_continue_until_all_checkpoints_are_asked(open_page, tiny_run: Ru
     in_fragment(True)
     app = open_page("query", tiny_run, text=TEXT)
     assert not app.exception and not line_of(app)
-    answers = query_rounds.in_rounds(tiny_run, TEXT).answers(0)
-    assert_frame_equal(answers.table, query.ask(tiny_run, TEXT).table)
+    found = query_rounds.in_rounds(tiny_run, TEXT).answers_with(0)
+    assert_frame_equal(found.table, query.ask(tiny_run, TEXT).table)
 
 
 def test_question_can_be_stopped_and_resumed(open_page, tiny_run: Run) -> None:
@@ -138,7 +138,7 @@ def test_last_round_after_resuming_is_drawn(
     app.button("query_stop").click().run()
     by_now = query_rounds._current_questions
 
-    def click_go_on(question: query_rounds.AskedQuestions) -> query_rounds.AskedQuestions:
+    def click_go_on(found: list[AskedQuestion]) -> list[AskedQuestion]:
         st.session_state[query_rounds.STOPPED_KEY] = None
         return by_now(question)
 
@@ -150,23 +150,23 @@ def test_last_round_after_resuming_is_drawn(
 
 def test_word_tracked_later_is_asked_in_rounds_too(open_page, tiny_run: Run, in_fragment) -> None:
     """The word is tracked after all checkpoints have answered the text."""
-    query_rounds.in_rounds(tiny_run, TEXT).answers(16)
+    query_rounds.in_rounds(tiny_run, TEXT).answers_with(16)
     query_rounds.in_rounds(tiny_run, TEXT).ask_next_round(16)
     assert not line_of(open_page("query", tiny_run, text=TEXT))
     app = open_page("query", tiny_run, text=TEXT, word="the")
     assert [button.label for button in app.button if button.key == "query_stop"] == ["Stop"]
     in_fragment(True)
     open_page("query", tiny_run, text=TEXT, word="the")
-    assert len(query_rounds.in_rounds(tiny_run, TEXT, "the", 1).answers(16).steps) == 3
+    assert len(query_rounds.in_rounds(tiny_run, TEXT, "the", 1).answers_with(16).steps) == 3
 
 
 def test_tracked_word_in_rounds_matches_full_answer(tiny_run: Run) -> None:
     """After the last round the table equals that of a question to all checkpoints at once."""
     rounds = Rounds(tiny_run, TEXT, "the")
-    assert rounds.answers(16).steps == (0, 16) and rounds.unfinished
+    assert rounds.answers_with(16).steps == (0, 16) and rounds.unfinished
     rounds.ask_next_round(16)
     assert not rounds.unfinished
-    assert_frame_equal(rounds.answers(16).table, query.ask(tiny_run, rounds.question).table)
+    assert_frame_equal(rounds.answers_with(16).table, query.ask(tiny_run, rounds.question).table)
 
 
 def test_budget_includes_earlier_rounds(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,12 +174,12 @@ def test_budget_includes_earlier_rounds(open_page, tiny_run: Run, monkeypatch: p
     two, three = (cost.ask_seconds(tiny_run, TEXT, asked) for asked in (2, 3))
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str((two + three) / 2))
     rounds = Rounds(tiny_run, TEXT)
-    rounds.answers(16)
+    rounds.answers_with(16)
     with pytest.raises(TooCostly):
         rounds.check()
     with pytest.raises(TooCostly):
         rounds.ask_next_round(16)
-    assert rounds.asked == 2
+    assert len(rounds.asked) == 2
     app = open_page("query", tiny_run, text=TEXT)
     assert app.metric and line_of(app)[0].startswith("2 of 3 checkpoints asked. ")
     assert any("seconds of one core" in warning.value for warning in app.warning)
