@@ -23,36 +23,33 @@ TILES = {"sentence": "query", "head": "attention", "curves": "tokens"}  # tile -
 
 def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]]:
     """Return the tiles of a run, made from stored results, and the state of the page that each tile opens, by tile."""
-    sentence, curves = growth.best_example(results.read_examples(run)), growth.changed_most(run)
-    head, places = _clearest_head_tile(run)
-    if sentence:
-        places["sentence"] = {"text": sentence.text, "subject": ""}
-    if len(curves):
-        places["curves"] = {}
-    return growth_payload(sentence_tile(sentence) if sentence else {}, head, curves_tile(curves, scale)), places
+    tiles: dict[str, dict[str, Any]] = {}
+    places: dict[str, dict[str, str]] = {}
+    if sentence := growth.best_example(results.read_examples(run)):
+        tiles["sentence"], places["sentence"] = sentence_tile(sentence), {"text": sentence.text, "subject": ""}
+    levels = np.empty(0, np.uint8)
+    if head := _clearest_head_tile(run):
+        tiles["head"], levels, places["head"] = head
+    if len(curves := growth.changed_most(run)):
+        tiles["curves"], places["curves"] = curves_tile(curves, scale), {}
+    return head_maps.pack(tiles, levels), places
 
 
-def _clearest_head_tile(run: Run) -> tuple[tuple[dict, bytes], dict[str, dict[str, str]]]:
-    """Return the tile of the clearest head, at the steps with both its map and its pattern, and its page's state."""
+def _clearest_head_tile(run: Run) -> tuple[dict[str, Any], np.ndarray, dict[str, str]] | None:
+    """Return the tile of the clearest head, its maps [S, M, M] as colour levels, and its page's state.
+
+    The steps are those with both its map and its pattern; None without such steps.
+    """
     frame = patterns.read_behaviour(run)
     pattern, layer, head = patterns.clearest_head(frame)
     rows = patterns.select_pattern(frame, pattern)
     rows = rows[(rows["layer"] == layer) & (rows["head"] == head)].set_index("step")["value"]
     steps = log_spaced(sorted(results.steps_done(run, "attention") & set(rows.index)), head_maps.MAX_MAPS)
     if not steps:
-        return ({}, b""), {}
-    maps = results.read_attention(run, layer, head, steps)
-    title, label = f"Layer {layer}, head {head}", patterns.PATTERNS[pattern].label.lower()
-    tile = head_tile(title, label, steps, maps.weights, rows.loc[steps].tolist())
-    return tile, {"head": {"layer": str(layer), "head": str(head), "section": "maps"}}
-
-
-def growth_payload(sentence: dict[str, Any], head: tuple[dict[str, Any], bytes], curves: dict[str, Any]) -> bytes:
-    """Pack the results of `sentence_tile`, `head_tile` and `curves_tile` for the browser; empty tiles are left out."""
-    about, codes = head
-    tiles = {"sentence": sentence, "head": about, "curves": curves}
-    tiles = {name: tile for name, tile in tiles.items() if tile}
-    return head_maps.pack(tiles, np.frombuffer(codes, np.uint8))
+        return None
+    maps, label = results.read_attention(run, layer, head, steps), patterns.PATTERNS[pattern].label.lower()
+    tile, levels = head_tile(f"Layer {layer}, head {head}", label, steps, maps.weights, rows.loc[steps].tolist())
+    return tile, levels, {"layer": str(layer), "head": str(head), "section": "maps"}
 
 
 def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
@@ -71,8 +68,8 @@ def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
 
 def head_tile(
     title: str, pattern: str, steps: Sequence[int], weights: np.ndarray, values: Sequence[float]
-) -> tuple[dict[str, Any], bytes]:
-    """Return the head tile's data: a head's weights [S, L, L] as colour levels, and the strength of its pattern [S]."""
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Return the head tile's data, with the strength of its pattern [S], and its weights [S, L, L] as colour levels."""
     small = shrink(weights, head_maps.GRID_SIZE)
     levels = np.rint(255 * np.minimum(small / map_style.colour_end(small), 1)).astype(np.uint8)
     about = {
@@ -84,13 +81,11 @@ def head_tile(
         "size": small.shape[-1],
         "colours": map_style.colours().tolist(),
     }
-    return about, levels.tobytes()
+    return about, levels
 
 
 def curves_tile(table: pd.DataFrame, scale: Scale) -> dict[str, Any]:
-    """Return the tile of curves (group, step, accuracy) with their positions on an axis of steps; {} without curves."""
-    if table.empty:
-        return {}
+    """Return the tile of curves (group, step, accuracy) with their positions on an axis of steps."""
     steps = sorted(table["step"].unique().tolist())
     by_group = table.pivot(index="step", columns="group", values="accuracy").loc[steps, table["group"].unique()]
     names = [str(name) for name in by_group]

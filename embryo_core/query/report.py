@@ -148,25 +148,13 @@ def _ranking(predictions: Sequence[Prediction]) -> str:
 
 
 def _history(run: Run, answers: Answers, mask: int) -> str:
-    """Return a table of the leading answers, and a sentence on when the final answer took the lead."""
-    lead, history = answers.lead(mask), answers.history(mask)
+    """Return a table of the leading and the final answer at each step, and when the final answer took the lead."""
+    lead, history, unit = answers.lead(mask), answers.history(mask), run.step_unit
     leaders, final = history[history["leads"]], history[history["token"] == lead.token]
-    phrase = "again at" if lead.for_good == answers.steps[-1] else "for good from"
-    return _tabulate_steps(run, leaders, final) + (
-        f"\n{lead.token!r} first leads at {name_step(lead.first, run.step_unit)}"
-        + (
-            f", {phrase} {name_step(lead.for_good, run.step_unit)}."
-            if lead.first < answers.steps[-1]
-            else ", the last."
-        )
-    )
-
-
-def _tabulate_steps(run: Run, leaders: pd.DataFrame, final: pd.DataFrame) -> str:
-    """Return a table with a line for each step, from the rows of the leading answers and of the final answer."""
-    rows = [(step_unit_name(run.step_unit), "best answer", "probability", f"of {final['token'].iat[0]!r}", "rank")]
+    rows = [(step_unit_name(unit), "best answer", "probability", f"of {lead.token!r}", "rank")]
     for leader, row in zip(leaders.itertuples(), final.itertuples(), strict=True):
-        rows.append(
-            (f"{leader.step:,}", leader.token, f"{leader.probability:.4%}", f"{row.probability:.4%}", _rank(row))
-        )
-    return _table(rows, texts=[1])
+        probabilities = f"{leader.probability:.4%}", f"{row.probability:.4%}"
+        rows.append((f"{leader.step:,}", leader.token, *probabilities, _rank(row)))
+    phrase = "again at" if lead.for_good == answers.steps[-1] else "for good from"
+    rest = f", {phrase} {name_step(lead.for_good, unit)}." if lead.first < answers.steps[-1] else ", the last."
+    return f"{_table(rows, texts=[1])}\n{lead.token!r} first leads at {name_step(lead.first, unit)}{rest}"

@@ -8,7 +8,7 @@ import pandas as pd
 from embryo_core import results
 from embryo_core.browser import head_maps
 from embryo_core.browser.component import GROWTH, HEAD_GRID, HEAD_HISTORY
-from embryo_core.browser.growth import growth_payload, make_tiles, sentence_tile
+from embryo_core.browser.growth import make_tiles, sentence_tile
 from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, head_behaviour, patterns, query_captions
@@ -49,7 +49,7 @@ def answers(runs: Runs, axis: AxisChoice, number: int) -> Drawing:
         f"The best answers to “{example.text}” at each checkpoint that was asked, best first.",
         "Answers below 1 % are left out.",
     )
-    payload = growth_payload(sentence_tile(example), ({}, b""), {})
+    payload = head_maps.pack({"sentence": sentence_tile(example)})
     name = f"{runs[0].name}-answers-{number + 1}"
     return Drawing(GROWTH, payload, name, example.text, caption, runs[0], table=table)
 

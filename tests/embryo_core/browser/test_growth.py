@@ -9,13 +9,13 @@ import pytest
 from embryo_core.browser import growth
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.runs.schema import BestAnswers, ExampleQuestion
+from embryo_core.types import Run
 
 
-def test_empty_tile_is_left_out() -> None:
-    """The browser hides a tile that is not in the payload."""
-    payload = growth.growth_payload({}, ({}, b""), growth.curves_tile(CURVES, "log"))
-    length = int.from_bytes(payload[:4], "little")
-    assert list(json.loads(payload[4 : 4 + length])) == ["curves"] and len(payload) == 4 + length
+def test_empty_tiles_are_left_out(own_run: Run) -> None:
+    """The browser hides a tile that is not in the payload; a run without results has none."""
+    payload, places = growth.make_tiles(own_run, "log")
+    assert json.loads(payload[4:]) == {} == places and int.from_bytes(payload[:4], "little") == len(payload) - 4
 
 
 def test_sentence_tile_has_answers_of_each_step() -> None:
@@ -29,9 +29,9 @@ def test_sentence_tile_has_answers_of_each_step() -> None:
 def test_head_colours_end_at_the_99th_percentile() -> None:
     """The weight at the 99th percentile of all maps of the head, and any above it, has the last colour."""
     weights = np.random.default_rng(0).random((3, 6, 6)).astype(np.float32)
-    about, codes = growth.head_tile("Layer 1, head 2", "next token", [0, 8, 16], weights, [0.1, 0.2, 0.3])
+    about, levels = growth.head_tile("Layer 1, head 2", "next token", [0, 8, 16], weights, [0.1, 0.2, 0.3])
     expected = np.rint(255 * np.minimum(weights / np.percentile(weights, 99), 1))
-    assert np.array_equal(np.frombuffer(codes, np.uint8).reshape(3, 6, 6), expected) and about["size"] == 6
+    assert np.array_equal(levels, expected) and about["size"] == 6
     assert about["steps"] == [0, 8, 16] and about["values"] == [0.1, 0.2, 0.3]
 
 
