@@ -154,6 +154,11 @@ def fold(name: str, title: str, draw: Callable[[], object], choice: str = "") ->
     permalink.show(OPEN, permalink.join(sorted(opened)) or None)
 
 
+def row() -> DeltaGenerator:
+    """Return a container that draws pickers in a row."""
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+
+
 def options() -> DeltaGenerator:
     """Return a popover for rarely changed options of a page's figures."""
     return st.popover("Options", icon=":material/tune:")
@@ -187,6 +192,11 @@ def _smoothing_name(points: int) -> str:
 def pick_number(name: str, count: int, default: int) -> int:
     """Pick a layer or a head, counted from 1; `name` is "layer" or "head"."""
     return pick_one(name, name.capitalize(), range(1, count + 1), default, width=NUMBER)
+
+
+def pick_head(layers: int, heads: int, default: Sequence[int]) -> tuple[int, int]:
+    """Pick and return a layer and one of its heads."""
+    return pick_number("layer", layers, default[0]), pick_number("head", heads, default[1])
 
 
 def choose_head(layer: int, head: int) -> None:

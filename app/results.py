@@ -13,6 +13,8 @@ from embryo_core.errors import ResultsError
 from embryo_core.figures import (
     acquisition,
     early_signals,
+    finetuning_examples,
+    finetuning_tables,
     grammar,
     knowledge_facts,
     knowledge_relations,
@@ -133,6 +135,14 @@ state_phases = cached(results_state, 32)(geometry_figures.state_phases)
 pair_sets = cached(results_state, 32)(grammar.pair_sets)
 pair_accuracies = cached(results_state, 32)(grammar.accuracy_table)
 pair_shapes = cached(results_state, 16, "Reading the pairs")(grammar.paradigm_shapes)
+
+
+# === Fine-tuning ===
+
+tuning_scores = cached(results_state, 8)(finetuning_tables.read_scores)
+tuning_reached = cached(results_state, 32, "Resampling the development examples")(finetuning_tables.read_reached)
+tuning_seeds = cached(results_state, 32)(finetuning_examples.read_seeds)
+tuning_associations = cached(run_state, 8)(finetuning_tables.read_associations)
 
 
 # === Words of a list ===

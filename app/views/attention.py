@@ -30,7 +30,7 @@ def show_layers(view: View) -> None:
     if not steps:
         attention_maps.stop_without_maps(view)
     _, _, default = results.default_head(view.run)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with pickers.row():
         heads = maps.at_step(view.run, view.evaluated_step(steps)).shape[1]
         head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS_SWITCH, "Rows sum to 1")

@@ -72,10 +72,8 @@ def stop_without_maps(view: View) -> None:
 
 def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
     """Return the picked layer and head, and how the maps are drawn."""
-    _, layer, head = results.default_head(view.run)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        layer = pickers.pick_number("layer", layers, layer)
-        head = pickers.pick_number("head", heads, head)
+    with pickers.row():
+        layer, head = pickers.pick_head(layers, heads, results.default_head(view.run)[1:])
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
         shared = pickers.pick_switch("shared_colours", "One scale for all heads")
         normalised = pickers.pick_switch(ROWS_SWITCH, "Rows sum to 1")

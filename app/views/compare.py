@@ -87,7 +87,7 @@ def _show_designs(view: View) -> None:
 def _show_acquisition(view: View) -> None:
     """Draw when each run acquires each category, and how well the orders of the runs agree."""
     st.header("Order of acquisition", anchor=False)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with pickers.row():
         titles = {metric: name_measures(view.drawn_runs, metric).capitalize() for metric in METRICS}
         metric = pickers.pick_one("metric", "Task", titles, segmented=True)
         family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)

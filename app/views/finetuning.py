@@ -8,23 +8,17 @@ import streamlit as st
 from streamlit.column_config import Column, NumberColumn, TextColumn
 
 from app import figures, notices, permalink, pickers, results, task_data, widgets
-from app.caching import cached, results_state, run_state
 from app.tables import filter_history, show_rows, steps_format
 from app.view import View
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
 from embryo_core.figures.markdown import literal
 
-read_scores = cached(results_state, 8)(finetuning_tables.read_scores)
-read_reached = cached(results_state, 32, "Resampling the development examples")(finetuning_tables.read_reached)
-read_seeds = cached(results_state, 32)(finetuning_examples.read_seeds)
-read_associations = cached(run_state, 8)(finetuning_tables.read_associations)
-
 
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page("Fine-tuning", lambda run: results.evaluated_steps(run, "finetuning"))
-    scores = read_scores(view.run)
+    scores = results.tuning_scores(view.run)
     if scores.empty:
         notices.stop(
             f"Run '{view.run.name}' has not been fine-tuned yet.",
@@ -73,7 +67,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
     reached_steps = {}
     for task, metric in metrics.items():
         try:
-            reached_steps[task] = read_reached(view.run, task, metric)
+            reached_steps[task] = results.tuning_reached(view.run, task, metric)
         except ResultsError as error:  # the other tasks may still be readable
             notices.warn(f"{finetuning_tables.task_label(task)}: {error}")
     step, axis = view.evaluated_step(scores["step"].unique()), view.axis
@@ -107,7 +101,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
 
 def _show_associations(view: View, scores: pd.DataFrame) -> None:
     """Draw how each task's score correlates with masked accuracy over the steps; nothing if too few are known."""
-    table, accuracy = read_associations(view.run, scores)
+    table, accuracy = results.tuning_associations(view.run, scores)
     if table.empty:
         return
     st.header("Does the accuracy on masked words predict the task?", anchor=False)
@@ -135,7 +129,7 @@ def _show_task(view: View, task: str, scores: pd.DataFrame) -> None:
     show_figure = partial(figures.plot, view, titled=True)
     draw = partial(show_figure, finetuning.tuning_curve, task=task, step=step, metric=metric)
     pickers.fold("tuning", f"How it was fine-tuned: {name}", draw)
-    if seeds := read_seeds(view.run, task):
+    if seeds := results.tuning_seeds(view.run, task):
         try:
             _show_examples(view, task, step, name, seeds)
         except ResultsError as error:  # the rest of the page does not need these examples

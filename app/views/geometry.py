@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import streamlit as st
-
 from app import figures, notices, permalink, pickers, results, widgets
 from app.view import View
 from embryo_core.figures import geometry, similarity
@@ -22,7 +20,7 @@ def show() -> None:
             view.run, METRIC, f"The geometry of the states of run '{view.run.name}' has not been measured yet."
         )
     notices.show_headline(geometry.headline(ranks, view.axis))
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with pickers.row():
         labels = {name: MEASURES[name].label for name in results.measures(view.run)}
         measure = pickers.pick_one("measure", "Measure", labels, width=260)
         reference_step = _pick_step(view) if measure == "cka_step" else None

@@ -34,7 +34,7 @@ def show() -> None:
         message = f"Run '{view.run.name}' has not been evaluated on minimal pairs yet."
         notices.stop_uncomputed(view.run, METRIC, message)
     headline = st.container()
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with pickers.row():
         pair_set = pickers.pick_one("set", "Set of pairs", set_names, segmented=True)
         shapes = results.pair_shapes(view.run, pair_set)
         levels = {level: level.capitalize() for level in grammar.levels(shapes)}

@@ -38,21 +38,20 @@ def show(view: View) -> None:
 def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """Pick and return a pattern, a head, and the change after which the pattern counts as present (see `Pattern`)."""
     measured_patterns = set(frame["what"])
-    first_pattern, layer, head = results.strongest_head(view.run)
+    first_pattern, *first_head = results.strongest_head(view.run)
     names = {name: PATTERNS[name].label for name in PATTERNS if name in measured_patterns}
     pattern = pickers.pick_one(
         "pattern", "Pattern", names, first_pattern, segmented=True, then=partial(_choose_best, frame)
     )
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        layer = pickers.pick_number("layer", int(frame["layer"].max()), layer)
-        head = pickers.pick_number("head", int(frame["head"].max()), head)
+    with pickers.row():
+        selected_head = pickers.pick_head(int(frame["layer"].max()), int(frame["head"].max()), first_head)
         changes = {BASELINE_RULE if change is None else f"{change:+g}": change for change in PATTERNS[pattern].changes}
         first_step, unit = int(frame["step"].min()), view.run.step_unit
         options = sorted(changes, key=lambda option: abs(changes[option] or 0))
         rules = {option: describe_rule(option, first_step, unit) for option in options}
         option = pickers.pick_one("change", "Present once it has", rules, next(iter(changes)), width=300)
         pickers.pick_smoothing()
-    return pattern, (layer, head), changes[option]
+    return pattern, selected_head, changes[option]
 
 
 def _choose_best(frame: pd.DataFrame, pattern: str) -> None:

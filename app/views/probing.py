@@ -29,7 +29,7 @@ def show() -> None:
         notices.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
     notices.show_headline(probing.headline(select_layer(frame, BEST), view.axis))
     section = pickers.pick_one("probing", "Section", SECTIONS, segmented=True, label_visibility="collapsed")
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with pickers.row():
         layer_names = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
         layer = pickers.pick_one("probe_layer", "Layer", layer_names, width=190)
         is_rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
@@ -101,7 +101,7 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
 
 def _pick_task(frame: pd.DataFrame) -> tuple[str, str]:
     """Pick and return a task, and one of its measured scores."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with pickers.row():
         task = pickers.pick_one("probe_task", "Task", list(frame["task"].unique()), format_func=task_label, width=220)
         rows = frame[frame["task"] == task]
         names = {name: quantity.label for name, quantity in QUANTITIES.items() if rows[name].notna().any()}

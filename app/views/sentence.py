@@ -85,10 +85,8 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
     """Pick a head and draw its attention over the steps; `attention` has the weights at the chosen step."""
     st.header("One head, step by step", anchor=False)
     layers, heads, size, _ = attention.weights.shape
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        _, first_layer, first_head = results.default_head(view.run)
-        layer = pickers.pick_number("layer", layers, first_layer)
-        head = pickers.pick_number("head", heads, first_head)
+    with pickers.row():
+        layer, head = pickers.pick_head(layers, heads, results.default_head(view.run)[1:])
         scale = pickers.pick_one("colours", "Colours", SCALES, segmented=True)
     over_steps = _with_step(_history(view.run, text, layer, head), view.step, attention.weights[layer - 1, head - 1])
     notices.show_problems(view.run, over_steps.skipped)
