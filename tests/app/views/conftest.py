@@ -1,16 +1,21 @@
-"""Helpers of the tests of pages: open the tested page, ask a text on the Query page, and collect shown figures."""
+"""Helpers of the tests of pages: open the tested page, ask a text, collect shown figures, and compare two runs."""
 
+import shutil
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
+from embryo_core import results, runs
 from embryo_core.figures import query_captions
 from embryo_core.figures.figure import Figure
+from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
+from tests.conftest import at
 
 TEXT = "the cat sat on the [MASK] ."
 
@@ -53,3 +58,40 @@ def box(app: AppTest, label: str):
 def words(table: pd.DataFrame) -> list[str]:
     """Return the words of a table of ranked answers."""
     return table["token"].tolist()
+
+
+# === Two runs ===
+
+PLANTED = 0.87654  # a score that only the twin has
+
+
+@pytest.fixture
+def two(made: Path, tmp_path: Path) -> Run:
+    """Return the tiny run with its results, in a copy of `made` that the test may change."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return runs.read_run(tmp_path / "runs" / "tiny")
+
+
+@pytest.fixture(scope="module")
+def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a data root with the tiny run, its results, and a copy "twin" with another dropout and one other score."""
+    root = tmp_path_factory.mktemp("two")
+    for name in (tiny_results.name, "twin"):
+        run = Path(shutil.copytree(tiny_results.path, root / "runs" / name))
+        shutil.copytree(tiny_results.results, root / "results" / name)
+    other = runs.read_run(run)
+    runs.write_run(other_design(other))
+    scores = results.read_scores(other, "mask_prediction")
+    for step, rows in scores.groupby("step"):
+        found = [
+            Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
+            for row in rows.itertuples()
+        ]
+        results.write(at(other, int(step)), "mask_prediction", Findings(scores=found))
+    return root
+
+
+def other_design(run: Run) -> Run:
+    """Return the same run with a higher dropout."""
+    run.config["hidden_dropout_prob"] = 0.5
+    return run

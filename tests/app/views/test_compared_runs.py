@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import figures
-from app.views.compare import default_runs
 from embryo_core import results, runs
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
@@ -20,50 +18,17 @@ from embryo_core.findings import judge
 from embryo_core.measurements import AttentionMap, Findings, Score, TaskScore
 from embryo_core.types import Run
 from tests.app.conftest import captions_of
-from tests.conftest import checkpoint_at
+from tests.app.views.conftest import PLANTED
+from tests.conftest import at
 from tests.tuned import store_tuning
 
-PLANTED = 0.87654
 
-
-@pytest.fixture
-def two_runs(planted_root: Path, tmp_path: Path) -> Run:
-    """Return the tiny run with its results, in a copy of `planted_root` that the test may change."""
-    shutil.copytree(planted_root, tmp_path, dirs_exist_ok=True)
-    return runs.read_run(tmp_path / "runs" / "tiny")
-
-
-@pytest.fixture(scope="module")
-def planted_root(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a data root with the tiny run, its results, and a copy "twin" with another dropout and one other score."""
-    root = tmp_path_factory.mktemp("two")
-    for name in (tiny_results.name, "twin"):
-        run = Path(shutil.copytree(tiny_results.path, root / "runs" / name))
-        shutil.copytree(tiny_results.results, root / "results" / name)
-    other = runs.read_run(run)
-    runs.write_run(other_design(other))
-    scores = results.read_scores(other, "mask_prediction")
-    for step, rows in scores.groupby("step"):
-        new_scores = [
-            Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
-            for row in rows.itertuples()
-        ]
-        results.write(checkpoint_at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
-    return root
-
-
-def other_design(run: Run) -> Run:
-    """Return the same run with a higher dropout."""
-    run.config["hidden_dropout_prob"] = 0.5
-    return run
-
-
-def figures_of(page: AppTest) -> str:
+def drawn(page: AppTest) -> str:
     """Return the figures of a page as the JSON that is sent to the browser."""
     return " ".join(json.dumps(json.loads(chart.proto.spec)) for chart in page.get("plotly_chart"))
 
 
-def info_messages(page: AppTest) -> str:
+def infos(page: AppTest) -> str:
     """Return the info messages of a page, without escapes."""
     return " ".join(info.value for info in page.info).replace("\\", "")
 
@@ -72,35 +37,35 @@ def info_messages(page: AppTest) -> str:
     "page",
     ["overview", "tokens", "probing", "knowledge", "finetuning"],
 )
-def test_every_page_draws_compared_run(open_page, two_runs: Run, page: str) -> None:
-    """A caption names both runs with their n, and the axis counts the tokens that the link asks for."""
-    shown = open_page(page, two_runs, beside="twin", axis="tokens")
+def test_every_page_draws_compared_run(open_page, two: Run, page: str) -> None:
+    """A caption has both runs with their n, and the axis counts the tokens that the link asks for."""
+    shown = open_page(page, two, beside="twin", axis="tokens")
     assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
     assert any("tiny (n = " in caption and "twin (n = " in caption for caption in captions_of(shown))
-    assert "tokens seen" in figures_of(shown)
+    assert "tokens seen" in drawn(shown)
 
 
 @pytest.mark.parametrize("page", ["tokens", "probing", "knowledge"])
 @pytest.mark.usefixtures("all_opened")
-def test_files_and_captions_name_their_run(open_page, two_runs: Run, monkeypatch, page: str) -> None:
+def test_files_and_captions_name_their_run(open_page, two: Run, monkeypatch, page: str) -> None:
     """A file names both runs, and a caption whose numbers are of one run names it."""
     printed = []
     monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
-    shown = open_page(page, two_runs, beside="twin")
+    shown = open_page(page, two, beside="twin")
     own = [words for words in captions_of(shown) if "Numbers up to here are those of tiny." in words]
     assert own and all("twin (n = " in words for words in own)
     orders = page == "tokens"  # its figure of orders has a caption of its own that names the runs
     assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own) + orders
     printed.clear()
-    open_page(page, two_runs)
+    open_page(page, two)
     assert printed and all(words.startswith("Run tiny") for words in printed)
 
 
-def test_differing_score_is_drawn_for_its_run_only(open_page, two_runs: Run) -> None:
+def test_differing_score_is_drawn_for_its_run_only(open_page, two: Run) -> None:
     """The planted score is in the hover text of the run that has it, and not on the page of the other alone."""
-    both = figures_of(open_page("tokens", two_runs, beside="twin", parts_of_speech="noun"))
+    both = drawn(open_page("tokens", two, beside="twin", parts_of_speech="noun"))
     assert "<b>twin</b>, step 16: 87.7 %" in both
-    assert "87.7 %" not in figures_of(open_page("tokens", two_runs, parts_of_speech="noun"))
+    assert "87.7 %" not in drawn(open_page("tokens", two, parts_of_speech="noun"))
 
 
 PLANTS = {  # evaluation: page, metric, group and layer of the planted score, its hover text, further parameters
@@ -112,35 +77,33 @@ PLANTS = {  # evaluation: page, metric, group and layer of the planted score, it
 
 
 @pytest.mark.parametrize("evaluation", PLANTS)
-def test_one_differing_score_distinguishes_copies(open_page, two_runs: Run, evaluation: str) -> None:
+def test_one_differing_score_distinguishes_copies(open_page, two: Run, evaluation: str) -> None:
     """Each evaluation's page draws the planted value, and only for the run that has it."""
     page, metric, group, layer, hover, place = PLANTS[evaluation]
-    twin = runs.read_run(two_runs.path.with_name("twin"))
+    twin = runs.read_run(two.path.with_name("twin"))
     scores = results.read_scores(twin)
     for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
         rows = rows.astype(object).where(rows.notna(), None)
         new_scores = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
-        here = [
-            (score.metric, score.group, score.layer) == (metric, group, layer) and step == 16 for score in new_scores
-        ]
+        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in new_scores]
         assert sum(here) == (step == 16)
         new_scores = [
             replace(one, value=PLANTED) if planted else one for one, planted in zip(new_scores, here, strict=True)
         ]
-        results.write(checkpoint_at(twin, int(step)), evaluation, Findings(scores=new_scores))
-    assert f"<b>twin</b>, step 16: {hover}" in figures_of(open_page(page, two_runs, beside="twin", **place))
-    assert f"step 16: {hover}" not in figures_of(open_page(page, two_runs, **place))
+        results.write(at(twin, int(step)), evaluation, Findings(scores=new_scores))
+    assert f"<b>twin</b>, step 16: {hover}" in drawn(open_page(page, two, beside="twin", **place))
+    assert f"step 16: {hover}" not in drawn(open_page(page, two, **place))
 
 
-def test_differing_loss_distinguishes_copies(open_page, two_runs: Run) -> None:
+def test_differing_loss_distinguishes_copies(open_page, two: Run) -> None:
     """The Overview draws the planted loss at its step, for the run whose log has it."""
-    log = two_runs.path.with_name("twin") / "log.jsonl"
+    log = two.path.with_name("twin") / "log.jsonl"
     rows = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     (last,) = (row for row in rows if (row["split"], row["step"]) == ("heldout", 16))
     last["masked_lm_loss"] = 7.6543
     log.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert "<b>twin</b>, step 16: 7.654" in figures_of(open_page("overview", two_runs, beside="twin"))
-    assert "7.654" not in figures_of(open_page("overview", two_runs))
+    assert "<b>twin</b>, step 16: 7.654" in drawn(open_page("overview", two, beside="twin"))
+    assert "7.654" not in drawn(open_page("overview", two))
 
 
 def log_of_a_plateau(until: int) -> str:
@@ -152,12 +115,12 @@ def log_of_a_plateau(until: int) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_differing_phase_distinguishes_copies(open_page, two_runs: Run) -> None:
+def test_differing_phase_distinguishes_copies(open_page, two: Run) -> None:
     """The Overview's table has the steps of each phase; of its figures only that of the loss differs."""
     figures = []
-    for name, until in ((two_runs.name, 64), ("twin", 512)):
-        (two_runs.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
-        page = open_page("overview", two_runs, run=name, open="phases,objective")
+    for name, until in ((two.name, 64), ("twin", 512)):
+        (two.path.with_name(name) / "log.jsonl").write_text(log_of_a_plateau(until), encoding="utf-8")
+        page = open_page("overview", two, run=name, open="phases,objective")
         table = next(frame.value for frame in page.table if "Phase" in frame.value)
         assert table["Phase"].tolist() == [literal(phase) for phase in ("first fall", "plateau", "take-off")]
         assert table["Steps"].tolist() == [literal(steps) for steps in ("1 to 8", f"8 to {until}", f"{until} to 4,096")]
@@ -166,115 +129,43 @@ def test_differing_phase_distinguishes_copies(open_page, two_runs: Run) -> None:
     assert len(differ) > 1 and differ[0] and not any(differ[1:])
 
 
-def test_differing_task_score_distinguishes_copies(open_page, two_runs: Run) -> None:
+def test_differing_task_score_distinguishes_copies(open_page, two: Run) -> None:
     """The Fine-tuning page draws the planted accuracy for the run that has it."""
-    twin = runs.read_run(two_runs.path.with_name("twin"))
-    for run in (two_runs, twin):
+    twin = runs.read_run(two.path.with_name("twin"))
+    for run in (two, twin):
         store_tuning(run, "rte")
     planted = [TaskScore("rte", 1, of, "accuracy", value, 4) for of, value in (("model", PLANTED), ("majority", 0.75))]
-    results.write(checkpoint_at(twin, 16), "finetuning:rte:1", Findings(task_scores=planted))
-    assert "<b>twin</b>, step 16: 0.877" in figures_of(open_page("finetuning", two_runs, beside="twin", task="rte"))
-    assert "step 16: 0.877" not in figures_of(open_page("finetuning", two_runs, task="rte"))
+    results.write(at(twin, 16), "finetuning:rte:1", Findings(task_scores=planted))
+    assert "<b>twin</b>, step 16: 0.877" in drawn(open_page("finetuning", two, beside="twin", task="rte"))
+    assert "step 16: 0.877" not in drawn(open_page("finetuning", two, task="rte"))
 
 
-def test_glue_averages_use_tasks_of_both_runs(open_page, two_runs: Run) -> None:
+def test_glue_averages_use_tasks_of_both_runs(open_page, two: Run) -> None:
     """Two runs share one task at first, which gives no average, and two later."""
-    twin = runs.read_run(two_runs.path.with_name("twin"))
-    store_tuning(two_runs, "rte")
-    store_tuning(two_runs, "sst2")
+    twin = runs.read_run(two.path.with_name("twin"))
+    store_tuning(two, "rte")
+    store_tuning(two, "sst2")
     store_tuning(twin, "rte")
-    page = open_page("finetuning", two_runs, beside="twin")
-    assert "GLUE average" not in figures_of(page) and not page.exception
+    page = open_page("finetuning", two, beside="twin")
+    assert "GLUE average" not in drawn(page) and not page.exception
     store_tuning(twin, "sst2")
-    page = open_page("finetuning", two_runs, beside="twin")
-    assert "GLUE average" in figures_of(page)
-    assert any("GLUE average over SST-2, RTE" in caption for caption in captions_of(page))
+    page = open_page("finetuning", two, beside="twin")
+    assert "GLUE average" in drawn(page)
+    assert any("GLUE average over SST-2, RTE" in one for one in captions_of(page))
 
 
-def test_differing_attention_map_distinguishes_copies(
-    open_page, two_runs: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_differing_attention_map_distinguishes_copies(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Attention page draws the planted weight at its step, in its head and run, and nowhere else."""
-    twin, shown = runs.read_run(two_runs.path.with_name("twin")), {}
+    twin, shown = runs.read_run(two.path.with_name("twin")), {}
     weights, sentences = results.read_attention_step(twin, 16)  # [layers, heads, L, L]
     weights[0, 1, 2, 1] = PLANTED
     maps = [AttentionMap(layer + 1, head + 1, weights[layer, head], sentences) for layer, head in np.ndindex(2, 2)]
-    results.write(checkpoint_at(twin, 16), "attention", Findings(attention=maps))
+    results.write(at(twin, 16), "attention", Findings(attention=maps))
     monkeypatch.setattr("app.maps.head_maps.head_history", lambda history, *_: shown.update({history.run: history}))
     for head, differing in (("2", [(2, 2, 1)]), ("1", [])):
-        assert not open_page("attention", two_runs, beside="twin", layer="1", head=head).exception
-        one, other = (shown[run.name].weights for run in (two_runs, twin))  # [S, L, L]
+        assert not open_page("attention", two, beside="twin", layer="1", head=head).exception
+        one, other = (shown[run.name].weights for run in (two, twin))  # [S, L, L]
         assert [tuple(map(int, where)) for where in np.argwhere(one != other)] == differing
-
-
-def test_differing_design_is_marked(open_page, two_runs: Run) -> None:
-    """The Compare page marks the setting that differs, and has a section on its effect."""
-    page = open_page("compare", two_runs, beside="twin")
-    assert not page.exception and not page.error
-    table = page.table[0].value.set_index("setting")
-    assert "dropout" in table.index[table["≠"] == "≠"] and "family" in table.index[table["≠"] == ""]
-    assert "What the dropout changed" in [heading.value for heading in page.header]
-
-
-def test_compare_page_opens_beside_runs_with_one_other_choice(open_page, two_runs: Run) -> None:
-    """The link names no compared run."""
-    page = open_page("compare", two_runs, run=two_runs.name)
-    assert "What the dropout changed" in [heading.value for heading in page.header]
-
-
-def test_run_without_variants_is_compared_with_other_families(tiny_run: Run) -> None:
-    """Each family gives the seeds of its design of the same size and plan, or its longest if no size is equal."""
-
-    def other(name: str, family: str, steps: int = 16, **config: object) -> Run:
-        config = tiny_run.config | config
-        return replace(
-            tiny_run, name=name, path=tiny_run.path / name, family=family, config=config, planned_steps=(steps,)
-        )
-
-    seeds = [other(f"seed{seed}", "albert", seed=seed) for seed in (1, 2)]
-    longer, dropout = other("longer", "albert", 32), other("dropout", "albert", hidden_dropout_prob=0.5)
-    large = [other("bert", "bert", 64, hidden_size=99), other("electra", "electra", 64, hidden_size=99)]
-    decoder = other("decoder", "gpt2")
-    known = [dropout, longer, *seeds, *large, decoder]
-    assert default_runs(decoder, known) == ["seed1", "seed2"]
-    again = other("again", "gpt2", seed=2)
-    assert default_runs(decoder, [*known, again]) == ["again", "seed1", "seed2"]
-    assert default_runs(large[0], known) == ["electra"]
-    assert default_runs(large[0], [*seeds, longer, large[0]]) == ["longer"]
-
-
-@pytest.mark.usefixtures("all_opened")
-def test_names_of_comparison_files_have_no_spaces(open_page, two_runs: Run) -> None:
-    """The names include those of categories, such as parts of speech."""
-    keys = [button.proto.id for button in open_page("compare", two_runs, beside="twin").get("download_button")]
-    assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
-
-
-@pytest.mark.usefixtures("all_opened")
-def test_comparison_files_name_every_run(open_page, two_runs: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small print and citation of a picture name both runs; rows of a difference also name the run subtracted."""
-    printed, tables = [], []
-    monkeypatch.setattr(
-        figures, "figure_files", lambda figure, key: printed.append((figure.title, figure.small_print, figure.citation))
-    )
-    keep = figures._download
-
-    def watch(file: figures.File, name: str) -> None:
-        tables.append(pd.read_csv(io.StringIO(str(file.content()))))
-        keep(file, name)
-
-    monkeypatch.setattr(figures, "_download", watch)
-    open_page("compare", two_runs, beside="twin")
-    assert len(printed) == 2 and all("Runs tiny, twin" in words for texts in printed for words in texts[1:])
-    titles = [title for title, *_ in printed]
-    assert titles == [
-        "What the dropout changed (accuracy minus that of tiny)",
-        "Order of acquisition: mask prediction",
-    ]
-    changed, acquired = tables
-    assert set(acquired["run"]) == {"tiny", "twin"} and acquired["data"].notna().all()
-    assert set(acquired["metric"]) == {"mask_prediction"}
-    assert set(changed["run"]) == {"twin"} and set(changed["minus"]) == {"tiny"}
 
 
 @pytest.mark.parametrize(
@@ -288,51 +179,38 @@ def test_comparison_files_name_every_run(open_page, two_runs: Run, monkeypatch: 
     ],
 )
 @pytest.mark.usefixtures("all_opened")
-def test_file_rows_record_choices_of_pickers(
-    open_page, two_runs: Run, monkeypatch, page, query, column, values
-) -> None:
+def test_file_rows_record_choices_of_pickers(open_page, two: Run, monkeypatch, page, query, column, values) -> None:
     """Each row has the chosen score, tasks or rule, and the data, so that a file can be read without the page."""
     tables = []
     monkeypatch.setattr(figures, "_download", lambda file, name: tables.append(file.content()))
-    open_page(page, two_runs, **query)
+    open_page(page, two, **query)
     tables = [pd.read_csv(io.StringIO(table), dtype=str) for table in tables]
     (table, *_) = [table for table in tables if column in table]
     assert values <= set(table[column].dropna()) and table["data"].notna().any()
 
 
-def test_settings_that_changed_together_share_one_figure(open_page, two_runs: Run) -> None:
-    """The caption says that their effects cannot be distinguished."""
-    twin = runs.read_run(two_runs.path.with_name("twin"))
-    twin.config["masked_share"] = 0.5
-    runs.write_run(twin)
-    page = open_page("compare", two_runs, beside="twin")
-    changed = [heading.value for heading in page.header if heading.value.startswith("What")]
-    assert changed == ["What changed: dropout, masked share"]
-    assert any("cannot distinguish their effects" in caption for caption in captions_of(page))
-
-
-def test_differing_masking_is_noted_beside_masked_accuracy(open_page, two_runs: Run) -> None:
+def test_differing_masking_is_noted_beside_masked_accuracy(open_page, two: Run) -> None:
     """The caption states the shares of [MASK], random and unchanged pieces if the runs differ in them."""
-    twin = runs.read_run(two_runs.path.with_name("twin"))
+    twin = runs.read_run(two.path.with_name("twin"))
     note = "Masked accuracy is that of each run's own masking: tiny "
     for shares, said in (((0.8, 0.1), False), ((0.85, 0.0), True)):
         twin.config.update(zip(("mask_token_share", "random_token_share"), shares, strict=True))
         runs.write_run(twin)
-        page = open_page("compare", two_runs, beside="twin")
+        page = open_page("compare", two, beside="twin")
         assert any(note in caption for caption in captions_of(page)) == said and not page.exception
     (caption,) = (caption.replace("\\", "") for caption in captions_of(page) if note in caption)
     assert f"{note}80 % [MASK], 10 % random, 10 % as they are; twin 85 % [MASK], 15 % as they are." in caption
 
 
-def test_differing_weights_distinguish_copies(open_page, two_runs: Run, monkeypatch) -> None:
+def test_differing_weights_distinguish_copies(open_page, two: Run, monkeypatch) -> None:
     """One checkpoint of the twin has the weights of another step; the answers on the Query page differ only there."""
     monkeypatch.setattr("embryo_core.figures.query_captions.MIN_LEARNED_PROBABILITY", 0.0)  # their weights are random
-    first, last = (runs.checkpoint(runs.read_run(two_runs.path.with_name("twin")), step) for step in (8, 16))
+    first, last = (runs.checkpoint(runs.read_run(two.path.with_name("twin")), step) for step in (8, 16))
     shutil.copyfile(first.path / "model.safetensors", last.path / "model.safetensors")
     runs.write_manifest(last.path, last.step, last.sequences, last.tokens)
     for step, differs in ((8, False), (16, True)):
         texts = {"text": "the [MASK] sat .", "compare": "run", "other": "twin"}
-        page = open_page("query", two_runs, **texts, step=str(step), open="lens")
+        page = open_page("query", two, **texts, step=str(step), open="lens")
         assert not page.exception and not page.error
         answers, layers = (
             [frame.value for frame in page.dataframe if "token" in frame.value][i : i + 2] for i in (0, 2)
@@ -343,92 +221,72 @@ def test_differing_weights_distinguish_copies(open_page, two_runs: Run, monkeypa
     assert final == [literal(table["token"][0]) for table in answers] and final[0] != final[1]
 
 
-def test_unknown_compared_run_is_named(open_page, two_runs: Run) -> None:
+def test_unknown_compared_run_is_named(open_page, two: Run) -> None:
     """The page has no error, and the URL is unchanged."""
-    page = open_page("tokens", two_runs, beside="gone,twin")
-    assert "Run 'gone' is not here" in info_messages(page) and page.query_params["beside"] == "gone,twin"
+    page = open_page("tokens", two, beside="gone,twin")
+    assert "Run 'gone' is not here" in infos(page) and page.query_params["beside"] == "gone,twin"
     assert not page.exception
 
 
-def test_compared_run_without_results_is_named(open_page, two_runs: Run) -> None:
+def test_compared_run_without_results_is_named(open_page, two: Run) -> None:
     """Each page says that the run has not been measured, instead of leaving it out silently."""
-    shutil.rmtree(two_runs.results.with_name("twin"))
+    shutil.rmtree(two.results.with_name("twin"))
     for page in ("tokens", "knowledge", "probing", "finetuning"):
-        assert "Run 'twin' has not been measured for this figure." in info_messages(
-            open_page(page, two_runs, beside="twin")
-        )
+        assert "Run 'twin' has not been measured for this figure." in infos(open_page(page, two, beside="twin"))
 
 
-def test_run_without_unit_of_axis_is_named(open_page, two_runs: Run) -> None:
+def test_run_without_unit_of_axis_is_named(open_page, two: Run) -> None:
     """Without word frequencies a compared run is reported, and a run alone is drawn over its steps."""
-    (two_runs.path.with_name("twin") / "frequencies.tsv").unlink()
-    assert "does not record how many words" in info_messages(
-        open_page("overview", two_runs, beside="twin", axis="words")
-    )
-    (two_runs.path / "frequencies.tsv").unlink()
-    alone = open_page("overview", two_runs, axis="words")
-    assert "the axis counts steps" in info_messages(alone) and not alone.exception
+    (two.path.with_name("twin") / "frequencies.tsv").unlink()
+    assert "does not record how many words" in infos(open_page("overview", two, beside="twin", axis="words"))
+    (two.path / "frequencies.tsv").unlink()
+    alone = open_page("overview", two, axis="words")
+    assert "the axis counts steps" in infos(alone) and not alone.exception
 
 
-def test_attention_page_shows_same_head_of_two_runs(open_page, two_runs: Run) -> None:
+def test_attention_page_shows_same_head_of_two_runs(open_page, two: Run) -> None:
     """Each heading has the name of its run."""
-    page = open_page("attention", two_runs, beside="twin", layer="1", head="2", axis="share")
+    page = open_page("attention", two, beside="twin", layer="1", head="2", axis="share")
     headings = [heading.value for heading in page.header]
     assert {"tiny, layer 1, head 2", "twin, layer 1, head 2"} <= set(headings) and not page.exception
 
 
-def test_seeds_of_one_design_are_averaged(open_page, two_runs: Run) -> None:
-    """The runs differ only in their seeds, and the caption gives the number of seeds."""
-    other = runs.read_run(two_runs.path.with_name("twin"))
-    other.config.update(two_runs.config, seed=99)
+def test_seeds_of_one_design_are_averaged(open_page, two: Run) -> None:
+    """The runs differ only in their seeds, and the caption has the number of seeds."""
+    other = runs.read_run(two.path.with_name("twin"))
+    other.config.update(two.config, seed=99)
     runs.write_run(other)
-    page = open_page("tokens", two_runs, beside="twin", parts_of_speech="noun")
+    page = open_page("tokens", two, beside="twin", parts_of_speech="noun")
     assert any("mean of 2 seeds" in caption for caption in captions_of(page))
 
 
-def test_findings_table_has_verdicts_of_each_run(open_page, two_runs: Run) -> None:
+def test_findings_table_has_verdicts_of_each_run(open_page, two: Run) -> None:
     """The verdicts are those of `judge`, and the chosen finding has the counts of the second run too."""
-    page = open_page("findings", two_runs, beside="twin", finding="four_fates")
+    page = open_page("findings", two, beside="twin", finding="four_fates")
     assert not page.exception and not page.error
     table = page.dataframe[0].value
-    other = judge(runs.read_run(two_runs.path.with_name("twin")))
+    other = judge(runs.read_run(two.path.with_name("twin")))
     assert table["verdict, run 2"].tolist() == [verdict_name(judgement.verdict) for judgement in other]
     assert any(text.value.startswith("twin: ") for text in page.markdown)
-    assert "verdict, run 2" not in open_page("findings", two_runs).dataframe[0].value
+    assert "verdict, run 2" not in open_page("findings", two).dataframe[0].value
 
 
-def test_query_page_refers_to_its_own_choice_of_runs(open_page, two_runs: Run) -> None:
+def test_query_page_refers_to_its_own_choice_of_runs(open_page, two: Run) -> None:
     """A caption names "Compare with"; no runs to overlay are offered, but the unit of the axis is."""
-    page = open_page("query", two_runs, beside="twin")
+    page = open_page("query", two, beside="twin")
     assert any("Compare with" in caption for caption in captions_of(page))
-    assert not [box for box in page.multiselect if box.label == "Compared runs"]
-    assert "Unit of the axis" in [box.label for box in page.selectbox]
+    assert not [one for one in page.multiselect if one.label == "Compared runs"]
+    assert "Unit of the axis" in [one.label for one in page.selectbox]
 
 
 @pytest.mark.parametrize("quantity", ["f1", "selectivity"])
-def test_layer_figures_draw_baseline_of_f1_only(open_page, two_runs: Run, quantity: str) -> None:
+def test_layer_figures_draw_baseline_of_f1_only(open_page, two: Run, quantity: str) -> None:
     """The majority baseline applies to F1 but not to selectivity, with one run and with two."""
-    pages = [
-        open_page("probing", two_runs, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})
-    ]
+    pages = [open_page("probing", two, probing="layers", score=quantity, **query) for query in ({}, {"beside": "twin"})]
     for page in pages:
-        assert not page.exception and ("baseline" in figures_of(page)) == (quantity == "f1")
+        assert not page.exception and ("baseline" in drawn(page)) == (quantity == "f1")
 
 
 def test_menu_says_that_no_other_run_exists(open_page, tiny_results: Run) -> None:
     """An empty menu of compared runs would otherwise go unexplained."""
     assert any("There is no other run" in caption for caption in captions_of(open_page("overview", tiny_results)))
-
-
-def test_compare_page_warns_of_running_text(two_runs: Run, open_page):
-    """Accuracies on running text are those of another task; runs that read text in the same way get no warning."""
-    quiet = open_page("compare", two_runs, beside="twin")
-    assert not quiet.exception and not [message for message in quiet.warning if "running text" in message.value]
-    sources = two_runs.results.with_name("twin") / "sources.json"
-    sources.write_text(sources.read_text().replace('"as-written": false', '"as-written": true'))
-    (warning,) = [
-        message.value
-        for message in open_page("compare", two_runs, beside="twin").warning
-        if "running text" in message.value
-    ]
-    assert "twin read sentences as running text" in warning
