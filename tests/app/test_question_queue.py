@@ -275,8 +275,8 @@ def test_abandoned_question_is_computed_when_asked_again(tiny_run: Run, monkeypa
         patched.setattr(question_queue, "get_script_run_ctx", lambda suppress_warning: context)
         with pytest.raises(StopException):
             query_rounds.in_rounds(tiny_run, text).answers_with(0)
-    found = query_rounds.in_rounds(tiny_run, text).answers_with(0)
-    assert_frame_equal(found.table, query.ask(tiny_run, text).table)
+    answers = query_rounds.in_rounds(tiny_run, text).answers_with(0)
+    assert_frame_equal(answers.table, query.ask(tiny_run, text).table)
 
 
 def test_page_shows_question_above_budget_as_warning(

@@ -45,14 +45,14 @@ def ask(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """Return a list that fills with the Figures that the page shows."""
-    found, show = [], figures.show
-    monkeypatch.setattr(figures, "show", lambda figure, **how: (found.append(figure), show(figure, **how)))
-    return found
+    shown_figures, show = [], figures.show
+    monkeypatch.setattr(figures, "show", lambda figure, **how: (shown_figures.append(figure), show(figure, **how)))
+    return shown_figures
 
 
 def box(app: AppTest, label: str):
     """Return the select box of this label."""
-    return next(found for found in app.selectbox if found.label == label)
+    return next(element for element in app.selectbox if element.label == label)
 
 
 def words(table: pd.DataFrame) -> list[str]:
@@ -83,11 +83,11 @@ def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     runs.write_run(other_design(other))
     scores = results.read_scores(other, "mask_prediction")
     for step, rows in scores.groupby("step"):
-        found = [
+        new_scores = [
             Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
             for row in rows.itertuples()
         ]
-        results.write(at(other, int(step)), "mask_prediction", Findings(scores=found))
+        results.write(at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
     return root
 
 

@@ -18,9 +18,9 @@ from tests.app.views.conftest import TEXT, box, words
 
 def test_pinned_cell_lists_its_best_words(ask, tiny_run: Run) -> None:
     """The URL names the pinned cell; without a pin, the last layer at the chosen step is listed."""
-    found = query.ask_layers(tiny_run, TEXT, steps=[0])
+    layer_answers = query.ask_layers(tiny_run, TEXT, steps=[0])
     app = ask(pin="1-0")
-    assert words(app.dataframe[-1].value) == [p.token for p in found.best(0, layer=1)]
+    assert words(app.dataframe[-1].value) == [p.token for p in layer_answers.best(0, layer=1)]
     next(button for button in app.button if button.label == "Unpin").click().run()
     assert words(app.dataframe[-1].value) == words(app.dataframe[0].value)
     assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])

@@ -49,8 +49,8 @@ def test_page_opens_on_text_to_continue(ask) -> None:
 def test_answers_and_continuations_match_library(ask, decoder: Run, shown: list[Figure]) -> None:
     """The page shows next pieces and greedy continuation at the chosen step, and a table of continuations by step."""
     app = ask(text=TEXT, step="5", word="rivers", open="lens")
-    found = query.ask(decoder, TEXT)
-    best, (greedy,) = found.best(5), found.best(5, TOGETHER)
+    answers = query.ask(decoder, TEXT)
+    best, (greedy,) = answers.best(5), answers.best(5, TOGETHER)
     assert words(app.dataframe[0].value) == [one.token for one in best]
     assert any(element.value == f"{TEXT} **{literal(greedy.token)}**" for element in app.markdown)
     table = next(frame.value for frame in app.dataframe if "continuation" in frame.value)

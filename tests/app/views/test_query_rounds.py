@@ -117,8 +117,8 @@ def test_rounds_continue_until_all_checkpoints_are_asked(open_page, tiny_run: Ru
     in_fragment(True)
     app = open_page("query", tiny_run, text=TEXT)
     assert not app.exception and not line_of(app)
-    found = query_rounds.in_rounds(tiny_run, TEXT).answers_with(0)
-    assert_frame_equal(found.table, query.ask(tiny_run, TEXT).table)
+    answers = query_rounds.in_rounds(tiny_run, TEXT).answers_with(0)
+    assert_frame_equal(answers.table, query.ask(tiny_run, TEXT).table)
 
 
 def test_question_can_be_stopped_and_resumed(open_page, tiny_run: Run) -> None:
@@ -138,9 +138,9 @@ def test_last_round_after_resuming_is_drawn(
     app.button("query_stop").click().run()
     by_now = query_rounds._current_questions
 
-    def click_go_on(found: list[AskedQuestion]) -> list[AskedQuestion]:
+    def click_go_on(questions: list[AskedQuestion]) -> list[AskedQuestion]:
         st.session_state[query_rounds.STOPPED_KEY] = None
-        return by_now(question)
+        return by_now(questions)
 
     monkeypatch.setattr(query_rounds, "_current_questions", click_go_on)
     in_fragment(True)
