@@ -71,7 +71,7 @@ def test_comparison_files_name_every_run(open_page, two: Run, monkeypatch: pytes
 
     monkeypatch.setattr(figures, "_download", watch)
     open_page("compare", two, beside="twin")
-    assert len(printed) == 2 and all("Runs tiny, twin" in words for one in printed for words in one[1:])
+    assert len(printed) == 2 and all("Runs tiny, twin" in words for texts in printed for words in texts[1:])
     titles = [title for title, *_ in printed]
     assert titles == [
         "What the dropout changed (accuracy minus that of tiny)",
@@ -97,8 +97,10 @@ def test_settings_that_changed_together_share_one_figure(open_page, two: Run) ->
 def test_compare_page_warns_of_running_text(two: Run, open_page):
     """Accuracies on running text are those of another task; runs that read text in the same way get no warning."""
     quiet = open_page("compare", two, beside="twin")
-    assert not quiet.exception and not [one for one in quiet.warning if "running text" in one.value]
+    assert not quiet.exception and not [message for message in quiet.warning if "running text" in message.value]
     sources = two.results.with_name("twin") / "sources.json"
     sources.write_text(sources.read_text().replace('"as-written": false', '"as-written": true'))
-    (warning,) = [one.value for one in open_page("compare", two, beside="twin").warning if "running text" in one.value]
+    (warning,) = [
+        message.value for message in open_page("compare", two, beside="twin").warning if "running text" in message.value
+    ]
     assert "twin read sentences as running text" in warning

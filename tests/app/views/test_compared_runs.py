@@ -85,7 +85,9 @@ def test_one_differing_score_distinguishes_copies(open_page, two: Run, evaluatio
     for step, rows in scores[scores["metric"].str.startswith(evaluation)].groupby("step"):
         rows = rows.astype(object).where(rows.notna(), None)
         new_scores = [Score(row.metric, row.value, row.n, row.group, row.layer) for row in rows.itertuples()]
-        here = [(one.metric, one.group, one.layer) == (metric, group, layer) and step == 16 for one in new_scores]
+        here = [
+            (score.metric, score.group, score.layer) == (metric, group, layer) and step == 16 for score in new_scores
+        ]
         assert sum(here) == (step == 16)
         new_scores = [
             replace(one, value=PLANTED) if planted else one for one, planted in zip(new_scores, here, strict=True)
@@ -151,7 +153,7 @@ def test_glue_averages_use_tasks_of_both_runs(open_page, two: Run) -> None:
     store_tuning(twin, "sst2")
     page = open_page("finetuning", two, beside="twin")
     assert "GLUE average" in drawn(page)
-    assert any("GLUE average over SST-2, RTE" in one for one in captions_of(page))
+    assert any("GLUE average over SST-2, RTE" in caption for caption in captions_of(page))
 
 
 def test_differing_attention_map_distinguishes_copies(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,8 +277,8 @@ def test_query_page_refers_to_its_own_choice_of_runs(open_page, two: Run) -> Non
     """A caption names "Compare with"; no runs to overlay are offered, but the unit of the axis is."""
     page = open_page("query", two, beside="twin")
     assert any("Compare with" in caption for caption in captions_of(page))
-    assert not [one for one in page.multiselect if one.label == "Compared runs"]
-    assert "Unit of the axis" in [one.label for one in page.selectbox]
+    assert not [box for box in page.multiselect if box.label == "Compared runs"]
+    assert "Unit of the axis" in [box.label for box in page.selectbox]
 
 
 @pytest.mark.parametrize("quantity", ["f1", "selectivity"])

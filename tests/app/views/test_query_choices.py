@@ -166,7 +166,7 @@ def test_two_runs_and_two_sentences_are_four_answers(ask_two) -> None:
     assert [header.value for header in app.header].count("At step 8") == 4 and len(app.metric) == 12
     asked = [f"{literal(run)}**: {literal(text)}" for text in (TEXT, "a [MASK] .") for run in ("tiny", "other")]
     written = [markdown.value for markdown in app.markdown]
-    assert all(any(one in text for text in written) for one in asked)
+    assert all(any(question in text for text in written) for question in asked)
 
 
 def test_two_sentences_are_answered_at_same_step(ask) -> None:

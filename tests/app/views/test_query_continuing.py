@@ -51,7 +51,7 @@ def test_answers_and_continuations_match_library(ask, decoder: Run, shown: list[
     app = ask(text=TEXT, step="5", word="rivers", open="lens")
     answers = query.ask(decoder, TEXT)
     best, (greedy,) = answers.best(5), answers.best(5, TOGETHER)
-    assert words(app.dataframe[0].value) == [one.token for one in best]
+    assert words(app.dataframe[0].value) == [answer.token for answer in best]
     assert any(element.value == f"{TEXT} **{literal(greedy.token)}**" for element in app.markdown)
     table = next(frame.value for frame in app.dataframe if "continuation" in frame.value)
     assert table["step"].tolist() == list(STEPS)
