@@ -15,13 +15,13 @@ from embryo_core.figures import query_captions
 from embryo_core.figures.figure import Figure
 from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 
 TEXT = "the cat sat on the [MASK] ."
 
 
 @pytest.fixture
-def look(open_page: Callable[..., AppTest], request: pytest.FixtureRequest) -> Callable[..., AppTest]:
+def open_view(open_page: Callable[..., AppTest], request: pytest.FixtureRequest) -> Callable[..., AppTest]:
     """Return a function that opens the page of a test module on the data root of a run, with parameters in the URL."""
     return partial(open_page, request.path.stem.removeprefix("test_"))
 
@@ -66,14 +66,14 @@ PLANTED = 0.87654  # a score that only the twin has
 
 
 @pytest.fixture
-def two(made: Path, tmp_path: Path) -> Run:
-    """Return the tiny run with its results, in a copy of `made` that the test may change."""
-    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+def two_runs(planted_root: Path, tmp_path: Path) -> Run:
+    """Return the tiny run with its results, in a copy of `planted_root` that the test may change."""
+    shutil.copytree(planted_root, tmp_path, dirs_exist_ok=True)
     return runs.read_run(tmp_path / "runs" / "tiny")
 
 
 @pytest.fixture(scope="module")
-def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def planted_root(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a data root with the tiny run, its results, and a copy "twin" with another dropout and one other score."""
     root = tmp_path_factory.mktemp("two")
     for name in (tiny_results.name, "twin"):
@@ -87,7 +87,7 @@ def made(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
             Score("mask_prediction", PLANTED if step == 16 and row.group == "noun" else row.value, row.n, row.group)
             for row in rows.itertuples()
         ]
-        results.write(at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
+        results.write(checkpoint_at(other, int(step)), "mask_prediction", Findings(scores=new_scores))
     return root
 
 

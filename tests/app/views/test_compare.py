@@ -13,18 +13,18 @@ from embryo_core.types import Run
 from tests.app.conftest import captions_of
 
 
-def test_differing_design_is_marked(open_page, two: Run) -> None:
+def test_differing_design_is_marked(open_page, two_runs: Run) -> None:
     """The Compare page marks the setting that differs, and has a section on its effect."""
-    page = open_page("compare", two, beside="twin")
+    page = open_page("compare", two_runs, beside="twin")
     assert not page.exception and not page.error
     table = page.table[0].value.set_index("setting")
     assert "dropout" in table.index[table["≠"] == "≠"] and "family" in table.index[table["≠"] == ""]
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
-def test_compare_page_opens_beside_runs_with_one_other_choice(open_page, two: Run) -> None:
+def test_compare_page_opens_beside_runs_with_one_other_choice(open_page, two_runs: Run) -> None:
     """The link names no compared run."""
-    page = open_page("compare", two, run=two.name)
+    page = open_page("compare", two_runs, run=two_runs.name)
     assert "What the dropout changed" in [heading.value for heading in page.header]
 
 
@@ -50,14 +50,14 @@ def test_run_without_variants_is_compared_with_other_families(tiny_run: Run) -> 
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_names_of_comparison_files_have_no_spaces(open_page, two: Run) -> None:
+def test_names_of_comparison_files_have_no_spaces(open_page, two_runs: Run) -> None:
     """The names include those of categories, such as parts of speech."""
-    keys = [button.proto.id for button in open_page("compare", two, beside="twin").get("download_button")]
+    keys = [button.proto.id for button in open_page("compare", two_runs, beside="twin").get("download_button")]
     assert any(key.endswith("-parts-of-speech-acquisition") for key in keys) and not [key for key in keys if " " in key]
 
 
 @pytest.mark.usefixtures("all_opened")
-def test_comparison_files_name_every_run(open_page, two: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_files_name_every_run(open_page, two_runs: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small print and citation of a picture name both runs; rows of a difference also name the run subtracted."""
     printed, tables = [], []
     monkeypatch.setattr(
@@ -70,7 +70,7 @@ def test_comparison_files_name_every_run(open_page, two: Run, monkeypatch: pytes
         keep(file, name)
 
     monkeypatch.setattr(figures, "_download", watch)
-    open_page("compare", two, beside="twin")
+    open_page("compare", two_runs, beside="twin")
     assert len(printed) == 2 and all("Runs tiny, twin" in words for texts in printed for words in texts[1:])
     titles = [title for title, *_ in printed]
     assert titles == [
@@ -83,24 +83,26 @@ def test_comparison_files_name_every_run(open_page, two: Run, monkeypatch: pytes
     assert set(changed["run"]) == {"twin"} and set(changed["minus"]) == {"tiny"}
 
 
-def test_settings_that_changed_together_share_one_figure(open_page, two: Run) -> None:
+def test_settings_that_changed_together_share_one_figure(open_page, two_runs: Run) -> None:
     """The caption says that their effects cannot be distinguished."""
-    twin = runs.read_run(two.path.with_name("twin"))
+    twin = runs.read_run(two_runs.path.with_name("twin"))
     twin.config["masked_share"] = 0.5
     runs.write_run(twin)
-    page = open_page("compare", two, beside="twin")
+    page = open_page("compare", two_runs, beside="twin")
     changed = [heading.value for heading in page.header if heading.value.startswith("What")]
     assert changed == ["What changed: dropout, masked share"]
     assert any("cannot distinguish their effects" in caption for caption in captions_of(page))
 
 
-def test_compare_page_warns_of_running_text(two: Run, open_page):
+def test_compare_page_warns_of_running_text(two_runs: Run, open_page):
     """Accuracies on running text are those of another task; runs that read text in the same way get no warning."""
-    quiet = open_page("compare", two, beside="twin")
+    quiet = open_page("compare", two_runs, beside="twin")
     assert not quiet.exception and not [message for message in quiet.warning if "running text" in message.value]
-    sources = two.results.with_name("twin") / "sources.json"
+    sources = two_runs.results.with_name("twin") / "sources.json"
     sources.write_text(sources.read_text().replace('"as-written": false', '"as-written": true'))
     (warning,) = [
-        message.value for message in open_page("compare", two, beside="twin").warning if "running text" in message.value
+        message.value
+        for message in open_page("compare", two_runs, beside="twin").warning
+        if "running text" in message.value
     ]
     assert "twin read sentences as running text" in warning

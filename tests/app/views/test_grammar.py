@@ -12,20 +12,20 @@ from embryo_core.measurements import Findings, PairScore
 from embryo_core.metrics.minimal_pairs import accuracies
 from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
-from tests.conftest import SAMPLE_DATA, at
+from tests.conftest import SAMPLE_DATA, checkpoint_at
 
 
 @pytest.fixture
-def evaluated(tiny_results: Run, own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def evaluated_run(tiny_results: Run, own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a run with results, the sentences of which are in no folder that the page searches."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
     shutil.copytree(tiny_results.results, own_run.results)
     return own_run
 
 
-def test_page_shows_paradigms_and_pairs_of_one_set(look, evaluated):
+def test_page_shows_paradigms_and_pairs_of_one_set(open_view, evaluated_run):
     """Without their data the pairs of a paradigm have numbers but no sentences, and a caption names the folder."""
-    test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun")
+    test = open_view(evaluated_run, set="nouns", paradigm="nouns/case/pronoun")
     assert not test.exception and not test.error
     assert any("10 pairs of nouns" in line.value and "3 paradigms" in line.value for line in test.markdown)
     paradigms, pairs = (frame.value for frame in test.dataframe)
@@ -36,21 +36,21 @@ def test_page_shows_paradigms_and_pairs_of_one_set(look, evaluated):
     assert any("corpora/pairs" in caption for caption in captions_of(test))
 
 
-def test_sentences_are_shown_if_data_match_results(look, evaluated):
+def test_sentences_are_shown_if_data_match_results(open_view, evaluated_run):
     """The data are in corpora/pairs; the pair's words are shown with their scores. Changed data hide the sentences."""
-    folder = evaluated.path.parents[1] / "corpora" / "pairs"
+    folder = evaluated_run.path.parents[1] / "corpora" / "pairs"
     shutil.copytree(SAMPLE_DATA["pairs"], folder)
-    test = look(evaluated, set="nouns", paradigm="nouns/case/pronoun", pair="0", step="16", open="words")
+    test = open_view(evaluated_run, set="nouns", paradigm="nouns/case/pronoun", pair="0", step="16", open="words")
     assert not test.exception and not test.error
     pairs = test.dataframe[1].value
     assert "Him lives in Paris." in set(pairs["bad"])
     assert any("He lives in Paris." in text.value for text in test.text)
     assert any(len(re.findall(r"[+-]\d+\.\d\d", caption)) == 2 for caption in captions_of(test))
     (folder / "more.jsonl").write_text('{"good": "a", "bad": "b"}\n')
-    assert "good" not in look(evaluated, set="nouns").dataframe[1].value
+    assert "good" not in open_view(evaluated_run, set="nouns").dataframe[1].value
 
 
-def test_click_on_point_opens_its_paradigm(look, evaluated):
+def test_click_on_point_opens_its_paradigm(open_view, evaluated_run):
     """A point of the whole set changes the step, not the paradigm."""
     from app.views import grammar
 
@@ -63,8 +63,8 @@ def test_click_on_point_opens_its_paradigm(look, evaluated):
         assert chosen == {"step": 16, "paradigm": "nouns/case/pronoun"}
 
 
-def test_page_without_results_shows_evaluation_command(look, own_run):
-    test = look(own_run)
+def test_page_without_results_shows_evaluation_command(open_view, own_run):
+    test = open_view(own_run)
     assert "--metrics minimal_pairs --pairs PATH" in test.code[0].value
 
 
@@ -73,7 +73,7 @@ def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:
     for place, step in enumerate((0, 8, 16)):
         outcomes = [(name, i, i < counts[place]) for name, counts in right.items() for i in range(20)]
         pairs = [PairScore(f"zorro/{name}", i, -1.0, -1.5 if good else -0.5) for name, i, good in outcomes]
-        results.write(at(run, step), METRIC, Findings(scores=list(accuracies(METRIC, pairs)), pairs=pairs))
+        results.write(checkpoint_at(run, step), METRIC, Findings(scores=list(accuracies(METRIC, pairs)), pairs=pairs))
 
 
 START, EARLY, LATE, NEVER = (20, 20, 20), (10, 20, 20), (10, 10, 20), (10, 10, 10)
@@ -87,13 +87,13 @@ START, EARLY, LATE, NEVER = (20, 20, 20), (10, 20, 20), (10, 10, 20), (10, 10, 1
         (((EARLY, LATE, LATE, NEVER, NEVER), (EARLY, EARLY, LATE, EARLY, LATE)), ("cannot", "only 3 paradigms")),
     ],
 )
-def test_agreement_of_two_orders_is_stated(orders, said, look, own_run):
+def test_agreement_of_two_orders_is_stated(orders, said, open_view, own_run):
     """The agreement uses paradigms that rise in both runs; it is refused for three, or if most rise at one step."""
     other = own_run.path.with_name("other")
     shutil.copytree(own_run.path, other)
     for run, order in zip((own_run, runs.read_run(other)), orders, strict=True):
         plant(run, dict(zip(("a/one", "a/two", "a/three", "b/four", "b/five"), order, strict=True)))
-    test = look(own_run, run="tiny", beside="other")
+    test = open_view(own_run, run="tiny", beside="other")
     assert not test.exception and not test.error
     (sentence,) = [unescaped(line.value) for line in test.markdown if "The orders of" in line.value]
     assert all(part in sentence for part in ("tiny", "other", *said))

@@ -8,12 +8,12 @@ from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
 from tests.app.views.conftest import box
-from tests.conftest import at
+from tests.conftest import checkpoint_at
 from tests.probed import NOTE, STEPS, write_probes
 
 
 @pytest.fixture
-def probed(dashboard_without_results, own_run: Run):
+def probed_dashboard(dashboard_without_results, own_run: Run):
     """Return the dashboard on a run that was probed on two tasks of the metric and on one task of a user."""
     write_probes(own_run)
     return dashboard_without_results
@@ -48,9 +48,9 @@ def headings(page: AppTest) -> list[str]:
 # === Captions ===
 
 
-def test_captions_name_data_and_n(probed) -> None:
-    """The captions have the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
-    text, _ = everything(probed)
+def test_captions_name_data_and_n(probed_dashboard) -> None:
+    """The captions give the notes of all evaluations, the numbers of targets per split, and the held-out pieces."""
+    text, _ = everything(probed_dashboard)
     assert f"Data: {NOTE}; {NOTE}; n = 50 to 400 targets." in text
     assert "200 masked pieces of held-out text" in text
     assert "30 on the task, 30 on the control task by the fast protocol" in text
@@ -66,18 +66,18 @@ def test_captions_name_data_and_n(probed) -> None:
         ("1", "layer 1", "layer 1"),
     ],
 )
-def test_captions_name_chosen_layer(probed, chosen: str, said: str, trained: str) -> None:
+def test_captions_name_chosen_layer(probed_dashboard, chosen: str, said: str, trained: str) -> None:
     """All figures of a single layer show the chosen one."""
-    text, headed = everything(probed, probe_layer=chosen)
+    text, headed = everything(probed_dashboard, probe_layer=chosen)
     assert f"frozen hidden states of one layer: {said}." in text
     assert f"at each checkpoint (3), in {said}." in text
     assert f"thick: {trained}." in text
     assert f"Training of a probe: parts of speech, {trained}, step 16" in headed
 
 
-def test_table_of_peaks_has_every_task_and_layer(probed) -> None:
+def test_table_of_peaks_has_every_task_and_layer(probed_dashboard) -> None:
     """A row has the step and F1 of the peak, the last F1, and the decay between them in points."""
-    table = open_page(probed, probing="order").dataframe[0].value
+    table = open_page(probed_dashboard, probing="order").dataframe[0].value
     assert list(table["task"]) == ["parts of speech"] * 3 + ["semantic roles"] * 3 + ["mine"] * 3
     assert list(table["layer"][:3]) == ["embeddings", "layer 1", "layer 2"]
     row = table.iloc[1]  # 0.50, 0.80, 0.75
@@ -96,10 +96,10 @@ def test_table_of_peaks_has_every_task_and_layer(probed) -> None:
     ],
     ids=lambda wanted: wanted["probing"],
 )
-def test_link_restores_view(probed, wanted: dict[str, str]) -> None:
+def test_link_restores_view(probed_dashboard, wanted: dict[str, str]) -> None:
     """Every choice of a section is read from the URL and written to it again."""
     wanted = {"step": "8", "scale": "linear", "probe_layer": "2"} | wanted
-    page = open_page(probed, **wanted)
+    page = open_page(probed_dashboard, **wanted)
     assert {name: page.query_params[name] for name in wanted} == wanted
     said = {
         "tasks": "all divided by the curve's own last value",
@@ -117,17 +117,17 @@ def test_link_restores_view(probed, wanted: dict[str, str]) -> None:
     "query",
     [{"probe_layer": "77"}, {"probe_task": "<b>"}, {"score": "9"}, {"x_task": "", "y_task": "?"}, {"unit": "-"}],
 )
-def test_invalid_values_in_link_show_defaults(probed, query: dict[str, str]) -> None:
+def test_invalid_values_in_link_show_defaults(probed_dashboard, query: dict[str, str]) -> None:
     """The pickers have the values that they have without a link."""
-    assert box(open_page(probed, probing="-", **query), "Layer").value == "best"
-    assert box(open_page(probed, probing="layers", **query), "Task").value == "pos"
-    page = open_page(probed, probing="order", **query)
+    assert box(open_page(probed_dashboard, probing="-", **query), "Layer").value == "best"
+    assert box(open_page(probed_dashboard, probing="layers", **query), "Task").value == "pos"
+    page = open_page(probed_dashboard, probing="order", **query)
     assert (box(page, "Horizontal axis").value, box(page, "Vertical axis").value) == ("pos", "srl")
 
 
-def test_task_is_not_compared_with_itself(probed) -> None:
+def test_task_is_not_compared_with_itself(probed_dashboard) -> None:
     """If a reader chooses the task of the other axis, the other axis changes."""
-    page = open_page(probed, probing="order", x_task="srl", y_task="pos")
+    page = open_page(probed_dashboard, probing="order", x_task="srl", y_task="pos")
     box(page, "Horizontal axis").select("pos").run()
     assert not page.exception
     assert "pos" not in box(page, "Vertical axis").options and box(page, "Vertical axis").value == "srl"
@@ -186,7 +186,7 @@ def test_user_task_alone_is_enough(dashboard_without_results, own_run: Run) -> N
 def test_scores_without_training_curves_and_controls_are_enough(dashboard_without_results, own_run: Run) -> None:
     """Selectivity needs controls, so it cannot be chosen, and a link to it is reported."""
     scores = [Score("edge_probing_f1", 0.5, 40, "<i>own</i>", layer) for layer in range(3)]
-    results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
+    results.write(checkpoint_at(own_run, 8), "edge_probing", Findings(scores=scores))
     layers, order = (
         open_page(dashboard_without_results, probing=section, score="selectivity") for section in ("layers", "order")
     )
@@ -204,6 +204,6 @@ def test_scores_without_training_curves_and_controls_are_enough(dashboard_withou
 def test_peaks_are_folded_without_significant_decay(dashboard_without_results, own_run: Run) -> None:
     """With 40 targets the interval of every decay includes zero, which the label of the fold states."""
     scores = [Score("edge_probing_f1", 0.5 + layer / 100, 40, "pos", layer) for layer in range(3)]
-    results.write(at(own_run, 8), "edge_probing", Findings(scores=scores))
+    results.write(checkpoint_at(own_run, 8), "edge_probing", Findings(scores=scores))
     (fold,) = open_page(dashboard_without_results, probing="order").expander
     assert fold.label == "Peak and decay: no layer has fallen significantly from its peak" and not fold.proto.expanded

@@ -75,7 +75,7 @@ def test_run_opens_on_its_own_examples(open_page, own_run: Run) -> None:
 
 
 def test_damaged_examples_fall_back_to_general_ones(open_page, own_run: Run) -> None:
-    """A warning has the command that finds new examples."""
+    """A warning gives the command that finds new examples."""
     results.write_examples(own_run, [ExampleQuestion("A [MASK] sat .", "cat", 8)])
     (own_run.results / "examples.json").write_text('[{"text": 3}]')
     app = open_page("query", own_run)
@@ -230,7 +230,7 @@ def test_single_checkpoint_has_only_a_final_answer(ask, own_run: Run) -> None:
 
 
 def test_caption_of_tracked_word_has_pieces_and_definition(ask, tiny_run: Run) -> None:
-    """The caption has the number of pieces, the probability at this step, and the chain rule that defines it."""
+    """The caption gives the number of pieces, the probability at this step, and the chain rule that defines it."""
     question = query.read_question(TEXT, load_tokenizer(tiny_run)).track("catsat")
     (row,) = query.ask(tiny_run, question, [8]).table.itertuples()
     app = ask(word="catsat", step="8")

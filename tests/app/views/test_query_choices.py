@@ -26,7 +26,7 @@ def test_pinned_cell_lists_its_best_words(ask, tiny_run: Run) -> None:
     assert "pin" not in app.query_params and app.query_params["open"] in ("lens", ["lens"])
 
 
-def test_frame_of_the_lens_unfolds_it(ask, shown: list[Figure]) -> None:
+def test_address_of_a_lens_frame_opens_its_section(ask, shown: list[Figure]) -> None:
     """Frames that were copied before the lens was folded do not name the open section."""
     app = ask(figure="tiny-query-lens")
     assert "tiny-query-lens" in [figure.name for figure in shown] and not app.info
@@ -160,7 +160,7 @@ def ask_two(dashboard, own_run: Run, tiny_run: Run, monkeypatch: pytest.MonkeyPa
     return open_link
 
 
-def test_two_runs_and_two_sentences_are_four_answers(ask_two) -> None:
+def test_two_runs_and_two_sentences_give_four_answers(ask_two) -> None:
     """Each run answers each sentence under a heading that names both."""
     app = ask_two(compare="both", text2="a [MASK] .", step="8")
     assert [header.value for header in app.header].count("At step 8") == 4 and len(app.metric) == 12
