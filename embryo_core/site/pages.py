@@ -115,13 +115,12 @@ def _tokens(runs: Runs, axis: StepAxis) -> SitePage:
             choices[f"{tokens.title_of(metric)}, {family}"] = options
             rescaled_choices[f"{tokens.title_of(metric)}, {family}"] = options | {"rescaled": True}
     measured_metric = measured_as(runs[0], "mask_prediction")
-    panels: list[Panel | FixedTable] = [
+    panels = [
         Panel("accuracy", tokens.accuracy, choices, "Task"),
         Panel("rescaled", tokens.accuracy, rescaled_choices, "Task"),
         Panel("acquisition", acquisition.acquisition, choices, "Task"),
-        words_at_last(runs[0], measured_metric),
     ]
-    return SitePage("", panels, measured_metric)
+    return SitePage("", [*panels, words_at_last(runs[0], measured_metric)], measured_metric)
 
 
 def _words(runs: Runs, axis: StepAxis) -> SitePage:

@@ -94,11 +94,10 @@ class Panel:
         by_scale: dict[Scale, Figure] = {"log": figure, "linear": linear}
         plots: dict[Scale, dict[int, Any]] = {}  # by scale of steps and window of smoothing; 1 is as measured
         for scale, measured in by_scale.items():
+            windows = WINDOWS[1:] if longest(measured.plot) else ()  # the browser smooths curves that are not thinned
+            axes = {window: AxisChoice(scale, smoothing=window) for window in windows}
             figures: dict[int, Any] = {1: measured}
-            for window in (
-                WINDOWS[1:] if longest(measured.plot) else ()
-            ):  # the browser smooths curves that are not thinned
-                figures[window] = self.make(runs, AxisChoice(scale, smoothing=window), **options)
+            figures |= {window: self.make(runs, axis, **options) for window, axis in axes.items()}
             plots[scale] = {window: without_template(each.plot.to_plotly_json()) for window, each in figures.items()}
         return {
             "name": figure.file_name,
