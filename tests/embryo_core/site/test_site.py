@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -20,7 +21,8 @@ from embryo_core.errors import SiteError
 from embryo_core.figures import grammar, knowledge, overview
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.site import site, write_site
-from embryo_core.site.pages import PAGES, Panel, figures
+from embryo_core.site.pages import PAGES
+from embryo_core.site.parts import Panel
 from embryo_core.types import Run
 from tests.conftest import copy_run
 
@@ -207,16 +209,17 @@ def test_token_axis_has_the_counts_of_the_checkpoints(tiny_site: Path, tiny_resu
     assert tokens["axes"]["log"]["type"] == "log" and "flops" in about["units"]
 
 
-def test_long_curves_have_smoothed_lines(own_run: Run):
+def test_long_curves_have_smoothed_lines(own_run: Run, tmp_path: Path):
     """The browser could only smooth the points that thinning has left."""
     rows = [{"split": "train", "step": i, "loss": float(i % 7)} for i in range(1, 1001)]
     (own_run.path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    panel = Panel("training", overview.training_curve, {"": {"quantity": "loss"}})
-    ((_, by_scale),) = figures(panel, [own_run])
+    Panel("training", overview.training_curve, {"": {"quantity": "loss"}}).write([own_run], "page", tmp_path)
+    plots = read(tmp_path / "data" / "page-training-0.js")["plots"]
     for scale in SCALES:
-        assert set(by_scale[scale]) == {*WINDOWS}
-        (line,) = [trace for trace in by_scale[scale][25].plot.data if trace.name == "training, smoothed"]
-        assert max(line.y[20:-20]) < 3.3 and min(line.y[20:-20]) > 2.7  # the loss itself is 0 to 6
+        assert set(plots[scale]) == {*map(str, WINDOWS)}
+        (y,) = [trace["y"] for trace in plots[scale]["25"]["data"] if trace["name"] == "training, smoothed"]
+        values = np.frombuffer(base64.b64decode(y["bdata"]), y["dtype"])[20:-20]
+        assert max(values) < 3.3 and min(values) > 2.7  # the loss itself is 0 to 6
 
 
 def test_full_disk_leaves_the_site_unchanged(tiny_results: Run, own_site: Path, monkeypatch):
