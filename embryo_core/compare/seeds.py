@@ -80,7 +80,8 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
     """Aggregate `compare.acquisitions` by design: average onsets, slopes and last accuracies over seeds.
 
     `designs` maps the name of a design, which replaces the names of its runs, to these names. `earliest` and `latest`
-    are means over seeds, but at least one standard error from the mean onset; slopes likewise. n is the sum,
+    are means over seeds, but at least one standard error from the mean onset; slopes likewise, and `before` (the
+    step before `earliest`, if the table has it) is a mean that is not after `earliest`. n is the sum,
     and places are ranks of the mean place. A category that has no onset in one of the seeds has none in the design; an
     interval that is open in one of them (no `latest`) is open in the design, and a slope that one lacks is missing.
     """
@@ -95,16 +96,19 @@ def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str
 def _average_onsets(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row per category, averaged over several seeds."""
     column_sets = [names for names in (STEP_COLUMNS, SLOPE_COLUMNS) if names[0] in rows]
-    number_columns = [name for names in column_sets for name in names]
+    step_columns = [*STEP_COLUMNS, *(["before"] if "before" in rows else [])]
+    number_columns = [*step_columns, *(SLOPE_COLUMNS if SLOPE_COLUMNS[0] in rows else [])]
     by_group = rows.astype(dict.fromkeys(["place", *number_columns], float)).groupby("group", sort=False)
     means = by_group[["place", *number_columns, "last"]].mean().assign(n=by_group["n"].sum())
     for middle, low, high in column_sets:
         error = by_group[middle].sem()
         means[low] = np.fmin(means[low], means[middle] - error)
         means[high] = np.fmax(means[high], means[middle] + error)
+    if "before" in means:
+        means["before"] = np.fmin(means["before"], means["earliest"])
     seed_count, seeds_with = rows["run"].nunique(), by_group[number_columns].count()
     means = means.mask((seeds_with < seed_count).reindex(columns=means.columns, fill_value=False))
     means.loc[seeds_with["onset"] < seed_count, ["place", *number_columns]] = float("nan")
     means["place"] = means["place"].rank(method="min").astype("Int64")
-    means = means.assign(**{name: means[name].round().astype("Int64") for name in STEP_COLUMNS})
+    means = means.assign(**{name: means[name].round().astype("Int64") for name in step_columns})
     return means.reset_index().sort_values(["place", "group"])

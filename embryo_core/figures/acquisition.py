@@ -59,7 +59,6 @@ def acquisition(
     if table["onset"].isna().all():
         floor = "chance" if rule == "chance" else "0"
         raise FigureError(f"No category has an accuracy above {floor} at the last step, so there is no order yet.")
-    table["before"] = _evaluated_before(table, {line: line_runs[0] for line, line_runs in runs_by_line.items()}, metric)
     axes = {line: axis.for_run(runs_by_line[line][0], runs) for line in table["run"].unique()}
     plotted_runs = [run for line in axes for run in runs_by_line[line]]
     seeds = sentences(
@@ -84,6 +83,7 @@ def _read_onsets(
     """Return the runs of each design whose unit the axis supports, and the onsets of all runs and of all designs."""
     supported_runs = [run for run in runs if axis.supports(run)]
     runs_by_line, run_onsets = designs(supported_runs), compare.acquisitions(supported_runs, metric, groups, rule)
+    run_onsets["before"] = _evaluated_before(run_onsets, {run.name: run for run in supported_runs}, metric)
     return runs_by_line, run_onsets, compare.average_acquisitions(run_onsets, _name_runs(runs_by_line))
 
 
@@ -94,8 +94,8 @@ def _name_runs(runs_by_line: Mapping[str, Sequence[Run]]) -> dict[str, list[str]
 def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str) -> pd.Series:
     """Return the last step evaluated before each `earliest` step (or the first one), at which a bar begins."""
     bar_starts = table["earliest"].copy()
-    for line, rows in table.dropna(subset="earliest").groupby("run"):
-        steps = np.unique(results.read_scores(runs[line], measured_as(runs[line], metric))["step"])
+    for name, rows in table.dropna(subset="earliest").groupby("run"):
+        steps = np.unique(results.read_scores(runs[name], measured_as(runs[name], metric))["step"])
         bar_starts[rows.index] = steps[np.maximum(np.searchsorted(steps, rows["earliest"].astype(int)) - 1, 0)]
     return bar_starts
 
@@ -191,12 +191,12 @@ def plot_acquisition(table: pd.DataFrame, axes: Mapping[str, StepAxis], steps: S
 def _set_axis_range(
     figure: go.Figure, rows_by_line: Mapping[str, pd.DataFrame], axes: Mapping[str, StepAxis], steps: Sequence[int]
 ) -> None:
-    """Set the axis to run from the first of `steps` to the last, or to a later end of an interval."""
+    """Set the axis to run from the first of `steps` to the last, or to the ends of the bars beyond."""
     first_axis = next(iter(axes.values()))
     counts = first_axis.counts([min(steps), max(steps)])
     for line, rows in rows_by_line.items():
         if len(rows):
-            counts += axes[line].counts([int(rows["latest"].fillna(rows["onset"]).max())])
+            counts += axes[line].counts([int(rows["before"].min()), int(rows["latest"].fillna(rows["onset"]).max())])
     first_axis.set_ends(figure, min(counts), max(counts), margin=0.02)
 
 

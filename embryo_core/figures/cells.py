@@ -167,7 +167,7 @@ def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, curves: Curve
     if layer in layers:
         outline_step(figure, columns, (layers.index(layer),) * 2, color=OUTLINE_COLOUR, width=3)
     height = min(100 + 42 * len(layers), 560)
-    return finish_by_step(figure, axis, [*map(style.abbreviate, steps)], [*map(layer_name, layers)], "", height=height)
+    return finish_by_step(figure, axis, style.abbreviate_all(steps), [*map(layer_name, layers)], "", height=height)
 
 
 def finish_by_step(

@@ -89,7 +89,11 @@ def read_lines(
 def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curves) -> pd.DataFrame:
     """Return the averaged `rows` under the column names of `tables`, with the means of their other numbers."""
     key_columns = [curves.by, "step"]
-    means = pd.concat(tables, ignore_index=True).groupby(key_columns, sort=False).mean(numeric_only=True).reset_index()
+    grouped = pd.concat(tables, ignore_index=True).groupby(key_columns, sort=False)
+    means = grouped.mean(numeric_only=True)
+    if "layer" in means:
+        means["layer"] = means["layer"].where(grouped["layer"].nunique() == 1)  # the seeds' best layers may differ
+    means = means.reset_index()
     table = curves.columns(rows)
     other_columns = [column for column in means if column not in table]
     return table.merge(means[[*key_columns, *other_columns]], on=key_columns, how="left")

@@ -1,7 +1,6 @@
 """Early signals: how well a measure at each step predicts the final ranking of the runs by each task."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pandas as pd
 
@@ -47,8 +46,9 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     step_axis = axis.for_run(runs[0], runs)
-    curves = replace(CURVES, bands=table["n"].min() > MIN_RUNS)
-    plot = plot_curves([Line(measure, step_axis, curves.rows(table), table)], curves)
+    rows = CURVES.rows(table)
+    rows.loc[rows["n"] <= MIN_RUNS, ["low", "high"]] = float("nan")
+    plot = plot_curves([Line(measure, step_axis, rows, table)], CURVES)
     hidden_tasks = [*map(style.escape_text, clearest_tasks(table, measure)[MAX_VISIBLE_TASKS:])]
     plot.update_traces({"visible": "legendonly"}, lambda trace: trace.legendgroup in hidden_tasks)
     caption = Caption(

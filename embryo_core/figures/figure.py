@@ -103,6 +103,7 @@ class Figure:
             name
             for name, dtype in table.dtypes.items()
             if dtype == float and (name in INTEGER_COLUMNS or str(name).startswith("n_"))
+            if (table[name].dropna() % 1 == 0).all()  # a mean over seeds may be no integer
         ]
         table = table.astype(dict.fromkeys(count_columns, "Int64"))
         return (table.assign(data=notes) if notes.any() else table).to_csv(index=False)

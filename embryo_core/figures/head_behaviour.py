@@ -22,6 +22,7 @@ from embryo_core.figures.patterns import (
     select_pattern,
 )
 from embryo_core.figures.style import layer_colours
+from embryo_core.figures.thinning import cuts_at
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step, percent, quantity, sentence_case
 
@@ -254,14 +255,17 @@ def plot_heads(
 
 
 def _add_others(figure: go.Figure, rows: pd.DataFrame, pattern: str, axis: StepAxis, name: str, colour: str) -> None:
-    """Add the faint curves of several heads as one trace, with gaps between them."""
+    """Add the faint curves of several heads as one trace, with gaps between them and at the gaps of the run."""
     x: list[float | None] = []
     y: list[float | None] = []
     customdata: list[list[Any]] = []
     for _, curve in rows.groupby(["layer", "head"]):
-        x += [*axis.values(curve["step"]), None]
-        y += [*curve["value"], None]
-        customdata += [*_describe_points(curve, pattern), []]
+        positions, points = axis.values(curve["step"]), _describe_points(curve, pattern)
+        ends = [*cuts_at(curve["step"].tolist(), axis.gaps), len(curve)]
+        for start, end in zip([0, *ends], ends):
+            x += [*positions[start:end], None]
+            y += [*curve["value"].iloc[start:end], None]
+            customdata += [*points[start:end], []]
     line = {"color": colour, "width": 1}
     trace_settings = {"mode": "lines", "name": name, "line": line, "opacity": 0.7}
     figure.add_scatter(x=x, y=y, customdata=customdata, hovertemplate=_hover_template(axis), **trace_settings)

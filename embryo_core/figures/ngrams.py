@@ -11,7 +11,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import name_step, name_step_range
+from embryo_core.words import list_steps, name_step
 
 METRIC = "ngram_divergence"
 STYLES = {"unigram": (style.BLUE, "circle"), "bigram": (style.VERMILION, "square")}
@@ -64,11 +64,7 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
         phase_note = ": the unigram phase, in which the model knows which pieces are frequent and little else"
         if step == unigram.index.min():
             phase_note = f", the first that was evaluated, so it may have been earlier{phase_note}"
-    step_range = (
-        f"{name_step_range(int(nearer_steps.min()), int(nearer_steps.max()), unit)} they are"
-        if len(nearer_steps)
-        else "no step are they"
-    )
+    step_range = f"{list_steps(nearer_steps.tolist(), unit)} they are" if len(nearer_steps) else "no step are they"
     bigram_note = f"At {step_range} significantly nearer to bigrams: what follows the piece before."
     return Caption(
         f"Predictions are nearest to unigrams, the frequencies of single pieces, at {name_step(step, unit)} "

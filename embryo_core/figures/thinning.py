@@ -80,7 +80,7 @@ def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
     """Break every curve of a figure, but no band, at positions of its x-axis; a point there is cut off on each side."""
     for trace in _curves(figure):
         x = [*trace.x]
-        cuts = sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})
+        cuts = cuts_at(x, gaps)
         if not cuts:
             continue
         empty: dict[str, Any] = {"x": [x[i] for i in cuts], "y": None, "customdata": None}
@@ -90,3 +90,8 @@ def break_lines(figure: go.Figure, gaps: Sequence[float]) -> None:
         for name in MARKER_SETTINGS:
             if isinstance(values := trace.marker[name], list | tuple | np.ndarray):
                 trace.marker[name] = np.insert(np.asarray(values), cuts, [values[i] for i in cuts])
+
+
+def cuts_at(x: Sequence[float], gaps: Sequence[float]) -> list[int]:
+    """Return the indices of the ascending `x` before which a curve breaks: on both sides of each gap."""
+    return sorted({cut for gap in gaps for cut in (bisect_left(x, gap), bisect_right(x, gap))} - {0, len(x)})

@@ -17,7 +17,7 @@ from embryo_core.findings.words import VERB_FORMS, measured_as
 from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS, with_tag_name
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import name_step_range, percent, sentence_case
+from embryo_core.words import list_steps, percent, sentence_case
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),
@@ -243,7 +243,7 @@ def describe_single_words(answers: pd.DataFrame, unit: StepUnit) -> str:
     dominated_rows = answers[(answers["share"] > ONE_WORD_FRACTION) & (answers["right"] >= MIN_ANSWERS)]
     remarks = []
     for (group, word), rows in dominated_rows.groupby(["group", "word"], sort=False):
-        steps = name_step_range(int(rows["step"].min()), int(rows["step"].max()), unit)
+        steps = list_steps(sorted(rows["step"].astype(int)), unit)
         of_words = rows["of_words"].iloc[-1]
         remarks.append(f"{group} at {steps}: “{word}”, {100 * of_words:.0f} % of the category's words")
     if not remarks:

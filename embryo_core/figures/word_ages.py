@@ -52,7 +52,9 @@ def ages(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     rank = {word: i for i, word in enumerate(first["word"], 1)}
     plot = _plot_ages(plotted_runs, [axis.for_run(run, runs) for run in plotted_runs], tables, rank)
     step_axis = axis.for_run(plotted_runs[0], runs)
-    step_axis.set_range(plot, [int(low), int(high)])
+    step_ranges = [(axis.for_run(run, runs), map(int, _age_range(tables[run.name]))) for run in plotted_runs]
+    counts = [count for run_axis, steps in step_ranges for count in run_axis.counts([*steps])]
+    step_axis.set_ends(plot, min(counts), max(counts))
     step_axis.mark_step(plot, int(high))
     table = pd.concat([table.assign(run=name) for name, table in tables.items()], ignore_index=True)
     table.insert(0, "place", table["word"].map(rank))

@@ -65,10 +65,9 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
     def caption(table: pd.DataFrame) -> Caption:
         all_words = table[table["group"] == ALL].reset_index(drop=True)
-        nearest, below_half = all_words.loc[all_words["value"].idxmin()], all_words[all_words["below"] >= 0.5]
-        onset_note = (
-            f"from {step_axis.step_in_unit(int(below_half['step'].iloc[0]))} on" if len(below_half) else "at no step"
-        )
+        nearest = all_words.loc[all_words["value"].idxmin()]
+        onset = curves.held_from(all_words["step"].to_numpy(), all_words["below"], 0.5)
+        onset_note = "at no step" if onset is None else f"from {step_axis.step_in_unit(onset)} on"
         return Caption(
             f"Words are nearest to their frequency at {step_axis.step_in_unit(int(nearest['step']))}, by "
             f"{nearest['value']:.1f} bits on average; {onset_note}, context makes half of them significantly less "

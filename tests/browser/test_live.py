@@ -1,5 +1,6 @@
 """Tests of live questions on a static site in Chromium, whose answers equal those of the dashboard."""
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -11,13 +12,17 @@ from pathlib import Path
 import pytest
 import torch
 from playwright.sync_api import Browser, Page, expect
+from tokenizers import AddedToken, models, pre_tokenizers
+from tokenizers import Tokenizer as HuggingFaceTokenizer
 from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
 from embryo_core import runs
 from embryo_core.errors import SiteError
 from embryo_core.query import CONTINUATION_LENGTH, TOGETHER, Answers, ask, ask_layers, parse
+from embryo_core.query.question import read_question
 from embryo_core.site import packages, site
-from embryo_core.types import Run
+from embryo_core.tokenizers.tokenizer import Tokenizer
+from embryo_core.types import Run, SpecialTokens
 from tests import decoders
 from tests.browser.conftest import PATIENCE, WINDOW
 
@@ -135,6 +140,10 @@ def test_site_answers_match_dashboard(
     tracked = ask(run, parse(run, text).track(word))
     assert page.evaluate("page.live.asked.question.pieces") == tracked.question.tracked.ids.tolist()
     assert len(tracked.question.tracked.ids) > 1
+    for inside in ("##ing", "##s"):
+        track = "(word) => new Question(page.live.model, page.live.asked.question.text, word).pieces"
+        pieces = page.evaluate(track, inside)
+        assert pieces == parse(run, text).track(inside).tracked.ids.tolist()
     of_word = page.evaluate("page.live.asked.found.map(({ tracked }) => Math.exp(tracked))")
     assert of_word == pytest.approx(tracked.table["probability"].tolist(), abs=1e-6, rel=1e-4)
     for i, step in enumerate(steps):
@@ -184,7 +193,7 @@ def check_continuation(page: Page, asked: Answers) -> None:
     """Check that the greedy continuation at the last step is that of the dashboard."""
     page.locator("#live summary", has_text="Continuation").click()
     (known,) = asked.best(asked.steps[-1], TOGETHER)
-    expect(page.locator("#live details p").first).to_contain_text(known.token.removeprefix("##"))
+    expect(page.locator("#live details p").first).to_contain_text(f" … {known.token} (")
     words, total = page.evaluate("page.live.asked.question.continued(page.live.model, page.live.at().step)")
     assert len(words) == CONTINUATION_LENGTH and exp(total) == pytest.approx(known.probability, rel=1e-4)
 
@@ -202,6 +211,35 @@ def check_lens(page: Page, run: Run, text: str, step: int) -> None:
         assert [float(cell.rsplit(" ", 2)[1]) for cell in row[1:]] == pytest.approx(
             [100 * answer.probability for answer in best], rel=1e-2
         )
+
+
+def test_byte_level_pieces_at_mask_match_dashboard(
+    own_run: Run, tiny_results: Run, tmp_path: Path, npm, serve_site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tracked word has other pieces at the start of a text and after a quotation mark than after a space."""
+    write(own_run, tmp_path / "site", tiny_results, monkeypatch, 1)
+    special = SpecialTokens(mask="<mask>", cls="<s>", sep="</s>", pad="<pad>", unk="<unk>")
+    names = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġc"]
+    made = HuggingFaceTokenizer(models.BPE({name: i for i, name in enumerate(names)}, [("Ġ", "c")]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.add_special_tokens([*names[:4], AddedToken("<mask>", lstrip=True)])
+    made.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = Tokenizer(tmp_path / "tokenizer.json", special)
+    about = {"begin": tokenizer.begin.tolist(), "end": tokenizer.end.tolist(), "mask": "<mask>"}
+    about |= {"mask_id": tokenizer.mask_id, "special": [], "unknown": tokenizer.unk_id, "blank": tokenizer.blank}
+    texts = ["A [MASK] .", "[MASK] .", 'A "[MASK]" .']
+    page = serve_site()
+    page.wait_for_function("() => page.live?.model?.about")
+    found = page.evaluate(
+        """async ([content, given, texts]) => {
+            const tokenizer = new (await runtime()).Tokenizer(content, {});
+            const about = { ...page.live.model.about, ...given };
+            return texts.map((text) => new Question({ about, tokenizer }, text, "cat").pieces);
+        }""",
+        [json.loads(made.to_str()), {**about, "word_start": tokenizer.word_start}, texts],
+    )
+    assert found == [read_question(text, tokenizer).track("cat").tracked.ids.tolist() for text in texts]
+    assert found[0] != found[1] == found[2]
 
 
 def test_invalid_questions_get_one_message(

@@ -124,6 +124,14 @@ def test_mean_onset_keeps_the_interval_of_its_seeds():
     assert average[["earliest", "latest"]].values.tolist() == [[2, 20]] * 2
 
 
+def test_mean_bar_begins_at_the_mean_of_its_seeds():
+    """The bars begin at 2 and 8, and the standard error of the onset is 8."""
+    onsets = (("a", 8, 2), ("b", 24, 8))
+    table = pd.concat([order(run, {"noun": step}).assign(before=before) for run, step, before in onsets])
+    average = average_acquisitions(table, {"a, b": ["a", "b"]}).iloc[0]
+    assert average[["before", "onset", "latest"]].tolist() == [5, 16, 24]
+
+
 def test_interval_that_is_open_in_one_seed_is_open():
     """The onset keeps its mean and its start; a slope that one of the seeds lacks is missing too."""
     steep = {"slope": 2.0, "slope_low": 1.0, "slope_high": 3.0}

@@ -81,6 +81,13 @@ def test_runs_share_rows_and_category_colours() -> None:
     assert marks["a"].y[1] != marks["b"].y[0] and marks["b"].x[0] == 1
 
 
+def test_axis_covers_the_bars_of_every_run() -> None:
+    """The bar of the second run begins before the first evaluated step of the first run."""
+    first, second = order(verb=[0.0, 0.0, 0.1, 0.2]), order("b", verb=[0.0, 0.3, 0.3, 0.3]).assign(before=0)
+    axes = dict.fromkeys("ab", StepAxis("linear", step_unit=StepUnit.UPDATES))
+    assert plot_acquisition(pd.concat([first, second]), axes, [1, 4]).layout.xaxis.range[0] <= 0
+
+
 def test_bar_begins_at_previous_evaluated_step(tiny_results) -> None:
     """The rise happened somewhere between two evaluations; the first evaluated step has none before it."""
     figure = figures.acquisition([tiny_results], AxisChoice(), "mask_prediction", tuple(tokens.SETS["parts of speech"]))

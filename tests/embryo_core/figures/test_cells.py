@@ -1,12 +1,14 @@
 """Tests of heat map cells: hovering and clicks, outlines, step labels, and readable text."""
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from plotly.colors import sample_colorscale
 
 from embryo_core.figures import cells
 from embryo_core.figures.axis import StepAxis
+from embryo_core.figures.curves import by_layer
 from embryo_core.types import StepUnit
 
 
@@ -44,6 +46,13 @@ def test_step_labels_fit_side_by_side(count: int, shown: int) -> None:
     assert labels[1] == {3: "1,000", 26: "1,000", 27: "2,000", 154: "6,000"}[count]
     assert steps[places[1]] == int(labels[1].replace(",", ""))
     assert list(figure.layout.yaxis.ticktext) == ["embeddings", "layer 1"]
+
+
+def test_labels_of_near_steps_differ() -> None:
+    """Both steps would be 12.3 k."""
+    data = pd.DataFrame({"layer": 1, "step": [12288, 12299], "value": [0.1, 0.2], "n": 9})
+    plot = cells.plot_layer_map(data, StepAxis("log", step_unit=StepUnit.UPDATES), 1, by_layer(y_title="F1"))
+    assert list(plot.layout.xaxis.ticktext) == ["12,288", "12,299"]
 
 
 @pytest.mark.parametrize("scale", ["Viridis", [[0, "#eef4f8"], [1, "#08457c"]]], ids=["Viridis", "lens"])

@@ -34,6 +34,12 @@ def test_csv_rows_name_run_and_data_and_have_integer_counts(figure: Figure) -> N
     assert rows[1:] == [f"0,0.5,1213,{data}", f"8,1.0,,{data}", f"16,0.25,7,{data}"]
 
 
+def test_csv_keeps_counts_that_are_means(figure: Figure) -> None:
+    """The mean of a count over seeds, such as 2.5, is no integer."""
+    csv = replace(figure, table=figure.table.assign(n=[2.5, 3.0, 4.0], n_words=2.0)).to_csv()
+    assert "0,0.5,2.5,2," in csv
+
+
 def test_csv_rows_of_several_runs_name_their_own_data(figure: Figure) -> None:
     """A row may name other data than its run's; seeds and layers are integers too."""
     table = pd.DataFrame({"run": ["one", "two", "two"], "seeds": [3, 1, np.nan], "layer": [np.nan, 2, 0]})

@@ -84,6 +84,14 @@ def test_curves_show_each_head_once(frame, scale):
     assert len(without.data) == len(lines)
 
 
+def test_other_heads_break_at_gaps(frame):
+    """Each of their curves has no line through a missing step."""
+    rows, axis = patterns.select_pattern(frame, "previous"), StepAxis("linear", gaps=(5,), step_unit=StepUnit.UPDATES)
+    figure = charts.plot_heads(rows, patterns.baseline(frame), "previous", 0.05, (2, 1), axis)
+    for line in (line for line in figure.data if line.name in ("layer 1", "layer 2")):
+        assert list(line.x).count(None) == 2 * list(line.x).count(0) and list(line.x[:3]) == [0, None, 8]
+
+
 @pytest.mark.parametrize(("unit", "at"), [(StepUnit.UPDATES, "step 1,000"), (StepUnit.WORDS, "1,000 words")])
 def test_caption_names_the_first_head_of_each_layer(unit: StepUnit, at: str):
     """Steps are in the run's unit; layers are in the order in which they acquire the pattern."""

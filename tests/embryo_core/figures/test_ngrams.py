@@ -45,6 +45,8 @@ def test_caption_names_the_phases() -> None:
     """If bigrams are significantly nearer, there is no unigram phase; one at the first step may have begun earlier."""
     whole = ngrams.describe_divergence(divergences((0, 2, 3), (8, 0.5, 1.5), (16, 2, 1)), "a text", StepUnit.UPDATES)
     assert "step 8 (0.50 nats): the unigram phase" in whole.summary and "step 16" in whole.details
+    split = ngrams.describe_divergence(divergences((1, 2, 1), (8, 1, 2), (1000, 2, 1)), "", StepUnit.UPDATES)
+    assert "At steps 1, 1,000 (2 in all)" in split.details
     assert "first" not in whole.summary and whole.data == "Data: a text."
     late = ngrams.describe_divergence(divergences((8, 0.5, 1.5), (16, 0.6, 1)), "", StepUnit.WORDS)
     assert "8 words (0.50 nats), the first" in late.summary and "At no step" in late.details

@@ -250,6 +250,25 @@ def test_distances_are_from_unigram_surprisals(run):
         word_frequency.distance([run], AXIS)
 
 
+def test_context_counts_from_the_step_from_which_it_holds(run, monkeypatch):
+    """Half of the words are less surprising only in between."""
+    curve = {"value": 1.0, "low": 0.5, "high": 1.5, "n": 8, "below": [0.0, 0.6, 0.4]}
+    monkeypatch.setattr(
+        word_frequency, "distance_table", lambda _: pd.DataFrame({"group": "all", "step": STEPS[:3]} | curve)
+    )
+    assert "at no step, context" in str(word_frequency.distance([run], AXIS).caption)
+
+
+def test_axis_of_ages_covers_every_run(run, other_run, monkeypatch):
+    """The words of the second run are three times as old."""
+    axis, ends = AxisChoice("linear"), ["age", "earliest", "latest"]
+    tables = word_ages._read_tables([run, other_run], axis)
+    tables[other_run.name] = tables[run.name].assign(**{end: 3 * tables[run.name][end] for end in ends})
+    monkeypatch.setattr(word_ages, "_read_tables", lambda *_: tables)
+    figure = word_ages.ages([run, other_run], axis)
+    assert figure.plot.layout.xaxis.range[1] >= 3 * tables[run.name]["age"].max()
+
+
 def test_unigrams_are_shares_of_all_counted_words(run):
     """Words that are too rare for frequencies.tsv count too, if run.json has the number of all words."""
     table = word_tables.age_table(run).set_index("word")
