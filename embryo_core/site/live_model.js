@@ -138,7 +138,7 @@ class Question {
     const { about } = this;
     const inside = word.startsWith("##") && word.length > 2;
     const named = inside ? this.tokenizer.token_to_id(about.word_start ? word.slice(2) : word) : undefined;
-    const ofRest = () => (named === undefined ? encode(word.slice(2)) : [named]);
+    const ofRest = () => (named === undefined ? insideWord(word.slice(2), encode) : [named]);
     const pieces = inside ? ofRest() : (this.atMask(word, encode) ?? encode(about.blank + word));
     if (!pieces.length || pieces.some((one) => about.special.includes(one))) throw new Error(`'${word}' is not a word to track; write one without special tokens.`);
     if (pieces.includes(about.unknown)) throw new Error(`'${word}' has characters that are not in the vocabulary of this run; track another word.`);
@@ -151,10 +151,6 @@ class Question {
   atMask(word, encode) {
     const { about, ids, place, text } = this;
     if (!about.fills) return null;
-    const sameEnds = (whole, before, after) => {
-      const inside = whole.slice(before.length, whole.length - after.length);
-      return String(whole) === String([...before, ...inside, ...after]) ? inside : null;
-    };
     if (!about.blank) {
       const [start] = text.split("[MASK]");
       return about.word_start && /\S$/.test(start) ? sameEnds(encode(start + word), encode(start), []) : null;
@@ -242,6 +238,21 @@ class Reply {
     if (!this.beam) return rankOf(this.logits, words[0]);
     return this.beam.findIndex((one) => String(one.words) === String(words)) + 1 || "";
   }
+}
+
+// The ids of a whole between given ends, null if its ends are others.
+function sameEnds(whole, before, after) {
+  const inside = whole.slice(before.length, whole.length - after.length);
+  return String(whole) === String([...before, ...inside, ...after]) ? inside : null;
+}
+
+// The pieces that a text has after a letter which does not merge with them (Tokenizer.encode_inside).
+function insideWord(text, encode) {
+  for (const letter of "abcdefghijklmnopqrstuvwxyz") {
+    const pieces = sameEnds(encode(letter + text), encode(letter), []);
+    if (pieces?.length) return pieces;
+  }
+  return encode(text);
 }
 
 function logSumExp(values) {

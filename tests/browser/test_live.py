@@ -140,7 +140,7 @@ def test_site_answers_match_dashboard(
     tracked = ask(run, parse(run, text).track(word))
     assert page.evaluate("page.live.asked.question.pieces") == tracked.question.tracked.ids.tolist()
     assert len(tracked.question.tracked.ids) > 1
-    for inside in ("##ing", "##s"):
+    for inside in ("##ing", "##s", "##ingly"):
         track = "(word) => new Question(page.live.model, page.live.asked.question.text, word).pieces"
         pieces = page.evaluate(track, inside)
         assert pieces == parse(run, text).track(inside).tracked.ids.tolist()
