@@ -105,7 +105,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   function tell() {
     const { layer, head } = state.spot ?? chosen;
     const maxima = [header, ...(added ? [added] : [])].map((of) => of.maxima[layer - 1][head - 1]);
-    const most = `layer ${layer}, head ${head}: largest weight at any step ${Math.max(...maxima).toPrecision(2)}`;
+    const most = `layer ${layer}, head ${head}: largest weight at the steps shown ${Math.max(...maxima).toPrecision(2)}`;
     find(".note").textContent = `${namedStep(shown().step, countedIn)}; ${most}`;
   }
   const point = (spot) => { state.spot = spot; tell(); };

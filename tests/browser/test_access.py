@@ -136,7 +136,7 @@ def test_head_chosen_by_keyboard_is_announced(visit, app):
     expect(announced).to_be_empty()
     heads.focus()
     visitor.page.keyboard.press("ArrowDown")
-    expect(announced).to_contain_text("step 8; layer 2, head 1: largest weight")
+    expect(announced).to_contain_text("step 8; layer 2, head 1: largest weight at the steps shown")
     visitor.expect_query(layer="2", head="1", step="8")
 
 

@@ -6,11 +6,12 @@ import pandas as pd
 
 from embryo_core.compare import StepCounts
 from embryo_core.figures import style
-from embryo_core.figures.axis import STEP_LINE, StepAxis
+from embryo_core.figures.axis import STEP_LINE, AxisChoice, StepAxis
 from embryo_core.figures.curve_plot import plot_curves
+from embryo_core.figures.curves import read_lines
 from embryo_core.figures.lines import MAX_LINES, Curves, Line
 from embryo_core.groups import with_tag_name
-from embryo_core.types import Change, StepUnit
+from embryo_core.types import Change, Run, StepUnit
 
 CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=with_tag_name)
 
@@ -30,6 +31,16 @@ def curves_of(figure) -> list:
 def hover_text(trace, point: int) -> str:
     """Return the hover text of one point."""
     return trace.customdata[point][2]
+
+
+def test_table_of_seeds_leaves_out_layers_that_differ(tiny_run: Run):
+    """The best layers of the seeds are the same at the first step, and 2 and 3 at the second."""
+    again = replace(tiny_run, name="again", config=tiny_run.config | {"seed": 9})
+    rows = {"group": "noun", "step": [0, 8], "shown": 0.5, "n": 9}
+    layers = {"tiny": [1, 2], "again": [1, 3]}
+    tables = {name: pd.DataFrame(rows | {"layer": layer}) for name, layer in layers.items()}
+    (one,), _ = read_lines([tiny_run, again], AxisChoice(), lambda run: tables[run.name], CURVES)
+    assert one.table["layer"].fillna(0).tolist() == [1, 0]
 
 
 def test_colour_shows_category_and_symbol_shows_run():
