@@ -255,12 +255,16 @@ def logsumexp(logits: np.ndarray) -> np.ndarray:
 
 
 def top_k(values: np.ndarray, k: int) -> np.ndarray:
-    """Return the indices [..., k] of the k largest values [..., n], or of all, largest first, in a stable order."""
+    """Return the indices [..., k] of the k largest values [..., n], or of all, largest first; ties are in order."""
     from embryo_core.engine.kernels import largest  # imports torch, which loading models has already imported
 
     k = min(k, values.shape[-1])
     if k == 1:
         return values.argmax(axis=-1, keepdims=True)
     candidates = np.sort(largest(values, k))
-    order = np.argsort(-np.take_along_axis(values, candidates, axis=-1), kind="stable")
-    return np.take_along_axis(candidates, order, axis=-1)
+    top = np.take_along_axis(values, candidates, axis=-1)
+    best = np.take_along_axis(candidates, np.argsort(-top, kind="stable"), axis=-1)
+    candidate_count = np.count_nonzero(values >= top.min(axis=-1, keepdims=True), axis=-1)
+    for row in map(tuple, np.argwhere(candidate_count > k)):  # `largest` takes any of the values equal to the smallest
+        best[row] = np.argsort(-values[row], kind="stable")[:k]
+    return best
