@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, gelu, layer_norm, scaled_dot_product_attention
 
 from embryo_core.engine.kernels import Linear, compiled, linear
+from embryo_core.runs.architecture import layer_group
 
 # === Parts ===
 
@@ -104,7 +105,7 @@ def activate(states: Tensor, name: str) -> Tensor:
 
 def layer_at(network: Network, i: int) -> Layer:
     """Return layer i; 0 is the lowest."""
-    return network.groups[i * len(network.groups) // network.depth]
+    return network.groups[layer_group(i, network.depth, len(network.groups))]
 
 
 def embed(ids: Tensor, tables: EmbeddingTables) -> Tensor:

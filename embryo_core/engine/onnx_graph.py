@@ -17,6 +17,7 @@ from embryo_core.engine.fast_engine import ACTIVATIONS, activation_of, output_na
 from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
 from embryo_core.errors import MissingCapability
 from embryo_core.families import DECODERS, FAMILIES
+from embryo_core.runs.architecture import layer_group
 from embryo_core.runs.schema import TensorHeader
 from embryo_core.types import Checkpoint
 
@@ -125,7 +126,7 @@ def _encoder(architecture: runs.Architecture, tensors: Tensors) -> bytes:
     embedded = graph.norm(graph.add("Add", graph.rows(words, graph.ids), summed), f"{part}.LayerNorm")
     states = [graph.linear(embedded, names["projection"]) if architecture.is_projected else embedded]
     for i in range(architecture.num_hidden_layers):
-        prefix = names["layer"].format(i * architecture.groups // architecture.num_hidden_layers)
+        prefix = names["layer"].format(layer_group(i, architecture.num_hidden_layers, architecture.groups))
         layer_names = {part: f"{prefix}.{name}" for part, name in names.items()}
         query, key, value = (
             graph.heads(graph.linear(states[-1], layer_names[part]), heads, size) for part in ("query", "key", "value")

@@ -86,6 +86,15 @@ def test_both_engines_agree_on_the_demo(demo):
         assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
 
 
+def test_groups_that_do_not_divide_the_layers_are_those_of_transformers(own_run):
+    """Of 18 layers in 14 groups, layer 9 has the weights of group 6, since transformers rounds down 6.99…"""
+    sizes = {"num_hidden_layers": 18, "num_hidden_groups": 14, "embedding_size": 16, "initializer_range": 0.5}
+    fast, hub = both(write(own_run, "albert", sizes))
+    ids = np.array([[1, 7, 9, 4, 11, 2]])
+    one, other = fast.hidden_states(ids, np.ones_like(ids)), hub.hidden_states(ids, np.ones_like(ids))
+    assert np.abs(one - other).max() <= 1e-4 * np.abs(one).max()
+
+
 def test_padding_does_not_change_logits(demo):
     """A sentence in a batch with a longer one has the same logits as alone."""
     _, hub = both(demo)
