@@ -15,7 +15,10 @@ SEED_STRIDE = 1_000_003  # difference between the seeds of two replicas
 
 
 def initializer(stddev: float) -> keras.initializers.Initializer:
-    """Return a truncated normal, seeded by keras.utils.set_random_seed; reusing it would repeat the same values."""
+    """Return a normal truncated at 2 `stddev`, which leaves a standard deviation of 0.88 `stddev`.
+
+    It is seeded by keras.utils.set_random_seed; reusing it would repeat the same values.
+    """
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 

@@ -79,6 +79,9 @@ class Lamb(AdamW):
 class Muon(keras.optimizers.Muon):
     """Muon (Jordan et al., 2024, https://kellerjordan.github.io/posts/muon/), in fewer operations on torch.
 
+    As in Keras, the orthogonalised update of a matrix [m, n] is scaled by 0.2 sqrt(max(m, n)), so that it is as large
+    as one of AdamW (Liu et al., 2025, arXiv:2502.16982); Jordan et al. scale it by sqrt(max(1, outputs / inputs)).
+
     Keras updates one variable after the other, in dozens of operations each. A network that shares no layers has
     hundreds of variables, and torch on a CPU then spends a third of an update there, mostly on overhead
     (docs/benchmarks.md). Like Keras's Adam on torch, this optimizer updates all variables together.

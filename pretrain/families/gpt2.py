@@ -20,6 +20,7 @@ class Gpt2Config(Config):
     tokenizer: str = "bpe"  # byte-level (Section 2.2 of Radford et al., 2019)
     vocab_size: int = 50_257  # n_vocab of the 124M model's hparams.json
     max_position_embeddings: int = 1024  # n_ctx
+    # The normals of the next two are truncated here, not there, which makes the standard deviation 0.88 times as large.
     initializer_range: float = 0.02  # w_init_stdev of conv1d, and wte
     position_initializer_range: float | None = 0.01  # wpe
     layer_norm_eps: float = 1e-5  # norm, epsilon
