@@ -146,7 +146,8 @@ class Config:
         checks[f"seed {self.seed} must be between 0 and {MAX_SEED}"] = 0 <= self.seed <= MAX_SEED
         for name in ("warmup_steps", "constant_steps"):
             value = getattr(self, name)
-            checks[f"{name} {value} must be between 0 and steps {self.steps}"] = value <= self.steps
+            is_valid = value <= self.steps or self.minutes > 0  # the clock may end a run in its warm-up
+            checks[f"{name} {value} must be between 0 and steps {self.steps}"] = is_valid
         return checks
 
     @property

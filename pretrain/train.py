@@ -77,6 +77,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
             save_and_measure()
         if save_state_now:
             save_state(model, run.path, progress, seconds=clock.seconds if clock else 0.0)
+            row_started = perf_counter()  # measuring and saving are no part of a row's speed
         bar.update()
     bar.close()
     if clock and progress.step - first < config.steps:  # its time is over, and this step is the last

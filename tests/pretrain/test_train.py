@@ -1,7 +1,9 @@
 """Tests of training: what a run writes and counts; a stopped or extended run ends like one planned from the start."""
 
+import operator
 import shutil
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 
 import keras
@@ -11,9 +13,11 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import ConfigError
 from embryo_core.types import Run
+from pretrain import train as training
 from pretrain.batches import Data
 from pretrain.card import new_card, write_card
 from pretrain.config import Config
+from pretrain.remeasure import settings_of
 from pretrain.train import _check_finite, build, multiplies_in_bfloat16, train
 from tests.pretrain.conftest import log, weights
 
@@ -167,6 +171,31 @@ def test_diverged_training_is_stopped(loss: float):
         _check_finite({"loss": loss}, 1050)
 
 
+def test_speed_is_that_of_the_updates_alone(
+    config: Config, data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """An update takes a second of this clock, and measuring and saving a hundred."""
+    seconds = [0]
+
+    def taking(duration: int, function):
+        def run(*arguments, **options):
+            seconds[0] += duration
+            return function(*arguments, **options)
+
+        return run
+
+    monkeypatch.setattr("pretrain.train.perf_counter", lambda: seconds[0])
+    for duration, name in ((1, "Means.add"), (100, "save_state"), (100, "write_checkpoint"), (100, "_measure")):
+        monkeypatch.setattr(f"pretrain.train.{name}", taking(duration, operator.attrgetter(name)(training)))
+    timed = replace(config, steps=6, save_every=2, state_every=3, log_every=2)
+    run = new_run(tmp_path / "run", timed, data)
+    train(run, timed, data)
+    rows = [{"step": 0, "tokens": 0}, *(row for row in runs.read_log(run) if row["split"] == "train")]
+    for before, row in pairwise(rows):
+        updates = row["step"] - before["step"]
+        assert row["tokens_per_second"] == pytest.approx((row["tokens"] - before["tokens"]) / updates, abs=0.1)
+
+
 # === By the clock ===
 
 
@@ -192,6 +221,15 @@ def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data,
     assert written.planned_steps[-1] == last and written.config["steps"] == last
     assert runs.checkpoints(written)[-1].step == last and not runs.missing_steps(written)
     assert {row["step"] for row in log(run.path) if row["split"] == "heldout"} >= {0, last}
+
+
+def test_run_that_ends_in_its_warm_up_can_be_read(config: Config, tmp_path: Path):
+    """Its card has fewer steps than its warm-up, which only a run without `minutes` refuses."""
+    card = asdict(replace(config, minutes=0.5)) | {"steps": 1, "warmup_steps": 5, "short_steps": 0}
+    run = Run("run", tmp_path, "albert", "both", card, "0" * 64, {}, (0, 1), "tests")
+    assert (settings_of(run).steps, settings_of(run).warmup_steps) == (1, 5)
+    with pytest.raises(ConfigError, match="warmup_steps 5 must be between 0 and steps 1"):
+        settings_of(replace(run, config=card | {"minutes": 0.0}))
 
 
 @pytest.mark.slow
