@@ -45,8 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files = dict.fromkeys(item.path for item in items)
     waiting = [file for file in files if file.parent == REPOSITORY / "tests" / "browser"]
     computing = [file for file in files if file not in waiting]
-    place = {file: 3 * i for i, file in enumerate(waiting)} | {file: i for i, file in enumerate(computing)}
-    items.sort(key=lambda item: place[item.path])
+    index = {file: 3 * i for i, file in enumerate(waiting)} | {file: i for i, file in enumerate(computing)}
+    items.sort(key=lambda item: index[item.path])
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +155,8 @@ def copy_run(run: Run, root: Path) -> Run:
 def lengthen(run: Run, steps: Iterable[int]) -> None:
     """Add checkpoints at these steps to a tiny run, four with the weights of each original checkpoint in turn."""
     own = [runs.checkpoint(run, step).path for step in STEPS]
-    for place, step in enumerate(steps):
-        source = own[place // 4 % len(own)]
+    for i, step in enumerate(steps):
+        source = own[i // 4 % len(own)]
         folder = source.with_name(f"step{step}")
         folder.mkdir()
         for file in source.iterdir():

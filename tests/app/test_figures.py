@@ -58,14 +58,14 @@ def numbers(values: Any) -> list[Any]:
     return [value.item() if hasattr(value, "item") else value for value in values]
 
 
-def same(shown_figures: Any, stored: Any) -> bool:
+def same(drawn: Any, stored: Any) -> bool:
     """Return whether a drawn coordinate is a stored value: equal, as a percentage, a rank in a name, or step 0."""
-    if isinstance(stored, str) or isinstance(shown_figures, str):
-        both = isinstance(stored, str) and isinstance(shown_figures, str)
-        return both and (shown_figures.endswith(stored) or f" {stored}, " in shown_figures)  # "4= IN, preposition"
-    if stored is None or isinstance(stored, bool) or pd.isna(stored) or pd.isna(shown_figures):
+    if isinstance(stored, str) or isinstance(drawn, str):
+        both = isinstance(stored, str) and isinstance(drawn, str)
+        return both and (drawn.endswith(stored) or f" {stored}, " in drawn)  # "4= IN, preposition"
+    if stored is None or isinstance(stored, bool) or pd.isna(stored) or pd.isna(drawn):
         return False
-    ways = (shown_figures, shown_figures / 100, round(shown_figures), 0 if shown_figures == 0.5 else shown_figures)
+    ways = (drawn, drawn / 100, round(drawn), 0 if drawn == 0.5 else drawn)
     return any(math.isclose(way, stored, rel_tol=1e-6, abs_tol=1e-9) for way in ways)
 
 

@@ -113,11 +113,11 @@ def test_run_without_checkpoints_gets_message(page: str, dashboard_without_resul
 
 def test_missing_step_falls_back_to_last_earlier_one(dashboard_with_results) -> None:
     """A step that is not a number falls back to the last one; a message says so, and the URL is unchanged."""
-    for wanted, shown in (("15", "8"), ("1500", "16"), ("-x", "16"), ("1" * 5000, "16")):
-        app = dashboard_with_results.open("overview", step=wanted)
-        named = {"1500": "1,500"}.get(wanted, wanted[:20])
+    for requested, shown in (("15", "8"), ("1500", "16"), ("-x", "16"), ("1" * 5000, "16")):
+        app = dashboard_with_results.open("overview", step=requested)
+        named = {"1500": "1,500"}.get(requested, requested[:20])
         message = f"Run 'tiny' has no checkpoint at step {named}; showing step {shown}."
-        assert app.info[0].value.replace("\\", "") == message and app.query_params["step"] == wanted
+        assert app.info[0].value.replace("\\", "") == message and app.query_params["step"] == requested
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def test_cheap_questions_go_first(start) -> None:
             order.append(name)
 
     with queue.turn(0):
-        for place, (name, cost) in enumerate({"dear": DEAR, "first": CHEAP, "second": CHEAP}.items(), start=2):
+        for i, (name, cost) in enumerate({"dear": DEAR, "first": CHEAP, "second": CHEAP}.items(), start=2):
             start(lambda name=name, cost=cost: ask(name, cost))
-            wait_for_questions(queue, place)
+            wait_for_questions(queue, i)
         assert not order
     while len(order) < 3:
         threading.Event().wait(0.001)

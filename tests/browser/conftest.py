@@ -139,9 +139,9 @@ class Visitor:
         """Return the query parameters in the address bar."""
         return {name: values[0] for name, values in parse_qs(urlsplit(self.page.url).query).items()}
 
-    def expect_query(self, **wanted: str) -> None:
+    def expect_query(self, **expected: str) -> None:
         """Wait until the address bar shows these query parameters."""
-        for name, value in wanted.items():
+        for name, value in expected.items():
             self.page.wait_for_function(
                 "([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value]
             )

@@ -133,10 +133,10 @@ def test_site_answers_match_dashboard(
         ("She went to the [MASK] , and  Zoë came 1890.", "gardening") if fills else ("She went to", "gardening")
     )
     put(page, text, word)
-    asked = ask(run, text)
+    answers = ask(run, text)
     steps = page.evaluate("page.live.asked.found.map(({ step }) => step)")
-    assert steps == list(asked.steps) and len(steps) >= 2
-    assert page.evaluate("page.live.asked.question.ids") == asked.question.ids.tolist()
+    assert steps == list(answers.steps) and len(steps) >= 2
+    assert page.evaluate("page.live.asked.question.ids") == answers.question.ids.tolist()
     tracked = ask(run, parse(run, text).track(word))
     assert page.evaluate("page.live.asked.question.pieces") == tracked.question.tracked.ids.tolist()
     assert len(tracked.question.tracked.ids) > 1
@@ -155,21 +155,21 @@ def test_site_answers_match_dashboard(
             }""",
             i,
         )
-        known = [(answer.token, answer.rank) for answer in asked.best(step, 1)]
+        known = [(answer.token, answer.rank) for answer in answers.best(step, 1)]
         assert [(token, rank) for token, rank, _ in answer] == known
         assert [share for *_, share in answer] == pytest.approx(
-            [answer.probability for answer in asked.best(step, 1)], abs=1e-5
+            [answer.probability for answer in answers.best(step, 1)], abs=1e-5
         )
     check_lens(page, run, text, steps[-1])
-    check_together(page, run, "The [MASK] of [MASK] came in [MASK] .") if fills else check_continuation(page, asked)
+    check_together(page, run, "The [MASK] of [MASK] came in [MASK] .") if fills else check_continuation(page, answers)
 
 
 def check_together(page: Page, run: Run, text: str) -> None:
     """Check the joint answers to three masks: the best of each step, and those that are followed over all steps."""
     put(page, text)
-    asked = ask(run, text)
-    for i, step in enumerate(asked.steps):
-        known = {answer.token: (answer.rank, answer.probability) for answer in asked.best(step, TOGETHER)}
+    answers = ask(run, text)
+    for i, step in enumerate(answers.steps):
+        known = {answer.token: (answer.rank, answer.probability) for answer in answers.best(step, TOGETHER)}
         answer = page.evaluate(
             """(i) => {
                 const { found, followed } = page.live.asked;
@@ -184,7 +184,7 @@ def check_together(page: Page, run: Run, text: str) -> None:
         assert [token for token, *_ in answer[0]] == [*known]
         assert [rank for _, rank, _ in answer[0]] == [rank for rank, _ in known.values()]
         assert [reply[2] for reply in answer[0]] == pytest.approx([share for _, share in known.values()], abs=1e-5)
-        history = asked.history(TOGETHER)
+        history = answers.history(TOGETHER)
         at = history[history["step"] == step].set_index("token")["probability"].to_dict()
         assert dict(answer[1]) == pytest.approx(at, abs=1e-5)
 

@@ -90,10 +90,10 @@ def test_document_examples_print_what_it_shows(monkeypatch: pytest.MonkeyPatch):
     examples = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     test = doctest.DocTestParser().get_doctest(examples, {}, "docs/python.md", str(DOCUMENT), 0)
     assert len(test.examples) > 10
-    said: list[str] = []
+    messages: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    runner.run(test, out=said.append)
-    assert not runner.failures, "".join(said)
+    runner.run(test, out=messages.append)
+    assert not runner.failures, "".join(messages)
 
 
 def test_conditional_answers_name_the_given_words(tiny_results: Run):

@@ -72,9 +72,9 @@ def test_batch_is_function_of_seed_and_step(config: Config, data: Data, texts, c
 
 def test_prefetched_batches_equal_those_made_directly(data: Data):
     """Two processes make the batches of steps 2 to 8, which arrive in order."""
-    made = list(prefetch(data, 2, 9, processes=2))
-    assert len(made) == 7
-    assert all(same(batch, data.training(step)) for step, batch in enumerate(made, start=2))
+    batches = list(prefetch(data, 2, 9, processes=2))
+    assert len(batches) == 7
+    assert all(same(batch, data.training(step)) for step, batch in enumerate(batches, start=2))
 
 
 def test_batch_shapes_follow_phases(config: Config, data: Data):

@@ -78,11 +78,11 @@ def test_fingerprint_contains_counts_and_no_path(corpus: Corpus, texts: Path) ->
 
 def test_corpus_is_prepared_once(corpus: Corpus, texts: Path) -> None:
     """The same sources open the same folder without further work; other settings make another folder."""
-    said: list[str] = []
+    messages: list[str] = []
     arguments = [str(texts)], [str(texts / "zheldout.txt")]
-    again = prepare(*arguments, 500, corpus.folder.parent, said.append)
-    assert again.folder == corpus.folder and said == [] and again.fingerprint == corpus.fingerprint
-    assert prepare(*arguments, 400, corpus.folder.parent, said.append).folder != corpus.folder and said
+    again = prepare(*arguments, 500, corpus.folder.parent, messages.append)
+    assert again.folder == corpus.folder and messages == [] and again.fingerprint == corpus.fingerprint
+    assert prepare(*arguments, 400, corpus.folder.parent, messages.append).folder != corpus.folder and messages
 
 
 @pytest.mark.parametrize("part", ["tokenizer", "heldout", "train"])
@@ -113,18 +113,18 @@ def test_interrupted_preparation_is_completed(
 @pytest.mark.parametrize(("files", "counted"), [(1, "1 source"), (2, "2 sources")])
 def test_number_of_sources_is_reported(corpus: Corpus, texts: Path, tmp_path: Path, files, counted) -> None:
     """The first message says that the tokenizer is trained on them."""
-    said = []
-    prepare([str(texts / "train.txt"), str(texts / "zheldout.txt")][:files], [], 500, tmp_path, said.append)
-    assert said[0] == f"training the tokenizer on {counted}"
+    messages = []
+    prepare([str(texts / "train.txt"), str(texts / "zheldout.txt")][:files], [], 500, tmp_path, messages.append)
+    assert messages[0] == f"training the tokenizer on {counted}"
 
 
 def test_second_training_waits_for_preparation(corpus: Corpus, texts: Path, tmp_path: Path) -> None:
     """It says that it waits, writes nothing meanwhile, and opens the corpus that the first has prepared."""
     folder = tmp_path / corpus.folder.name
-    waits, said = Event(), []
+    waits, messages = Event(), []
 
     def progress(message: str) -> None:
-        said.append(message)
+        messages.append(message)
         waits.set()
 
     with ThreadPoolExecutor(1) as second:
@@ -133,7 +133,7 @@ def test_second_training_waits_for_preparation(corpus: Corpus, texts: Path, tmp_
             assert waits.wait(60) and not any(folder.iterdir())
             shutil.copytree(corpus.folder, folder, dirs_exist_ok=True)
         assert prepared.result(60).fingerprint == corpus.fingerprint
-    assert said == ["waiting for another process that prepares the same text"]
+    assert messages == ["waiting for another process that prepares the same text"]
 
 
 def _flip(path: Path) -> None:

@@ -43,9 +43,9 @@ def test_every_weight_is_exported_once(model: PretrainingModel):
 def test_float16_checkpoints_hold_rounded_weights(model: PretrainingModel, config: Config, run: Run):
     """Each tensor is the float32 one rounded to the nearest float16, and config.json names the type."""
     folder = write_checkpoint(model, replace(config, checkpoint_dtype="float16"), run.path, Progress(1, 8, 100))
-    exact, stored = tensors(FAMILIES["albert"].modules(model)), load_file(folder / "model.safetensors")
-    assert exact.keys() == stored.keys() and '"float16"' in (folder / "config.json").read_text()
-    for name, array in stored.items():
+    exact, stored_tensors = tensors(FAMILIES["albert"].modules(model)), load_file(folder / "model.safetensors")
+    assert exact.keys() == stored_tensors.keys() and '"float16"' in (folder / "config.json").read_text()
+    for name, array in stored_tensors.items():
         assert array.dtype == np.float16
         np.testing.assert_array_equal(array, exact[name].astype(np.float16))
 

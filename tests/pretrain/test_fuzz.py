@@ -53,10 +53,10 @@ def test_damaged_run_is_resumed_from_intact_files(run: Path, tmp_path: Path):
             actual = variables(state)
             assert all(np.array_equal(actual[name], array) for name, array in expected[state.name].items())
             if attempt(Log, folder / "log.jsonl", 10):
-                kept = (folder / "log.jsonl").read_bytes().splitlines()
-                assert all(json.loads(line)["step"] <= 10 for line in kept)
+                contents = (folder / "log.jsonl").read_bytes().splitlines()
+                assert all(json.loads(line)["step"] <= 10 for line in contents)
                 # A log has no checksum: a flipped bit that leaves a valid row goes unnoticed.
-                assert len(set(kept) - set(rows[:10])) <= DAMAGES * FLIPS
+                assert len(set(contents) - set(rows[:10])) <= DAMAGES * FLIPS
         shutil.rmtree(folder, ignore_errors=True)
 
 

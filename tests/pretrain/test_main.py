@@ -27,11 +27,11 @@ def check_refused(tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str
     def check(*arguments: str | Path, preset: str = "tiny") -> str:
         before = contents(tmp_path)
         assert main([preset, *map(str, arguments), "--cache", str(cache)]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith("Error: ") and said.count("\n") == 1 and "Traceback" not in said
-        assert said.rstrip()[-1] in ".;" or said.rstrip()[-1].isalnum()
+        output = capsys.readouterr().err
+        assert output.startswith("Error: ") and output.count("\n") == 1 and "Traceback" not in output
+        assert output.rstrip()[-1] in ".;" or output.rstrip()[-1].isalnum()
         assert contents(tmp_path) == before
-        return said
+        return output
 
     return check
 
@@ -68,8 +68,8 @@ def test_command_writes_complete_run(started_run: Path, texts: tuple[Path, Path]
 
 def test_unknown_preset_is_refused(check_refused: Refused, tmp_path: Path):
     """The error suggests the nearest known preset."""
-    said = check_refused("--corpus", "x", "--run", tmp_path / "run", preset="albert-smal")
-    assert "Unknown preset 'albert-smal'. Did you mean 'albert-small'?" in said
+    message = check_refused("--corpus", "x", "--run", tmp_path / "run", preset="albert-smal")
+    assert "Unknown preset 'albert-smal'. Did you mean 'albert-small'?" in message
 
 
 def test_misspelt_preset_is_refused_without_tensorflow(tmp_path: Path):
@@ -142,8 +142,8 @@ def test_damaged_cache_is_reported(tmp_path: Path, texts, capsys: pytest.Capture
     with (folder / "train" / "tokens.bin").open("r+b") as file:
         file.write(b"\xff\xff")
     assert main(command) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and f"delete {folder} and" in said and not (tmp_path / "run").exists()
+    output = capsys.readouterr().err
+    assert output.count("\n") == 1 and f"delete {folder} and" in output and not (tmp_path / "run").exists()
 
 
 def test_full_disk_at_checkpoint_is_reported(tmp_path: Path, texts, cache: Path, monkeypatch, capsys):
@@ -159,8 +159,8 @@ def test_full_disk_at_checkpoint_is_reported(tmp_path: Path, texts, cache: Path,
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", write)
         assert main(command) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("Error: ") and "No space left on device" in said and "continues from there" in said
+    output = capsys.readouterr().err.splitlines()[-1]
+    assert output.startswith("Error: ") and "No space left on device" in output and "continues from there" in output
     assert main(command) == 0
     assert [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(tmp_path / "run"))] == [0, 1]
 
@@ -177,8 +177,8 @@ def test_run_resumes_only_with_its_own_settings(check_refused: Refused, own_copy
     assert "started with learning_rate=0.006, received 0.5" in check_refused(
         *arguments, "--steps", "1", "--set", "learning_rate=0.5"
     )
-    said = check_refused(*arguments, "--steps", "2", "--set", "warmup_steps=0")
-    assert "started with warmup_steps=1, received 0" in said
+    message = check_refused(*arguments, "--steps", "2", "--set", "warmup_steps=0")
+    assert "started with warmup_steps=1, received 0" in message
 
 
 def test_run_resumes_only_with_its_own_corpus(check_refused: Refused, own_copy: Path, texts, tmp_path: Path):

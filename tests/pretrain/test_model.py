@@ -51,7 +51,7 @@ def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypa
     traced, call = [], PretrainingModel.call
     model = build(config)
     model.jit_compile = False  # XLA would take long to compile the traces
-    monkeypatch.setattr(PretrainingModel, "call", lambda *given, **named: traced.append(1) or call(*given, **named))
+    monkeypatch.setattr(PretrainingModel, "call", lambda *args, **named: traced.append(1) or call(*args, **named))
     for step in range(4):  # short, short, long, short
         model.train(data.training(step), WEIGHTS)
     assert len(traced) == 2

@@ -37,7 +37,7 @@ def write_trained(file: Path, dtype: str) -> None:
         for name, array in arrays(0).items():
             variables[name] = keras.Variable(array, dtype=dtype, name=name.replace("/", "."))
             variables[name]._path = name
-        made = Muon(
+        built_optimizer = Muon(
             RATE,
             adam_beta_1=BETA_1,
             adam_beta_2=BETA_2,
@@ -46,11 +46,11 @@ def write_trained(file: Path, dtype: str) -> None:
             epsilon=1e-6,
             exclude_layers=["classifier"],
         )
-        made.exclude_from_weight_decay([variables["encoder/bias"]])
-        made.build([*variables.values()])
+        built_optimizer.exclude_from_weight_decay([variables["encoder/bias"]])
+        built_optimizer.build([*variables.values()])
         for step in range(1, STEPS + 1):
             gradients = [keras.ops.convert_to_tensor(array, dtype) for array in arrays(step).values()]
-            made.apply(gradients, [*variables.values()])
+            built_optimizer.apply(gradients, [*variables.values()])
         np.savez(file, **{name: keras.ops.convert_to_numpy(variable) for name, variable in variables.items()})
     finally:
         keras.config.set_dtype_policy(policy)

@@ -45,9 +45,9 @@ def train(settings: dict, weights: Arrays, gradients: list[Arrays]) -> Arrays:
         variables[name] = keras.Variable(array, name=name.replace("/", "."))
         variables[name]._path = name
     plan = {"steps": 1000, "warmup_steps": 0, "constant_steps": 1000, "learning_rate": 0.02}
-    made = optimizer(replace(preset("tiny"), **plan | settings), list(variables.values()))
+    built_optimizer = optimizer(replace(preset("tiny"), **plan | settings), list(variables.values()))
     for step in gradients:
-        made.apply([ops.convert_to_tensor(step[name]) for name in variables], list(variables.values()))
+        built_optimizer.apply([ops.convert_to_tensor(step[name]) for name in variables], list(variables.values()))
     return {name: np.array(ops.convert_to_numpy(variable)) for name, variable in variables.items()}
 
 
@@ -182,9 +182,9 @@ def test_muon_orthogonalizes_in_the_dtype_of_the_model(weights, gradients):
 def test_gradients_are_clipped_exactly_to_the_limit(config: Config, data: Data, model: PretrainingModel):
     """TensorFlow's gradients must be dense: in sparse ones, rows looked up twice would count twice in the norm."""
     batch = data.training(config.short_steps)
-    wanted = targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0})
+    batch_targets = targets(batch, {"masked_lm": 1.0, "sentence_order": 1.0})
     with tf.GradientTape() as tape:
-        loss = model.compute_loss(y=wanted, y_pred=model(batch.inputs(), training=True))
+        loss = model.compute_loss(y=batch_targets, y_pred=model(batch.inputs(), training=True))
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
     assert all(isinstance(gradient, tf.Tensor) for gradient in gradients)
     before = [np.zeros(variable.shape, np.float32) for variable in model.trainable_variables]
@@ -223,6 +223,8 @@ def test_rate_stays_at_its_peak_until_constant_steps():
 def test_rate_decays_with_the_configured_power():
     """With power 2, the rate is a quarter of its peak after half of the steps."""
     assert rates((50,), power=2.0) == pytest.approx([0.125])
-    made = optimizer(replace(preset("tiny"), decay_power=2.0, learning_rate=0.5), [keras.Variable(np.zeros(3))])
-    made.iterations.assign(20)
-    assert float(made.learning_rate) == pytest.approx(0.125)
+    built_optimizer = optimizer(
+        replace(preset("tiny"), decay_power=2.0, learning_rate=0.5), [keras.Variable(np.zeros(3))]
+    )
+    built_optimizer.iterations.assign(20)
+    assert float(built_optimizer.learning_rate) == pytest.approx(0.125)

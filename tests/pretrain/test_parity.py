@@ -126,5 +126,5 @@ def test_checkpoints_load_as_models_for_pretraining(parts: list[Part]):
         loaded = transformers.AutoModelForPreTraining.from_pretrained(part.folder)
         assert loaded.config.num_hidden_layers == len(part.encoder.transformer)
         manifest = json.loads((part.folder / "manifest.json").read_text())
-        stored = sum(array.size for array in load_file(part.folder / "model.safetensors").values())
-        assert manifest["parameters"] <= stored and (manifest["parameters"] < stored) == part.repeats
+        stored_tensors = sum(array.size for array in load_file(part.folder / "model.safetensors").values())
+        assert manifest["parameters"] <= stored_tensors and (manifest["parameters"] < stored_tensors) == part.repeats

@@ -131,7 +131,7 @@ def test_electra_without_generator_is_refused(folder: Path, capsys):
     values = originals.variables("electra")
     originals.save(folder / "model.ckpt-7", {n: value for n, value in values.items() if not n.startswith("generator")})
     assert main(["import", str(folder), "--run", str(folder / "run")]) == 2
-    assert "model.ckpt-7 has no generator" in (said := capsys.readouterr().err) and len(said) < 300
+    assert "model.ckpt-7 has no generator" in (output := capsys.readouterr().err) and len(output) < 300
 
 
 def test_two_checkpoints_of_one_step_are_refused(folder: Path, capsys):
@@ -187,8 +187,8 @@ def test_damaged_or_unsupported_originals_are_refused(folder: Path, capsys, dama
     originals.save(folder / "model.ckpt-7", originals.variables("bert"))
     damage(folder)
     assert main(["import", str(folder / "model.ckpt-7"), "--run", str(folder / "run")]) == 2
-    said = capsys.readouterr().err
-    assert message in said and said.startswith("Error: ") and "Traceback" not in said
+    output = capsys.readouterr().err
+    assert message in output and output.startswith("Error: ") and "Traceback" not in output
     assert not list(folder.glob("run/checkpoints/*"))
 
 

@@ -39,10 +39,10 @@ def info_messages(page: AppTest) -> str:
 )
 def test_every_page_draws_compared_run(open_page, two_runs: Run, page: str) -> None:
     """A caption names both runs with their n, and the axis counts the tokens that the link asks for."""
-    shown = open_page(page, two_runs, beside="twin", axis="tokens")
-    assert not shown.exception and not shown.error and shown.query_params["beside"] == "twin"
-    assert any("tiny (n = " in caption and "twin (n = " in caption for caption in captions_of(shown))
-    assert "tokens seen" in figures_of(shown)
+    app = open_page(page, two_runs, beside="twin", axis="tokens")
+    assert not app.exception and not app.error and app.query_params["beside"] == "twin"
+    assert any("tiny (n = " in caption and "twin (n = " in caption for caption in captions_of(app))
+    assert "tokens seen" in figures_of(app)
 
 
 @pytest.mark.parametrize("page", ["tokens", "probing", "knowledge"])
@@ -51,8 +51,8 @@ def test_files_and_captions_name_their_run(open_page, two_runs: Run, monkeypatch
     """A file names both runs, and a caption whose numbers are of one run names it."""
     printed = []
     monkeypatch.setattr(figures, "figure_files", lambda figure, key: printed.append(figure.small_print))
-    shown = open_page(page, two_runs, beside="twin")
-    own = [words for words in captions_of(shown) if "Numbers up to here are those of tiny." in words]
+    app = open_page(page, two_runs, beside="twin")
+    own = [words for words in captions_of(app) if "Numbers up to here are those of tiny." in words]
     assert own and all("twin (n = " in words for words in own)
     orders = page == "tokens"  # its figure of orders has a caption of its own that names the runs
     assert sum(words.startswith("Runs tiny, twin") for words in printed) == len(own) + orders

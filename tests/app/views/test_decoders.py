@@ -56,39 +56,39 @@ def test_every_applicable_metric_is_computed(evaluated_root: Path) -> None:
 @pytest.mark.parametrize("page", ["overview", "tokens", "attention", "probing", "knowledge", "compare", "findings"])
 def test_every_page_shows_decoder(open_decoder_page, page: str) -> None:
     """No page mentions measures of masked words or reconstruction, which do not apply to a decoder."""
-    shown = open_decoder_page(page, beside="")
-    assert not shown.exception and not shown.error
-    words = texts_of(shown).lower()
+    app = open_decoder_page(page, beside="")
+    assert not app.exception and not app.error
+    words = texts_of(app).lower()
     assert not any(phrase in words for phrase in ("masked words", "masked-word", "mask prediction", "reconstruction"))
     assert page == "findings" or "not been computed" not in words
 
 
 def test_tokens_page_shows_next_word_prediction(open_decoder_page) -> None:
     """The page names the task and says how it is measured."""
-    shown = open_decoder_page("tokens", parts_of_speech="noun")
-    assert "Next word prediction" in texts_of(shown) and "from the words before it" in texts_of(shown)
+    app = open_decoder_page("tokens", parts_of_speech="noun")
+    assert "Next word prediction" in texts_of(app) and "from the words before it" in texts_of(app)
 
 
 @pytest.mark.parametrize("page", ["tokens", "compare"])
 def test_compared_encoder_keeps_its_own_measure(open_decoder_page, page: str) -> None:
     """The captions name each run with its measure."""
-    shown = open_decoder_page(page, beside="tiny", **({"parts_of_speech": "noun"} if page == "tokens" else {}))
-    assert not shown.exception
-    words = texts_of(shown)
+    app = open_decoder_page(page, beside="tiny", **({"parts_of_speech": "noun"} if page == "tokens" else {}))
+    assert not app.exception
+    words = texts_of(app)
     assert "Run gpt2 by next word prediction" in words and "Run tiny by mask prediction" in words
 
 
 def test_findings_name_their_measure(open_decoder_page) -> None:
     """Findings on reconstruction are left out, and verdicts on the encoder are marked as measured by prediction."""
-    shown = open_decoder_page("findings", beside="tiny").dataframe[0].value
-    claims = " ".join(shown["finding"])
+    table = open_decoder_page("findings", beside="tiny").dataframe[0].value
+    claims = " ".join(table["finding"])
     assert "(next-word prediction)" in claims and "reconstruct" not in claims
-    assert any(verdict.endswith("(prediction)") for verdict in shown["verdict, run 2"])
+    assert any(verdict.endswith("(prediction)") for verdict in table["verdict, run 2"])
 
 
 def test_findings_that_do_not_apply_to_second_run_are_marked(dashboard, evaluated_root: Path, monkeypatch) -> None:
     """The encoder comes first, so findings on reconstruction are listed, and the decoder cannot be judged by them."""
     monkeypatch.setenv("EMBRYO_DATA", str(evaluated_root))
-    shown = dashboard.open("findings", run="tiny", beside="gpt2").dataframe[0].value
-    reconstruction = shown[shown["finding"].str.contains("reconstruct")]
+    table = dashboard.open("findings", run="tiny", beside="gpt2").dataframe[0].value
+    reconstruction = table[table["finding"].str.contains("reconstruct")]
     assert len(reconstruction) and (reconstruction["verdict, run 2"] == DOES_NOT_APPLY).all()

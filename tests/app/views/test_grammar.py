@@ -70,8 +70,8 @@ def test_page_without_results_shows_evaluation_command(open_view, own_run):
 
 def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:
     """Write results of 20 pairs of each paradigm; `right` has the numbers of correct pairs at the three steps."""
-    for place, step in enumerate((0, 8, 16)):
-        outcomes = [(name, i, i < counts[place]) for name, counts in right.items() for i in range(20)]
+    for index, step in enumerate((0, 8, 16)):
+        outcomes = [(name, i, i < counts[index]) for name, counts in right.items() for i in range(20)]
         pairs = [PairScore(f"zorro/{name}", i, -1.0, -1.5 if good else -0.5) for name, i, good in outcomes]
         results.write(checkpoint_at(run, step), METRIC, Findings(scores=list(accuracies(METRIC, pairs)), pairs=pairs))
 

@@ -15,9 +15,9 @@ from tests.conftest import checkpoint_at
 def asked_run(own_run: Run) -> Run:
     """Return a run that was asked three facts of P36 at its three steps; two subjects contain markup."""
     answers = {"Italy": ("Rome", "-++"), "<script>alert(1)</script>": ("Bern", "+-+"), "**Peru**": ("Lima", "---")}
-    for place, step in enumerate((0, 8, 16)):
+    for i, step in enumerate((0, 8, 16)):
         cloze = [
-            ClozeAnswer(f"P36/{subject}", "P36", subject, object, 1 + 4 * (marks[place] == "-"), 0.2, "Rome", 0.3)
+            ClozeAnswer(f"P36/{subject}", "P36", subject, object, 1 + 4 * (marks[i] == "-"), 0.2, "Rome", 0.3)
             for subject, (object, marks) in answers.items()
         ]  # fmt: skip
         right = sum(answer.rank == 1 for answer in cloze)

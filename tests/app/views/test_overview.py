@@ -132,9 +132,9 @@ def test_odd_last_section_has_full_width() -> None:
 
         _two_in_a_row(*(partial(st.header, name) for name in ("first", "second", "third")))
 
-    shown = AppTest.from_function(page).run()
-    assert [column.header[0].value for column in shown.columns] == ["first", "second", "third"]
-    assert [column.weight for column in shown.columns] == [0.5, 0.5, 1]
+    app = AppTest.from_function(page).run()
+    assert [column.header[0].value for column in app.columns] == ["first", "second", "third"]
+    assert [column.weight for column in app.columns] == [0.5, 0.5, 1]
 
 
 def open_overview(dashboard, run, monkeypatch):

@@ -13,7 +13,7 @@ from tests.conftest import checkpoint_at
 
 def test_link_restores_every_picker(dashboard_with_results) -> None:
     """Task, unit, bands, categories, words and search are read from the URL and written to it again."""
-    wanted = {
+    expected = {
         "step": "8",
         "scale": "linear",
         "metric": "token_reconstruction",
@@ -23,9 +23,9 @@ def test_link_restores_every_picker(dashboard_with_results) -> None:
         "words": "noun",
         "search": "a",
     }
-    page = dashboard_with_results.open("tokens", **wanted)
+    page = dashboard_with_results.open("tokens", **expected)
     assert not page.exception
-    assert {name: page.query_params[name] for name in wanted} == wanted
+    assert {name: page.query_params[name] for name in expected} == expected
     assert page.selectbox(key="pick_words").options == ["determiner", "noun"]
 
 
@@ -55,11 +55,11 @@ def test_word_table_matches_stored_results(dashboard_with_results, tiny_results:
     """
     page = dashboard_with_results.open("tokens", words="noun", step="16")
     expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
-    shown = page.dataframe[0].value
+    table = page.dataframe[0].value
     merged = {(with_tag_name(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
-    assert sorted(map(tuple, shown[["tag", "word"]].to_numpy())) == sorted(merged)
-    assert shown["n"].sum() == expected["n"].sum()
-    assert shown["correct"].sum() == expected["correct"].sum()
+    assert sorted(map(tuple, table[["tag", "word"]].to_numpy())) == sorted(merged)
+    assert table["n"].sum() == expected["n"].sum()
+    assert table["correct"].sum() == expected["correct"].sum()
 
 
 def test_search_covers_all_categories(dashboard_with_results) -> None:
@@ -98,5 +98,5 @@ def test_new_metric_appears_without_change_to_page(dashboard_without_results, ow
     assert not page.exception and not page.error
     assert unescaped(page.header[0].value) == "Vowel prediction accuracy by category"
     assert page.query_params["family"] == "categories" and page.selectbox(key="pick_words").options == ["a", "e"]
-    shown = dashboard_without_results.open("overview", open="computed")
-    assert "--metrics vowel_prediction --treebank PATH" in shown.code[-1].value
+    app = dashboard_without_results.open("overview", open="computed")
+    assert "--metrics vowel_prediction --treebank PATH" in app.code[-1].value

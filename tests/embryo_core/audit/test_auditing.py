@@ -317,8 +317,8 @@ def test_command_reports_missing_heads(own_run, capsys):
         save_file(tensors, path, metadata={"format": "pt"})
     sign(own_run)
     assert main(["audit", str(own_run.path)]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("No fault in 3 checkpoints.\nNo question can be asked: ") and "no head for words" in said
+    output = capsys.readouterr().out
+    assert output.startswith("No fault in 3 checkpoints.\nNo question can be asked: ") and "no head for words" in output
     for step in (0, 8, 16):
         path = weights(own_run, step).with_name("config.json")
         path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": ["AlbertModel"]}))

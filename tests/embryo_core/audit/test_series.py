@@ -143,11 +143,11 @@ def test_large_tensors_are_measured_by_their_own_moves():
     among = (0, 2, 5, 6, 11)
     large = audited.large(among)
     assert large.names == tuple(f"tensor {k}" for k in (0, 2, 3)) and large.sizes.tolist() == [900, 850, 820]
-    for place, k in enumerate((0, 2, 3)):
+    for index, k in enumerate((0, 2, 3)):
         moves = [np.linalg.norm(tensors[k][i] - tensors[k][j]) for i, j in pairwise(among)]
         distance = np.linalg.norm(tensors[k][1] - tensors[k][9])
-        assert large.sketched(1, 9)[place] == pytest.approx(distance / np.median(moves))
-        assert large.norms[place, 4] == pytest.approx(np.linalg.norm(tensors[k][4]) / np.median(moves))
+        assert large.sketched(1, 9)[index] == pytest.approx(distance / np.median(moves))
+        assert large.norms[index, 4] == pytest.approx(np.linalg.norm(tensors[k][4]) / np.median(moves))
 
 
 def test_series_is_freed_after_use():

@@ -24,7 +24,7 @@ def store(run: Run, onsets: dict[str, int]) -> Run:
 @pytest.fixture
 def two(tiny_run: Run, tmp_path) -> list[Run]:
     """Return one run in the paper's order and another in the reverse order."""
-    since = {name: 8 if place < 4 else min(32, 8 * (place - 2)) for place, name in enumerate(PARTS_OF_SPEECH)}
+    since = {name: 8 if i < 4 else min(32, 8 * (i - 2)) for i, name in enumerate(PARTS_OF_SPEECH)}
     turned = {name: 40 - step for name, step in since.items()}
     return [store(copy_run(tiny_run, tmp_path / name), known) for name, known in (("a", since), ("b", turned))]
 
@@ -53,7 +53,7 @@ def test_agreement_is_spearmans_rho(two: list[Run]):
     parts = [acquisitions([run], "mask_prediction", PARTS_OF_SPEECH).assign(run=name) for run, name in zip(two, "ab")]
     table = agreements(pd.concat(parts))
     assert table[["first", "second"]].values.tolist() == [["a", "b"], ["a", PAPER], ["b", PAPER]]
-    paper = {name: max(0, place - 3) for place, name in enumerate(PARTS_OF_SPEECH)}
+    paper = {name: max(0, i - 3) for i, name in enumerate(PARTS_OF_SPEECH)}
     orders = {name: dict(zip(rows["group"], rows["onset"])) for name, rows in pd.concat(parts).groupby("run")}
     orders[PAPER] = paper
     for row in table.itertuples():
@@ -95,7 +95,7 @@ def test_category_never_acquired_has_no_place(rule):
 def test_agreement_covers_categories_that_both_acquired():
     """Pairs of runs with fewer than four common categories have an n but no rho."""
     places = {"a": range(1, 6), "b": [1, 2, 4, 3, None], "c": [1, 2, 3, None, None]}
-    rows = [(run, f"own {i}", place) for run, own_places in places.items() for i, place in enumerate(own_places)]
+    rows = [(run, f"own {i}", index) for run, own_places in places.items() for i, index in enumerate(own_places)]
     table = agreements(pd.DataFrame(rows, columns=["run", "group", "place"])).set_index(["first", "second"])
     assert table["n"].to_dict() == {("a", "b"): 4, ("a", "c"): 3, ("b", "c"): 3} | {(run, PAPER): 0 for run in "abc"}
     assert table.loc[("a", "b"), "rho"] == pytest.approx(0.8) and table["rho"].isna().sum() == 5

@@ -21,8 +21,8 @@ def test_step_0_is_one_halving_before_step_1():
 def test_axis_shares_match_a_plotly_axis(scale, steps):
     """Plotly places x on a log axis by log10(x)."""
     drawn = [math.log10(x) if scale == "log" else x for x in step_scales.axis_values(steps, scale)]
-    wanted = [(x - drawn[0]) / (drawn[-1] - drawn[0]) for x in drawn]
-    np.testing.assert_allclose(step_scales.axis_shares(steps, scale), wanted, atol=1e-15, rtol=1e-12)
+    expected = [(x - drawn[0]) / (drawn[-1] - drawn[0]) for x in drawn]
+    np.testing.assert_allclose(step_scales.axis_shares(steps, scale), expected, atol=1e-15, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", step_scales.SCALES)

@@ -71,29 +71,29 @@ def check(model: Model) -> None:
         model.checkpoint.path, attn_implementation="eager", dtype=torch.float32
     ).eval()
     ids = np.array([[1, *range(5, 14), 2], [1, *range(20, 29), 2]])
-    seen = np.ones_like(ids)
-    ids[1, 7:] = seen[1, 7:] = 0
-    rows, columns = np.nonzero(seen)
+    mask = np.ones_like(ids)
+    ids[1, 7:] = mask[1, 7:] = 0
+    rows, columns = np.nonzero(mask)
     before: list[torch.Tensor] = []  # the last layer's states, before the final norm
     layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
     layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
     with torch.inference_mode():
         output = own(
             torch.as_tensor(ids),
-            attention_mask=torch.as_tensor(seen),
+            attention_mask=torch.as_tensor(mask),
             output_hidden_states=True,
             output_attentions=True,
         )
     states, logits = torch.stack(output.hidden_states).numpy(), output.logits.numpy()[rows, columns, :PIECES]
-    close(model, model.hidden_states(ids, seen)[:, rows, columns], states[:, rows, columns])
-    close(model, model.next_logits(ids, seen, rows, columns), logits)
+    close(model, model.hidden_states(ids, mask)[:, rows, columns], states[:, rows, columns])
+    close(model, model.next_logits(ids, mask, rows, columns), logits)
     check_read_on(model, ids, output.logits.numpy()[..., :PIECES])
     close(model, model.next_head(before[0].numpy()[rows, columns]), logits)
     theirs = torch.stack(output.attentions).numpy()
     scores = np.log(
         theirs, where=theirs > 0, out=np.zeros_like(theirs)
     )  # an absolute error in a score is a relative error in its weight
-    ours = model.attentions(ids, seen).transpose(1, 3, 0, 2, 4)[rows, columns]
+    ours = model.attentions(ids, mask).transpose(1, 3, 0, 2, 4)[rows, columns]
     theirs = theirs.transpose(1, 3, 0, 2, 4)[rows, columns]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
 

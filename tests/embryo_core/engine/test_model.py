@@ -122,10 +122,10 @@ def test_discriminator_has_no_masked_words(own_run):
     assert model.capabilities == {"replaced_tokens", "states", "attentions", "trainable"}
     ids = np.array([[2, 9, 3]])
     given = "attentions, replaced tokens, states, trainable"
-    wanted = rf"step16 \(ElectraForPreTraining\) does not output masked words, only {given}; choose"
-    with pytest.raises(MissingCapability, match=wanted):
+    expected = rf"step16 \(ElectraForPreTraining\) does not output masked words, only {given}; choose"
+    with pytest.raises(MissingCapability, match=expected):
         model.mlm_logits(ids, np.ones_like(ids), [0], [1])
-    with pytest.raises(MissingCapability, match=wanted):
+    with pytest.raises(MissingCapability, match=expected):
         model.layer_logits(ids[0], 1)
 
 
@@ -224,11 +224,11 @@ def test_masked_language_model_variants_agree_with_transformers(own_run, kind, s
     torch.manual_seed(2)
     sizes = {"hidden_size": 132, "num_hidden_layers": 4, "num_attention_heads": 3, "intermediate_size": 150}
     config = kind.config_class(vocab_size=700, max_position_embeddings=40, initializer_range=0.1, **sizes, **settings)
-    made = kind(config)
-    for parameter in made.parameters():
+    new_model = kind(config)
+    for parameter in new_model.parameters():
         if parameter.ndim == 1:  # an untied decoder's bias differs from that of the head around it
             torch.nn.init.normal_(parameter)
-    checkpoint = store(own_run, made.to(stored))
+    checkpoint = store(own_run, new_model.to(stored))
     model = load(checkpoint)
     ids = model.tokenizer.encode_text(TEXTS[1])
     (at,) = np.flatnonzero(ids == model.tokenizer.mask_id)
@@ -248,11 +248,11 @@ def test_masked_language_model_variants_agree_with_transformers(own_run, kind, s
 )
 def test_stored_decoder_takes_precedence_over_tied_embeddings(own_run, kind, decoder):
     """Transformers does the same if the file of a tied model has another decoder matrix or another bias."""
-    made = small(kind)
-    checkpoint = store(own_run, made)
+    new_model = small(kind)
+    checkpoint = store(own_run, new_model)
     path = checkpoint.path / "model.safetensors"
     tensors = load_file(path)
-    tensors[f"{decoder}.weight"] = torch.randn_like(made.get_input_embeddings().weight)
+    tensors[f"{decoder}.weight"] = torch.randn_like(new_model.get_input_embeddings().weight)
     tensors[f"{decoder}.bias"] = torch.randn(700)
     save_file(tensors, path, {"format": "pt"})
     (checkpoint.path / "manifest.json").unlink()

@@ -38,18 +38,18 @@ def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
 def check_against_transformers(model: Model) -> None:
     """Check logits against transformers' own class, and the shapes of states, attentions and embeddings."""
     ids = np.array([[1, *range(5, 14), 2]])
-    seen, at = np.ones_like(ids), (np.array([0]), np.array([4]))
+    mask, at = np.ones_like(ids), (np.array([0]), np.array([4]))
     own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
     with torch.inference_mode():
-        expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(seen)).logits[0, 4].numpy()
-    logits = model.mlm_logits(ids, seen, *at)
+        expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(mask)).logits[0, 4].numpy()
+    logits = model.mlm_logits(ids, mask, *at)
     assert logits.shape == (1, model.vocabulary_size)
     assert np.abs(logits[0] - expected[: logits.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
-    states = model.hidden_states(ids, seen)
+    states = model.hidden_states(ids, mask)
     assert states.shape == (3, 1, 11, 32)
     assert np.abs(model.layer_logits(ids[0], 4)[-1] - logits).max() <= 1e-5 * np.abs(expected).max()
     if "attentions" in model.capabilities:
-        weights = model.attentions(ids, seen)
+        weights = model.attentions(ids, mask)
         assert weights.shape == (2, 1, 2, 11, 11)
         assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
     words, positions = model.embeddings()
@@ -76,11 +76,11 @@ def test_both_engines_agree_on_the_demo(demo):
     """Both sum in float32 in different orders: outputs agree to 1e-5 of the largest value."""
     fast, hub = both(demo)
     ids = fast.tokenizer.encode_text("The capital of France is [MASK] , a city on the river .")[None]
-    seen, at = np.ones_like(ids), (np.array([0, 0]), np.array([6, 2]))
+    mask, at = np.ones_like(ids), (np.array([0, 0]), np.array([6, 2]))
     for one, other in (
-        (fast.mlm_logits(ids, seen, *at), hub.mlm_logits(ids, seen, *at)),
-        (fast.hidden_states(ids, seen), hub.hidden_states(ids, seen)),
-        (fast.attentions(ids, seen), hub.attentions(ids, seen)),
+        (fast.mlm_logits(ids, mask, *at), hub.mlm_logits(ids, mask, *at)),
+        (fast.hidden_states(ids, mask), hub.hidden_states(ids, mask)),
+        (fast.attentions(ids, mask), hub.attentions(ids, mask)),
         (fast.layer_logits(ids[0], 6), hub.layer_logits(ids[0], 6)),
     ):
         assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
@@ -196,8 +196,8 @@ def test_model_without_attention_has_no_heads(own_run):
     assert "num_attention_heads" not in json.loads((checkpoint.path / "config.json").read_text())
     model = load(checkpoint)
     assert model.num_heads == 0 and "attentions" not in model.capabilities
-    stored = load_file(checkpoint.path / "model.safetensors")
-    assert model.nbytes >= sum(tensor.nbytes for tensor in stored.values())
+    stored_tensors = load_file(checkpoint.path / "model.safetensors")
+    assert model.nbytes >= sum(tensor.nbytes for tensor in stored_tensors.values())
     check_against_transformers(model)
 
 
@@ -293,10 +293,12 @@ def test_bare_encoder_may_have_other_heads(own_run):
     checkpoint = write(own_run, "roberta")
     torch.manual_seed(0)
     RobertaModel(AutoConfig.from_pretrained(checkpoint.path)).save_pretrained(checkpoint.path)
-    stored = load_file(checkpoint.path / "model.safetensors")
-    rewrite(checkpoint, "model.safetensors", save(stored | {"head.weight": np.zeros((2, 32), np.float32)}))
+    stored_tensors = load_file(checkpoint.path / "model.safetensors")
+    rewrite(checkpoint, "model.safetensors", save(stored_tensors | {"head.weight": np.zeros((2, 32), np.float32)}))
     assert load(runs.checkpoint(own_run, 8)).num_layers == 2
-    rewrite(checkpoint, "model.safetensors", save(stored | {"encoder.layer.0.new.weight": np.zeros(2, np.float32)}))
+    rewrite(
+        checkpoint, "model.safetensors", save(stored_tensors | {"encoder.layer.0.new.weight": np.zeros(2, np.float32)})
+    )
     with pytest.raises(BrokenCheckpoint, match=r"encoder\.layer\.0\.new\.weight, which transformers does not read"):
         load(runs.checkpoint(own_run, 8))
 
@@ -351,10 +353,10 @@ def rewrite(checkpoint: Checkpoint, name: str, content: bytes) -> None:
 def test_embeddings_are_the_stored_matrices(own_run):
     """Positions begin after the padding row; a model with rotary positions has no position embeddings."""
     checkpoint = write(own_run, "roberta", {"pad_token_id": 1})
-    stored = load_file(checkpoint.path / "model.safetensors")
+    stored_tensors = load_file(checkpoint.path / "model.safetensors")
     words, positions = load(checkpoint).embeddings()
     pieces = load_tokenizer(own_run).vocabulary_size
-    assert np.array_equal(words, stored["roberta.embeddings.word_embeddings.weight"][:pieces])
-    assert np.array_equal(positions, stored["roberta.embeddings.position_embeddings.weight"][2:])
+    assert np.array_equal(words, stored_tensors["roberta.embeddings.word_embeddings.weight"][:pieces])
+    assert np.array_equal(positions, stored_tensors["roberta.embeddings.position_embeddings.weight"][2:])
     words, positions = load(write(own_run, "roformer")).embeddings()
     assert len(words) == pieces and positions is None

@@ -40,9 +40,9 @@ def cluster() -> Iterator[Any]:
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # this host's address is 127.0.0.1, as on those systems
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args=node())
-    yield made
-    made.shutdown()
+    new_cluster = Cluster(initialize_head=True, head_node_args=node())
+    yield new_cluster
+    new_cluster.shutdown()
 
 
 def compute_on(cluster: Any) -> Compute:

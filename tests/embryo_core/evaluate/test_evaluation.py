@@ -279,8 +279,8 @@ def test_probing_task_of_the_user_is_evaluated_separately(own_run):
         evaluate(own_run, other, [], steps=[8])
     evaluate(own_run, other, [], steps=[16], overwrite=True)
     assert results.read_sources(own_run)["edge_probing:mine"]["data"] == "coref"
-    kept = results.read_scores(own_run)
-    assert kept[kept["group"] != "mine"].reset_index(drop=True).equals(before)
+    first_scores = results.read_scores(own_run)
+    assert first_scores[first_scores["group"] != "mine"].reset_index(drop=True).equals(before)
 
 
 def test_protocols_are_never_mixed(own_run):

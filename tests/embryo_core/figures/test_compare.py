@@ -87,8 +87,8 @@ def test_headline_prefers_agreement_with_another_run() -> None:
     ends = {"low": 0.2, "high": 0.97, "n": 9}
     pairs = [("one", "two", 0.5), ("one", "the paper", 0.8), ("two", "the paper", 0.9)]
     rows = pd.DataFrame([{"first": first, "second": second, "rho": rho, **ends} for first, second, rho in pairs])
-    said = compare.headline(rows, "one")
-    assert all(part in said for part in ("one and two", "0.50", "0.20 to 0.97", "n = 9"))
+    headline = compare.headline(rows, "one")
+    assert all(part in headline for part in ("one and two", "0.50", "0.20 to 0.97", "n = 9"))
     assert "one and the paper" in compare.headline(rows[1:], "one")
     assert "two and the paper" in compare.headline(rows[2:], "one")
     assert compare.headline(rows.assign(rho=None), "one") == ""

@@ -132,7 +132,10 @@ def test_caption_has_a_summary_and_a_rest(figure: Figure) -> None:
 def test_captions_name_the_network_of_an_electra(tiny_run: Run, figure: Figure, metric: str, said: str) -> None:
     """The generator predicts masked words and the discriminator does all else; replaced tokens involve both."""
     electra, other = replace(tiny_run, name="own", family="electra"), replace(tiny_run, family="roberta")
-    made = make_figure([electra, other], "nouns", "Nouns", figure.plot, figure.table, figure.caption, metric)
-    assert made.caption.details == f"Band: 95 % interval. {said}".strip() and made.runs == ("own", tiny_run.name)
+    new_figure = make_figure([electra, other], "nouns", "Nouns", figure.plot, figure.table, figure.caption, metric)
+    assert new_figure.caption.details == f"Band: 95 % interval. {said}".strip() and new_figure.runs == (
+        "own",
+        tiny_run.name,
+    )
     alone = make_figure([other], "nouns", "Nouns", figure.plot, figure.table, figure.caption, metric)
     assert alone.caption.details == figure.caption.details

@@ -43,14 +43,14 @@ def test_folded_steps_are_left_out_first() -> None:
 def test_layout_has_only_the_kept_columns() -> None:
     """Their steps are below them, outlines surround the cells that are left, and the small print gives the count."""
     figure = grid("university")
-    kept = legible_columns(figure, ONE)
+    columns = legible_columns(figure, ONE)
     layout = file_layout.for_paper(figure, "one", "Lens", "Run demo.").layout
     below = dict(zip(layout["xaxis"]["tickvals"], layout["xaxis"]["ticktext"]))
-    assert set(below.items()) <= {(i, f"{STEPS[column]:,}") for i, column in enumerate(kept)}
-    assert layout["xaxis"]["range"] == [-0.55, len(kept) - 0.45]
-    assert {shape["x0"] for shape in layout["shapes"]} == {i - 0.5 for i in range(len(kept))}
+    assert set(below.items()) <= {(i, f"{STEPS[column]:,}") for i, column in enumerate(columns)}
+    assert layout["xaxis"]["range"] == [-0.55, len(columns) - 0.45]
+    assert {shape["x0"] for shape in layout["shapes"]} == {i - 0.5 for i in range(len(columns))}
     small_print = layout["annotations"][-1]["text"].replace("<br>", " ")
-    assert small_print.endswith(f" {len(kept)} of the {len(STEPS)} steps on the page are drawn.")
+    assert small_print.endswith(f" {len(columns)} of the {len(STEPS)} steps on the page are drawn.")
 
 
 @pytest.mark.parametrize("folded", [(), STEPS[:5]])

@@ -182,7 +182,7 @@ def test_headline_names_the_task_that_gains_most():
     falling = table.assign(value=[0.4, 0.0, 0.6, 0.5])
     assert "No score is higher" in finetuning.headline(falling, axis)
     last = table[table["step"] == 16]
-    assert "CoLA is farthest above its control" in (said := finetuning.headline(last, axis)) and "0.400" in said
+    assert "CoLA is farthest above its control" in (headline := finetuning.headline(last, axis)) and "0.400" in headline
     assert "No score is above its control" in finetuning.headline(last.assign(control=0.9), axis)
 
 

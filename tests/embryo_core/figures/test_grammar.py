@@ -29,9 +29,9 @@ RIGHT = {  # how many of N pairs are right at each step
 @pytest.fixture
 def run(own_run: Run) -> Run:
     """Return a run with the outcomes RIGHT; the last pair of "late" is a tie at the last step."""
-    for place, step in enumerate(STEPS):
+    for index, step in enumerate(STEPS):
         pairs = [
-            PairScore(name, i, -1.0, -1.0 - (1.0 if i < counts[place] else -0.5))
+            PairScore(name, i, -1.0, -1.0 - (1.0 if i < counts[index] else -0.5))
             for name, counts in RIGHT.items()
             for i in range(N)
         ]

@@ -64,9 +64,9 @@ def test_curves_are_scores_with_intervals(scores):
 def asked_run(own_run: Run) -> Run:
     """Return a run that was asked three facts at its three steps; a relation and an answer are markup."""
     answers = {"P36": ("Rome", "-++"), "<i>P0</i>": ("<b>Bern</b>", "+-+"), "P19": ("Lima", "---")}
-    for place, step in enumerate((0, 8, 16)):
+    for i, step in enumerate((0, 8, 16)):
         cloze = [
-            ClozeAnswer(f"{name}/of {word}", name, f"of {word}", word, 1 + 4 * (marks[place] == "-"), 0.2, word, 0.3)
+            ClozeAnswer(f"{name}/of {word}", name, f"of {word}", word, 1 + 4 * (marks[i] == "-"), 0.2, word, 0.3)
             for name, (word, marks) in answers.items()
         ]
         scores = [Score("world_knowledge", float(answer.rank == 1), 1, answer.relation) for answer in cloze]
@@ -119,10 +119,10 @@ def test_precision_is_compared_with_the_baseline(tiny_run: Run):
     ends = {"value": [0.01, 0.3], "n": [100, 80], "baseline": [1.0, 0.1], "low": [0.0, 0.2], "high": [0.05, 0.4]}
     every, others = pd.DataFrame(ends).assign(relation="all", step=8), None
     every, others = every[:1], every[1:]
-    said = knowledge.compare_with_baseline(every, others, tiny_run)
+    sentence = knowledge.compare_with_baseline(every, others, tiny_run)
     for number in ("100.0 % of 100", "1.0 % at step 8", "20 facts (20 %)", "30.0 % of 80", "10.0 %"):
-        assert number in said
-    assert said.index("below") < said.index("above")
+        assert number in sentence
+    assert sentence.index("below") < sentence.index("above")
     assert "20 facts" not in knowledge.compare_with_baseline(every, every, tiny_run)
 
 
@@ -130,8 +130,8 @@ def test_headline_has_the_last_and_the_best_step(tiny_run: Run):
     """A single evaluated step is not compared with another."""
     rows = pd.DataFrame({"step": [0, 8, 16], "value": [0.0, 0.2, 0.1], "n": 1000}).assign(relation="all")
     axis = AxisChoice().for_run(tiny_run)
-    said = knowledge.headline(rows, axis)
-    assert all(part in said for part in ("10.0 % of 1,000 facts", "20.0 %", "step 8"))
+    headline = knowledge.headline(rows, axis)
+    assert all(part in headline for part in ("10.0 % of 1,000 facts", "20.0 %", "step 8"))
     assert "20.0 % of 1,000" in knowledge.headline(rows[:2], axis)
     assert knowledge.headline(rows[:1], axis).count("step") == 1
 

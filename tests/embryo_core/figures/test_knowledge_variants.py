@@ -24,9 +24,9 @@ ASKED = {  # by kind and variant: rank of the object at steps 0 and 16
 @pytest.fixture
 def asked_run(own_run: Run) -> Run:
     """Return a run that gets one fact right at steps 0 and 16, where its variants are asked, and none at step 8."""
-    for place, step in enumerate((0, 16)):
+    for i, step in enumerate((0, 16)):
         answers = [
-            VariantAnswer("f", "P19", *key, rank=ranks[place], prediction="Rome" if ranks[place] == 1 else "Bonn")
+            VariantAnswer("f", "P19", *key, rank=ranks[i], prediction="Rome" if ranks[i] == 1 else "Bonn")
             for key, ranks in ASKED.items()
         ]
         scores = [Score("lama_variants", 0.25, 4, group) for group in ("P19", "all")] + share_scores(answers)

@@ -68,8 +68,8 @@ def test_headline_names_the_tasks_that_gain_most_and_least() -> None:
     """A single task is named alone; at a single step, tasks are compared by their score."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
-    said = probing.headline(best, axis)
-    assert said.index("parts of speech (50 % to 90 %)") < said.index("my_task (60 % to 70 %)")
+    headline = probing.headline(best, axis)
+    assert headline.index("parts of speech (50 % to 90 %)") < headline.index("my_task (60 % to 70 %)")
     alone = probing.headline(best[best["task"] == "pos"], axis)
     assert "parts of speech (50 % to 90 %)" in alone and "least" not in alone
     one = probing.headline(best[best["step"] == 16], axis)

@@ -133,35 +133,35 @@ def figure(tiny_results: Run) -> Callable[..., Figure]:
 
 def test_curves_bands_and_baselines_are_those_of_the_table(figure) -> None:
     """The bold line is measured; step 0 has a place on a log axis, and n is in the hover text."""
-    made = figure()
-    rows = made.table[made.table["group"] == "noun"]
-    line = next(trace for trace in made.plot.data if trace.name == "noun")
-    assert list(line.x) == [0.5, 8, 16] and made.plot.layout.xaxis.ticktext[0] == "0"
+    built_figure = figure()
+    rows = built_figure.table[built_figure.table["group"] == "noun"]
+    line = next(trace for trace in built_figure.plot.data if trace.name == "noun")
+    assert list(line.x) == [0.5, 8, 16] and built_figure.plot.layout.xaxis.ticktext[0] == "0"
     assert list(line.y) == list(rows["accuracy"]) and line.line.color == style.PARTS_OF_SPEECH["noun"]
     assert all(f"n = {n:,} words" in point[2] for n, point in zip(rows["n"], line.customdata))
-    band = next(trace for trace in made.plot.data if trace.name == "noun, 95 % band")
+    band = next(trace for trace in built_figure.plot.data if trace.name == "noun, 95 % band")
     assert list(band.y) == [*rows["high"], *rows["low"][::-1]]
-    dashed = next(trace for trace in made.plot.data if trace.name == "noun, baseline")
+    dashed = next(trace for trace in built_figure.plot.data if trace.name == "noun, baseline")
     assert set(dashed.y) == set(rows["baseline"]) and rows["answer"].iloc[0] in dashed.hovertemplate
-    assert len(figure(bands=False).plot.data) == len(made.plot.data) - 2
+    assert len(figure(bands=False).plot.data) == len(built_figure.plot.data) - 2
 
 
 def test_baselines_of_many_categories_are_strokes_at_the_right(figure) -> None:
     """Each stroke is a single point at the last step."""
-    made = figure(tuple(style.PARTS_OF_SPEECH))
-    strokes = [trace for trace in made.plot.data if trace.name and trace.name.endswith(", baseline")]
+    built_figure = figure(tuple(style.PARTS_OF_SPEECH))
+    strokes = [trace for trace in built_figure.plot.data if trace.name and trace.name.endswith(", baseline")]
     assert len(strokes) > 3 and {tuple(trace.x) for trace in strokes} == {(16,)}
 
 
 def test_caption_has_data_n_and_missing_categories(figure, tiny_results: Run) -> None:
     """The least and the largest n are those of the table; a category that was not evaluated is named."""
-    made = figure(("determiner", "noun", "rank 50-99"))
-    counts = made.table.groupby("group")["n"].last()
+    built_figure = figure(("determiner", "noun", "rank 50-99"))
+    counts = built_figure.table.groupby("group")["n"].last()
     for group in (counts.idxmin(), counts.idxmax()):
-        assert f"{counts[group]:,} ({group})" in made.caption.data
-    assert "treebank.conllu" in made.caption.data
-    assert ("rank 50-99" in made.caption.details) == ("rank 50-99" not in counts)
-    assert made.runs == (tiny_results.name,) and made.headline
+        assert f"{counts[group]:,} ({group})" in built_figure.caption.data
+    assert "treebank.conllu" in built_figure.caption.data
+    assert ("rank 50-99" in built_figure.caption.details) == ("rank 50-99" not in counts)
+    assert built_figure.runs == (tiny_results.name,) and built_figure.headline
 
 
 def test_caption_remarks_on_single_word_categories() -> None:

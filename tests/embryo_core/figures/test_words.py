@@ -35,10 +35,10 @@ def occurrences(name: str, shift: float = 0.0) -> np.ndarray:
 
 def plant(run: Run, shift: float = 0.0) -> None:
     """Write surprisals of NAMES at STEPS, and the counts of words in the training text."""
-    for place, step in enumerate(STEPS):
+    for index, step in enumerate(STEPS):
         surprisals = []
         for i, name in enumerate(NAMES):
-            own = occurrences(name, shift)[place]
+            own = occurrences(name, shift)[index]
             category = "function words" if i < 3 else "nouns" if i < 6 else "predicates"
             age = None if name == "see" else 30.0 - i
             mean = float(own.astype(float).mean())
@@ -238,8 +238,8 @@ def test_distances_are_from_unigram_surprisals(run):
     whole = table[table["group"] == "all"].set_index("step")
     names = [name for name in NAMES if name in COUNTS]
     unigram = word_tables.age_table(run).set_index("word")["unigram"]
-    for place, step in enumerate(STEPS):
-        each = [occurrences(name)[place].astype(float) for name in names]
+    for i, step in enumerate(STEPS):
+        each = [occurrences(name)[i].astype(float) for name in names]
         distances = [abs(own.mean() - unigram[name]) for name, own in zip(names, each, strict=True)]
         sure = [own.mean() + 1.96 * own.std(ddof=1) / np.sqrt(N) < unigram[name] for name, own in zip(names, each)]
         assert whole["value"][step] == pytest.approx(np.mean(distances), abs=1e-4)
@@ -291,10 +291,10 @@ def test_phases_of_words_are_the_nearest_of_three_or_context(run):
     table = word_frequency.phase_table(run)
     ages, names = word_tables.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
     assert set(table["n"]) == {len(names)}
-    for place, step in enumerate(STEPS):
+    for i, step in enumerate(STEPS):
         phase_names = []
         for name in names:
-            own, known = occurrences(name)[place].astype(float), ages.loc[name, ["unigram", "bigram"]].astype(float)
+            own, known = occurrences(name)[i].astype(float), ages.loc[name, ["unigram", "bigram"]].astype(float)
             distances = {"chance": abs(own.mean() - TOP), **(known - own.mean()).abs()}
             sure = own.mean() + 1.96 * own.std(ddof=1) / np.sqrt(N) < min(TOP, known.min())
             phase_names.append("context" if sure else min(distances, key=distances.get))

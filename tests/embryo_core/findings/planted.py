@@ -104,14 +104,14 @@ def _store(root: Path, curves: Curves, histories: list[str], learned_at: int, n:
     run = make_run(root)
     run.path.mkdir(parents=True)
     (run.path / "frequencies.tsv").write_text("".join(f"{word}\t{times}\n" for word, times in FREQUENCIES.items()))
-    for place, step in enumerate(STEPS):
+    for i, step in enumerate(STEPS):
         for metric in {name for name, _, _ in curves}:
-            of = {(group, layer): values[place] for (name, group, layer), values in curves.items() if name == metric}
+            of = {(group, layer): values[i] for (name, group, layer), values in curves.items() if name == metric}
             findings = Findings(scores=[Score(metric, value, n, group, layer) for (group, layer), value in of.items()])
             if metric in TASKS:
                 findings.words = [WordCount(metric, form, word, 3, 1) for form, word in FORM_WORDS.items()]
             results.write(checkpoint_at(run, step), metric, findings)
-        results.write(checkpoint_at(run, step), "world_knowledge", _facts(histories, place))
+        results.write(checkpoint_at(run, step), "world_knowledge", _facts(histories, i))
         results.write(checkpoint_at(run, step), "finetuning:rte:1", _tuned(step >= learned_at))
     results.compact(run)
     return run

@@ -84,8 +84,8 @@ def onset(points: list[Point], floor: float = 0.0) -> tuple[int | None, int | No
         return NEVER
     level = floor + 0.5 * (points[-1][1] - floor)
     ends = [wilson(value, n) for _, value, n in points]
-    may = [step for place, (step, _, _) in enumerate(points) if all(high >= level for _, high in ends[place:])]
-    sure = [step for place, (step, _, _) in enumerate(points) if all(low >= level for low, _ in ends[place:])]
+    may = [step for i, (step, _, _) in enumerate(points) if all(high >= level for _, high in ends[i:])]
+    sure = [step for i, (step, _, _) in enumerate(points) if all(low >= level for low, _ in ends[i:])]
     risen = [step for step, value, _ in points if step >= may[0] and value >= level]
     return risen[0], may[0], sure[0] if sure else None
 

@@ -62,7 +62,7 @@ def test_interval_of_a_comparison_spans_the_ends_of_both_onsets():
         first, second = (curve(np.sort(RNG.random(len(STEPS))), n=30) for _ in range(2))
         one, two = onsets(first, second)
         comparison = compare_onsets("", first, second, (one, two))
-        index = {step: place for place, step in enumerate(STEPS)} | {None: len(STEPS)}
+        index = {step: i for i, step in enumerate(STEPS)} | {None: len(STEPS)}
         assert comparison.low == index[two.earliest] - index[one.latest]
         assert comparison.high == index[two.latest] - index[one.earliest]
 

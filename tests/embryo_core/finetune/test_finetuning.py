@@ -62,14 +62,14 @@ def test_learning_rate_is_stored_once_it_is_chosen(
     """If the trials of the next task are interrupted, the same command runs only these; a bar counts the trials."""
     tried, attempt = [], rates._try
 
-    def stopped(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
+    def stopped(trial: rates.RateTrial, *args: object) -> rates.TrialResult:
         if trial.task == "rte":
             raise KeyboardInterrupt
-        return counted(trial, *given)
+        return counted(trial, *args)
 
-    def counted(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
+    def counted(trial: rates.RateTrial, *args: object) -> rates.TrialResult:
         tried.append(trial.task)
-        return attempt(trial, *given)
+        return attempt(trial, *args)
 
     folders = {"cola": cola, "rte": write_pairs(tmp_path / "rte", 2)}
     monkeypatch.setattr(rates, "_try", stopped)
@@ -87,11 +87,11 @@ def test_tried_learning_rate_is_not_tried_again(
     """After an interruption the same command tries only the second rate; a malformed file of a trial is ignored."""
     tried, attempt, cache = [], rates._try, tmp_path / "cache" / "finetuning" / own_run.name
 
-    def counted(trial: rates.RateTrial, *given: object) -> rates.TrialResult:
+    def counted(trial: rates.RateTrial, *args: object) -> rates.TrialResult:
         if stop and tried:
             raise KeyboardInterrupt
         tried.append(trial.settings.learning_rate)
-        return attempt(trial, *given)
+        return attempt(trial, *args)
 
     def again() -> list[float]:
         tried.clear()
@@ -138,7 +138,7 @@ def test_paper_protocol_starts_from_weights_after_mnli(own_run: Run, tmp_path: P
     """RTE and STS-B start from these weights, which are deleted when all tasks are done."""
     started = []
     tune = workers.tune
-    monkeypatch.setattr(workers, "tune", lambda *given: started.append((given[1].name, given[5])) or tune(*given))
+    monkeypatch.setattr(workers, "tune", lambda *args: started.append((args[1].name, args[5])) or tune(*args))
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),
@@ -238,10 +238,10 @@ def test_full_disk_keeps_finished_results(own_run: Run, cola: Path, monkeypatch:
     """The system's error is raised, and the next call does the rest."""
     write = results.write
 
-    def full(checkpoint, *given):
+    def full(checkpoint, *args):
         if checkpoint.step == 16:
             raise OSError(28, "No space left on device")
-        write(checkpoint, *given)
+        write(checkpoint, *args)
 
     monkeypatch.setattr(results, "write", full)
     with pytest.raises(OSError, match="No space left"):
@@ -390,9 +390,9 @@ def test_scores_of_a_regression_equal_those_of_stored_answers(own_run: Run, tmp_
     for split in ("train", "validation"):
         write_split(folder, split, sentence1=texts, sentence2=texts[::-1], label=gold)
     finetune(own_run, {"mine": folder}, [16], jobs=1)
-    answers, stored = results.read_answers(own_run, "mine"), results.read_task_scores(own_run, "mine")
+    answers, stored_rows = results.read_answers(own_run, "mine"), results.read_task_scores(own_run, "mine")
     for metric in ("spearman", "pearson"):
-        of_model = stored[(stored["predictor"] == "model") & (stored["metric"] == metric)]
+        of_model = stored_rows[(stored_rows["predictor"] == "model") & (stored_rows["metric"] == metric)]
         assert score(metric, answers["gold"].to_numpy(), answers["answer"].to_numpy()) == of_model["value"].item()
 
 

@@ -84,8 +84,10 @@ def test_whole_encoder_is_trained(encoded, checkpoint, folder):
     """Every matrix has changed, whereas the checkpoint on disk has not."""
     before = (folder / "model.safetensors").read_bytes()
     tuned = tune(checkpoint, encoded, SHORT, seed=1)
-    stored = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).state_dict()
-    same = [name for name, value in stored.items() if value.ndim > 1 and torch.equal(value, tuned.encoder[name])]
+    stored_tensors = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).state_dict()
+    same = [
+        name for name, value in stored_tensors.items() if value.ndim > 1 and torch.equal(value, tuned.encoder[name])
+    ]
     assert not same
     assert (folder / "model.safetensors").read_bytes() == before
 

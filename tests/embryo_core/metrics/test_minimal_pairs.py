@@ -31,11 +31,11 @@ def plain_score(model: Model, sentence: str, whole_words: bool) -> float:
     network = AutoModelForPreTraining.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
     total = 0.0
     for i, word in enumerate(words):
-        seen = ids.clone()
+        visible_ids = ids.clone()
         hidden = [j for j, other in enumerate(words) if j == i or (whole_words and j > i and other == word)]
-        seen[0, [1 + j for j in hidden]] = mask
+        visible_ids[0, [1 + j for j in hidden]] = mask
         with torch.inference_mode():
-            logits = network(seen).prediction_logits[0, 1 + i]
+            logits = network(visible_ids).prediction_logits[0, 1 + i]
         total += torch.log_softmax(logits.double(), -1)[ids[0, 1 + i]].item()
     return total
 

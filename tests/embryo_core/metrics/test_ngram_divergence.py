@@ -48,9 +48,11 @@ def test_divergences_equal_plain_sums(trained_model: Model):
     divergences = {"unigram": [], "bigram": []}
     heldout = pieces_of(trained_model, "heldout")
     for number, place in zip(data.line, data.position, strict=True):
-        seen = data.lines[number].copy()
-        seen[data.position[data.line == number]] = trained_model.tokenizer.mask_id
-        logits = trained_model.mlm_logits(seen[None], np.ones_like(seen[None]), np.array([0]), np.array([place]))[0]
+        visible_ids = data.lines[number].copy()
+        visible_ids[data.position[data.line == number]] = trained_model.tokenizer.mask_id
+        logits = trained_model.mlm_logits(
+            visible_ids[None], np.ones_like(visible_ids[None]), np.array([0]), np.array([place])
+        )[0]
         total = sum(math.exp(float(logit)) for logit in logits)
         p = [math.exp(float(logit)) / total for logit in logits]
         for group, q in (("unigram", unigram), ("bigram", bigram.get(heldout[number][place - 1], unigram))):

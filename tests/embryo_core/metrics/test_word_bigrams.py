@@ -30,8 +30,8 @@ def test_bigram_surprisal_excludes_the_occurrence_itself():
     """Every word is compared, after SENTENCE_START at the beginning of a sentence; bits of two words are summed."""
     counts = WordBigrams(SENTENCES)
     for number, sentence in enumerate(SENTENCES):
-        for place, part in enumerate(re.finditer(r"\w+", sentence)):
-            assert counts.bits(sentence, *part.span()) == pytest.approx(plain(number, place))
+        for i, part in enumerate(re.finditer(r"\w+", sentence)):
+            assert counts.bits(sentence, *part.span()) == pytest.approx(plain(number, i))
     single = [word.lower() for sentence in SENTENCES for word in re.findall(r"\w+", sentence)]
     assert counts.single_bits("the") == pytest.approx(
         -math.log2(single.count("the") / (len(single) - 1 + len({*single})))

@@ -30,17 +30,17 @@ def plain_surprisal(model: Model, sentence: str, start: int, end: int) -> float 
     own = [i for i, (first, last) in enumerate(offsets) if first < end and max(last, first + 1) > start]
     begin, finish = model.tokenizer.begin.tolist(), model.tokenizer.end.tolist()
     ids, total = torch.tensor([[*begin, *encoding.input_ids, *finish]]), 0.0
-    made = AutoModelForCausalLM if decoder else AutoModelForPreTraining
-    network = made.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
+    model_class = AutoModelForCausalLM if decoder else AutoModelForPreTraining
+    network = model_class.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
     for i in own:
         place = len(begin) + i
-        seen = ids[:, :place] if decoder else ids.clone()
-        if not seen.shape[1]:
+        visible_ids = ids[:, :place] if decoder else ids.clone()
+        if not visible_ids.shape[1]:
             return None
         if not decoder:
-            seen[0, [len(begin) + j for j in own if j >= i]] = model.tokenizer.mask_id
+            visible_ids[0, [len(begin) + j for j in own if j >= i]] = model.tokenizer.mask_id
         with torch.inference_mode():
-            output = network(seen)
+            output = network(visible_ids)
         logits = output.logits[0, -1] if decoder else output.prediction_logits[0, place]
         total -= torch.log_softmax(logits.double(), -1)[ids[0, place]].item() / np.log(2)
     return total

@@ -164,9 +164,9 @@ def test_estimate_raises_the_errors_of_the_question(tiny_run: Run) -> None:
     ):
         with pytest.raises(QueryError) as estimated:
             estimate()
-        with pytest.raises(QueryError) as asked:
+        with pytest.raises(QueryError) as error:
             ask()
-        assert str(estimated.value) == str(asked.value)
+        assert str(estimated.value) == str(error.value)
 
 
 def test_run_without_readable_checkpoints_has_no_estimate(own_run: Run) -> None:

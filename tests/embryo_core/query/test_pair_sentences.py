@@ -40,12 +40,12 @@ def test_sentences_are_found_in_a_data_folder(evaluated_run, tmp_path):
 def test_word_scores_add_up_to_stored_scores(evaluated_run):
     """They do at every step, read from a folder with another name; the words are spelled as in the sentence."""
     for paradigm, pairs in read_sentences(evaluated_run, SAMPLE_DATA["pairs"]).items():
-        stored = results.read_pairs(evaluated_run, paradigm).set_index(["pair", "step"])
+        stored_rows = results.read_pairs(evaluated_run, paradigm).set_index(["pair", "step"])
         for pair in pairs[:2]:
             table = score_words(evaluated_run, pair.good, pair.bad, [8, 16])
             for step, own in table.groupby("step"):
                 sums = own[["good_score", "bad_score"]].sum().tolist()
-                assert sums == pytest.approx(stored.loc[(pair.number, step), ["good", "bad"]].tolist(), abs=1e-3)
+                assert sums == pytest.approx(stored_rows.loc[(pair.number, step), ["good", "bad"]].tolist(), abs=1e-3)
                 assert "".join(own["good"]).replace(" ", "") == pair.good.replace(" ", "")
                 assert "".join(own["bad"]).replace(" ", "") == pair.bad.replace(" ", "")
 

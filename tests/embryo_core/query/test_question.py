@@ -171,8 +171,8 @@ def test_search_for_a_word_finds_its_beam_rank(
 def test_fact_asked_live_equals_the_stored_answer(tiny_results: Run) -> None:
     """At every step the prediction and its probability are compared, and the true object's probability and rank."""
     templates = results.read_sources(tiny_results)["world_knowledge"]["templates"]
-    stored = results.read_cloze(tiny_results)
-    some = stored.groupby(["step", "relation"]).head(2)
+    stored_rows = results.read_cloze(tiny_results)
+    some = stored_rows.groupby(["step", "relation"]).head(2)
     assert len(some) >= 3 * 6
     for row in some.itertuples():
         text = Fact(row.fact, row.relation, templates[row.relation], row.subject, row.object).question

@@ -147,11 +147,11 @@ def test_untrusted_summary_is_recomputed(run, ranks, damage):
     else:
         others = {key: drawn[::-1] for key, drawn in ranks.items()}
         checksum = path.with_name(path.name + ".sha256")
-        kept = whole, checksum.read_bytes()
+        contents = whole, checksum.read_bytes()
         write(run, others)
         results.compact(run)
-        path.write_bytes(kept[0])
-        checksum.write_bytes(kept[1])
+        path.write_bytes(contents[0])
+        checksum.write_bytes(contents[1])
         ranks = others
     assert rows_of(results.read_histories(run)) == slow_histories(ranks)
     results.compact(run)

@@ -304,7 +304,7 @@ def test_footer_is_cached_until_file_is_replaced(run: Run, monkeypatch: pytest.M
     write(run, 0, 8)
     path = run.results / f"{ATTENTION.name}.parquet"
     rows, read, check_size = pq.read_table(path), [], checks.check_size
-    monkeypatch.setattr(checks, "check_size", lambda *given: read.append(1) or check_size(*given))
+    monkeypatch.setattr(checks, "check_size", lambda *args: read.append(1) or check_size(*args))
     parquet_files._examine.cache_clear()
     assert footer(run).num_rows == footer(run).num_rows == len(rows) and len(read) == 1
     put(path, rows.slice(1))
@@ -329,8 +329,8 @@ def test_maps_do_not_depend_on_row_groups(run: Run, rows: int):
     write(run, *STEPS)
     path = run.results / f"{ATTENTION.name}.parquet"
     expected = results.read_attention_steps(run)[1]
-    stored = pq.read_table(path)
-    pq.write_table(stored, path, row_group_size=rows)
+    stored_table = pq.read_table(path)
+    pq.write_table(stored_table, path, row_group_size=rows)
     write_checksum(path)
     for step, maps in zip(STEPS, expected, strict=True):
         np.testing.assert_array_equal(results.read_attention_step(run, step)[0], maps)

@@ -93,8 +93,8 @@ def assert_evaluations_are_whole(root: Path) -> None:
         scores = results.read_scores(run, "mask_prediction")
         words = results.read_words(run, "mask_prediction", step=step)
         values = set(scores[scores["step"] == step]["value"]), dict(zip(words["word"], words["correct"]))
-        given = [find("mask_prediction", step, seed) for seed in (0, 1, 2)]
-        assert values in [({s.value for s in g.scores}, {w.word: w.correct for w in g.words}) for g in given]
+        written = [find("mask_prediction", step, seed) for seed in (0, 1, 2)]
+        assert values in [({s.value for s in g.scores}, {w.word: w.correct for w in g.words}) for g in written]
     assert 0 in results.steps_by_metric(run)["attention"]
     for step in results.steps_by_metric(run)["attention"]:
         weights, _ = results.read_attention_step(run, step)

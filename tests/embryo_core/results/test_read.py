@@ -44,12 +44,12 @@ def test_scores_words_and_facts_are_read_as_written(run, compacted):
             results.write(checkpoint_at(run, step), metric, find(metric, step))
     if compacted:
         results.compact(run)
-    given = [(step, score) for step in (0, 2, 8) for metric in METRICS for score in find(metric, step).scores]
+    written = [(step, score) for step in (0, 2, 8) for metric in METRICS for score in find(metric, step).scores]
     scores = results.read_scores(run)
     plain = scores.astype(object).where(scores.notna(), None)
     read = {(r.run, r.step, r.metric, r.value, r.n, r.group, r.layer) for r in plain.itertuples()}
-    assert read == {("egg", step, s.metric, s.value, s.n, s.group, s.layer) for step, s in given}
-    assert len(scores) == len(given) and scores["metric"].is_monotonic_increasing
+    assert read == {("egg", step, s.metric, s.value, s.n, s.group, s.layer) for step, s in written}
+    assert len(scores) == len(written) and scores["metric"].is_monotonic_increasing
     assert set(results.read_scores(run, "world_knowledge")["metric"]) == {"world_knowledge"}
 
     assert len(results.read_words(run, "mask_prediction")) == 36
@@ -81,8 +81,8 @@ def test_selected_scores_equal_those_among_all(run, earlier):
     assert pq.ParquetFile(run.results / "scores.parquet").num_row_groups == (1 if earlier else len(names))
     assert results.read_metrics(run) == names and len(names) > 2
     prefix = names[0][:4]
-    wanted = {(): [], (names[0],): names[:1], tuple(names[1:3]): names[1:3]}
-    selections = [(results.read_scores(run, given), held) for given, held in wanted.items()]
+    expected = {(): [], (names[0],): names[:1], tuple(names[1:3]): names[1:3]}
+    selections = [(results.read_scores(run, given), held) for given, held in expected.items()]
     selections += [(results.read_scores(run, prefix=prefix), [name for name in names if name.startswith(prefix)])]
     selections += [(results.read_scores(run, names[1]), names[1:2])]
     for rows, held in selections:
@@ -98,9 +98,9 @@ def test_read_many_scores_equals_read_scores(run):
     columns = ["metric", "step", "layer", "group", "value", "n"]
     some = [{"prefix": prefix} for prefix in ("world_knowledge", "mask", "none")]
     for which in [*some, {}, {"metric": ["mask_prediction", "none"]}, {"metric": "world_knowledge"}, {"metric": []}]:
-        actual, wanted = results.read_many_scores(run, **which), results.read_scores(run, **which)[columns]
-        assert set(actual["metric"].cat.categories) == set(wanted["metric"])
-        pd.testing.assert_frame_equal(actual.astype({"metric": "str", "group": "str"}), wanted)
+        actual, expected = results.read_many_scores(run, **which), results.read_scores(run, **which)[columns]
+        assert set(actual["metric"].cat.categories) == set(expected["metric"])
+        pd.testing.assert_frame_equal(actual.astype({"metric": "str", "group": "str"}), expected)
     assert results.read_many_scores(run, prefix="none").empty
 
 
@@ -151,15 +151,15 @@ def test_training_curves_of_probes_are_read(run, compacted):
     if compacted:
         results.compact(run)
     frame = results.read_probes(run)
-    given = {
+    written = {
         (step, *(getattr(point, name) for name in frame.columns[1:]))
         for step in (0, 8)
         for point in find("edge_probing", step).probes
     }
-    assert set(frame.itertuples(index=False, name=None)) == given and len(frame) == len(given) == 24
+    assert set(frame.itertuples(index=False, name=None)) == written and len(frame) == len(written) == 24
     assert frame["control"].dtype == bool
     one = results.read_probes(run, task="pos", layer=2, step=8)
-    expected = {row for row in given if row[:3] == (8, "pos", 2)}
+    expected = {row for row in written if row[:3] == (8, "pos", 2)}
     assert set(one.itertuples(index=False, name=None)) == expected and len(one) == len(expected) == 2
     key = ["task", "layer", "control", "step", "iteration"]
     assert frame.equals(frame.sort_values(key, ignore_index=True))
@@ -172,21 +172,21 @@ def test_attention_is_read_by_head_step_or_all(run, compacted):
         results.write(checkpoint_at(run, step), "attention", find("attention", step))
     if compacted:
         results.compact(run)
-    given = {(step, m.layer, m.head): m.weights for step in STEPS for m in find("attention", step).attention}
+    written = {(step, m.layer, m.head): m.weights for step in STEPS for m in find("attention", step).attention}
     for layer in (1, 2):
         for head in (1, 2, 3):
             history = results.read_attention(run, layer, head)
             assert list(history.steps) == list(STEPS) and history.sentences == 7
             assert history.weights.dtype == np.float32
             for step, weights in zip(history.steps, history.weights):
-                np.testing.assert_array_equal(weights, given[step, layer, head].astype(np.float16))
+                np.testing.assert_array_equal(weights, written[step, layer, head].astype(np.float16))
     steps, weights, sentences = results.read_attention_steps(run)
     assert weights.shape == (4, 2, 3, 4, 4) and list(steps) == list(STEPS) and sentences == 7
     for i, step in enumerate(STEPS):
         one, _ = results.read_attention_step(run, step)
         np.testing.assert_array_equal(one, weights[i])
         for layer, head in np.ndindex(2, 3):
-            np.testing.assert_array_equal(one[layer, head], given[step, layer + 1, head + 1].astype(np.float16))
+            np.testing.assert_array_equal(one[layer, head], written[step, layer + 1, head + 1].astype(np.float16))
     for head in (1, 2, 3):
         steps, layers, _ = results.read_attention_steps(run, STEPS[1:3], head)
         assert steps.tolist() == list(STEPS[1:3])

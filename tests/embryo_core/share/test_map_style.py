@@ -99,9 +99,9 @@ def test_labels_are_as_dense_as_they_fit(size, side):
 def test_tokens_label_both_axes_and_long_ones_are_cut():
     """A label has at most 12 characters, including the ellipsis; column labels are turned."""
     labels = map_style.axis_labels(history(3, ("[CLS]", "incomprehensible", "[SEP]")))
-    wanted = ["[CLS]", "incomprehen…", "[SEP]"]
-    assert texts(labels, 440) == wanted
-    assert [label.text for label in labels if label.share[1] == 1 and label.turned] == wanted
+    expected = ["[CLS]", "incomprehen…", "[SEP]"]
+    assert texts(labels, 440) == expected
+    assert [label.text for label in labels if label.share[1] == 1 and label.turned] == expected
 
 
 def test_long_note_is_broken_into_lines():

@@ -45,11 +45,11 @@ def read(path: Path) -> Any:
 @pytest.fixture(scope="module")
 def short_site(tiny_results: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a site of one page for tests to copy."""
-    made = tmp_path_factory.mktemp("short") / "site"
+    folder = tmp_path_factory.mktemp("short") / "site"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site, "PAGES", {"query": PAGES["query"]})
-        write_site([tiny_results], made, "A title that is no text: \udcff")
-    return made
+        write_site([tiny_results], folder, "A title that is no text: \udcff")
+    return folder
 
 
 @pytest.fixture
@@ -172,11 +172,11 @@ def test_concurrent_writer_is_refused(tiny_results: Run, tmp_path: Path, monkeyp
     monkeypatch.setattr(site, "PAGES", {"query": PAGES["query"]})
     folder, refused = tmp_path / "site", []
 
-    def frame(*given: Any) -> None:
+    def frame(*args: Any) -> None:
         with pytest.raises(SiteError, match="another process") as error:
             write_site([tiny_results], folder)
         refused.append(error)
-        written(*given)
+        written(*args)
 
     written = site._write_frame
     monkeypatch.setattr(site, "_write_frame", frame)
@@ -191,9 +191,9 @@ def test_long_tables_are_stored_completely(tiny_site: Path, tiny_results: Run):
     page = read(data(tiny_site) / "tokens.js")
     about = next(part for part in page["parts"] if part.get("columns"))
     rows = pd.DataFrame(read(tiny_site / "data" / f"{about['file']}.js"), columns=about["columns"])
-    stored = results.read_words(tiny_results, "mask_prediction", step=16)
-    assert len(rows) == about["count"] and rows["n"].sum() == stored["n"].sum()
-    assert rows["correct"].sum() == stored["correct"].sum() > 0
+    stored_rows = results.read_words(tiny_results, "mask_prediction", step=16)
+    assert len(rows) == about["count"] and rows["n"].sum() == stored_rows["n"].sum()
+    assert rows["correct"].sum() == stored_rows["correct"].sum() > 0
     about = next(part for part in read(data(tiny_site) / "knowledge.js")["parts"] if part["name"] == "Every fact")
     rows = pd.DataFrame(read(tiny_site / "data" / f"{about['file']}.js"), columns=about["columns"])
     histories = results.read_histories(tiny_results)

@@ -150,8 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, content: bytes, name: str, status: int = 200, headers: dict[str, str] | None = None) -> None:
         begun = 0
-        if status == 200 and (wanted := self.headers.get("Range", "")).startswith("bytes="):
-            status, begun = 206, int(wanted.removeprefix("bytes=").split("-")[0])
+        if status == 200 and (byte_range := self.headers.get("Range", "")).startswith("bytes="):
+            status, begun = 206, int(byte_range.removeprefix("bytes=").split("-")[0])
             headers = {**(headers or {}), "Content-Range": f"bytes {begun}-{len(content) - 1}/{len(content)}"}
         self.send_response(status)
         for header, value in (headers or {}).items():

@@ -28,9 +28,9 @@ def into_store(source: Path, store: Path) -> None:
     """Replace each file with a symlink to a file named by its hash, as in the Hub's cache."""
     store.mkdir()
     for path in [path for path in source.rglob("*") if path.is_file()]:
-        kept = store / hashlib.sha1(path.read_bytes() + path.name.encode()).hexdigest()
-        shutil.move(path, kept)
-        path.symlink_to(os.path.relpath(kept, path.parent))
+        hashed_path = store / hashlib.sha1(path.read_bytes() + path.name.encode()).hexdigest()
+        shutil.move(path, hashed_path)
+        path.symlink_to(os.path.relpath(hashed_path, path.parent))
 
 
 def test_symlinks_to_hash_named_files_are_followed(root, source, trainer_folder, tmp_path):

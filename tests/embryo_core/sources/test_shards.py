@@ -57,9 +57,9 @@ def test_copied_shards_equal_the_single_file(root, parts, trainer_folder, pickle
         added = add([str(parts)], "joined", copy=True)
         assert added.steps == STEPS and not added.troubles
     for step in STEPS:
-        stored = read_tensors(runs.checkpoint(added.run, step))
+        stored_tensors = read_tensors(runs.checkpoint(added.run, step))
         for name, tensor in read_tensors(runs.checkpoint(whole, step)).items():
-            assert torch.equal(tensor, stored[name])
+            assert torch.equal(tensor, stored_tensors[name])
         assert query.ask(added.run, TEXT, [step]).best(step) == query.ask(whole, TEXT, [step]).best(step)
 
 
@@ -79,8 +79,10 @@ def test_shards_are_read_in_place(root, parts, trainer_folder, pickled):
         pickle(parts / f"checkpoint-{step}")
     run, whole = add([str(parts)], "parts").run, add([str(trainer_folder)], "whole").run
     assert not [*run.path.rglob("*.safetensors"), *run.path.rglob("*.bin")]
-    stored, expected = (read_tensors(runs.checkpoint(r, 20)) for r in (run, whole))
-    assert stored.keys() == expected.keys() and all(torch.equal(stored[name], expected[name]) for name in stored)
+    stored_tensors, expected = (read_tensors(runs.checkpoint(r, 20)) for r in (run, whole))
+    assert stored_tensors.keys() == expected.keys() and all(
+        torch.equal(stored_tensors[name], expected[name]) for name in stored_tensors
+    )
     tokens, alike = ([answer.token for answer in query.ask(each, TEXT, [20]).best(20)] for each in (run, whole))
     assert tokens == alike
     assert audit(run).faults == audit(whole).faults

@@ -166,6 +166,6 @@ def test_embedding_tables_are_drawn_independently():
     assert len(set(rows)) == 3
     for name, array in arrays.items():
         if array.ndim == 2 and array.size > 500:
-            wanted = 0.9 if "position" in name else 0.3
+            expected = 0.9 if "position" in name else 0.3
             # A normal truncated at two deviations has 0.88 of its deviation; the tolerance is five standard errors.
-            assert array.std() == pytest.approx(0.88 * wanted, rel=5 / np.sqrt(2 * array.size)), name
+            assert array.std() == pytest.approx(0.88 * expected, rel=5 / np.sqrt(2 * array.size)), name

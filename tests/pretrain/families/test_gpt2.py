@@ -243,9 +243,9 @@ def test_tokenizer_returns_only_what_the_model_reads(run: Run):
 
 def test_remeasuring_keeps_rows_and_refuses_masked_words(run: Run, texts: tuple[Path, Path]):
     """A step that was measured in training on the same held-out text is skipped."""
-    before, said = log(run.path), []
-    assert measure_run(run, [str(texts[1])], steps=[6], progress=said.append)
-    assert said == ["step 6: measured before"] and log(run.path) == before
+    before, messages = log(run.path), []
+    assert measure_run(run, [str(texts[1])], steps=[6], progress=messages.append)
+    assert messages == ["step 6: measured before"] and log(run.path) == before
     with pytest.raises(ConfigError, match=r"--measured-sequences: .* gpt2 masks no words"):
         measure_run(run, [str(texts[1])], measured_sequences=8)
 
