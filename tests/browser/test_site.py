@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from embryo_core import results, runs
-from embryo_core.browser import growth
+from embryo_core.browser import growth, head_maps
 from embryo_core.compare import StepCounts
 from embryo_core.curves import interval, smooth
 from embryo_core.figures.axis import AxisChoice
@@ -183,7 +183,7 @@ def test_figures_in_tokens_match_dashboard(tiny_site: Path, page: Page, tiny_res
     page.wait_for_function("() => page.parts.length")
     compared, folder = [], page.evaluate("Object.values(page.site.views)[0]")
     for name, (_, make) in PAGES.items():
-        for part in make([tiny_results]).parts:
+        for part in make([tiny_results], AxisChoice().for_run(tiny_results)).parts:
             file = f"{folder}/{name}-{part.name}-0" if isinstance(part, Panel) else ""
             if not (tiny_site / "data" / f"{file}.js").exists() or part.name == "peaks":  # its axis names steps
                 continue
@@ -268,7 +268,7 @@ def test_tiles_draw_best_answer_and_curves_at_zero(tiny_site: Path, page: Page):
     answers = [BestAnswers(8, {"in": 0.5, "until": 0.25, "18": 0.125})]
     zeros = pd.DataFrame({"group": "noun", "step": [0, 8], "accuracy": 0.0})
     sentence = growth.sentence_tile(ExampleQuestion("Founded [MASK] 1890.", "in", 8, answers))
-    payload = growth.growth_payload(sentence, ({}, b""), growth.curves_tile(zeros, "log"))
+    payload = head_maps.pack({"sentence": sentence, "curves": growth.curves_tile(zeros, "log")})
     page.goto((tiny_site / "index.html").as_uri())
     best, words, points = page.evaluate(
         """async (payload) => {
