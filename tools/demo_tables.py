@@ -1,7 +1,7 @@
 """`make demo-tables`: write data/demo/tables.md from the runs and results of the demo.
 
-The page has a section for each reference run and the decoder, and one table of the design choices. Accuracies have
-their n and baselines next to them.
+The page has a section for each reference run and each small run of another family, and one table of the small ALBERTs.
+Accuracies have their n and baselines next to them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,8 +60,8 @@ def main() -> None:
 def page() -> str:
     """Return the page for the current runs and results."""
     studies = [Study(path) for path in sorted((DEMO / "runs").iterdir())]
-    with_masked_words = [study for study in studies if len(study.scores("mask_prediction"))]
-    design_choices = [study for study in with_masked_words if study.scores("world_knowledge").empty]
+    alberts = [study for study in studies if study.run.family == "albert"]
+    design_choices = [study for study in alberts if study.scores("world_knowledge").empty]
     lines = [line for study in studies if study not in design_choices for line in section(study)]
     return "\n".join([HEAD, *lines, *designs(design_choices), ""])
 
