@@ -12,7 +12,8 @@ from tools import demo_tables
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 RUNS = sorted(path.name for path in (DEMO / "runs").iterdir())
 REFERENCE = [name for name in RUNS if name.endswith("-reference")]
-SMALL = [name for name in RUNS if name not in REFERENCE and "next-token" not in name]  # the masked language models
+OTHER_FAMILIES = ("small-next-token", "small-replaced-token")  # these runs have sections of their own
+SMALL = [name for name in RUNS if name not in REFERENCE and not name.startswith(OTHER_FAMILIES)]
 
 
 @pytest.fixture(scope="module")
