@@ -97,7 +97,7 @@ def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: b
     masked_note = (
         "The run's log has no accuracy on held-out text."
         if n.empty
-        else f"Masked accuracy: on {int(n.iloc[-1]):,} masked pieces of held-out text."
+        else f"Masked accuracy: fraction of {int(n.iloc[-1]):,} masked pieces of held-out text that the model predicts."
     )
     sources = results.read_sources(run).items()
     notes = [entry["note"] for name, entry in sources if name.split(":")[0] == METRIC and "note" in entry]
