@@ -106,16 +106,21 @@ def at_step(run: Run, step: int, normalised: bool = False) -> np.ndarray:
     return normalise_rows(weights) if normalised else weights
 
 
+def grid_size(run: Run, normalised: bool) -> tuple[int, int]:
+    """Return the numbers of layers and heads."""
+    layers, _, heads, _ = _grid_at_first(run, normalised).codes.shape[1:]
+    return layers, heads
+
+
 @cached_resource(results_state, 4, "Reading the attention maps")
-def grid(run: Run, normalised: bool = False, bar_steps: tuple[float, ...] = ()) -> tuple[int, int, bytes]:
-    """Return the numbers of layers and heads, and the small maps at `grid_steps`, packed for the browser."""
+def grid(run: Run, normalised: bool, bar_steps: tuple[float, ...]) -> bytes:
+    """Return the small maps at `grid_steps`, packed for the browser."""
     maps = replace(_grid_at_first(run, normalised), bar_steps=bar_steps)
-    layers, _, heads, _ = maps.codes.shape[1:]
-    return layers, heads, payloads.grid_payload(run.name, maps, run.step_unit)
+    return payloads.grid_payload(run.name, maps, run.step_unit)
 
 
 @cached_resource(results_state, 16)
-def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, bar_steps: tuple[float, ...] = ()) -> bytes:
+def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, bar_steps: tuple[float, ...]) -> bytes:
     """Return the small maps of the one step that the grid lacks, packed for the browser; without maps if it has all."""
     of_grid = grid_steps(run)
     for step, bar_step in zip(steps, bar_steps or steps, strict=True):

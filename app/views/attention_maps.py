@@ -37,7 +37,7 @@ def show(view: View) -> None:
     steps = maps.shown_steps(view.run, view.evaluated_step)
     if not steps:
         stop_without_maps(view)
-    layers, heads, _ = maps.grid(view.run, normalised)
+    layers, heads = maps.grid_size(view.run, normalised)
     layer, head, style = _pick(view, layers, heads)
     history = maps.head_history(view.run, layer, head, steps, normalised, style.shared)
     if view.compared_runs:
@@ -90,7 +90,7 @@ def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
         notices.note(f"Attention compares two runs; {names} {verb} left out.")
     other_view = view.for_run(other_run)
     steps = maps.shown_steps(other_run, other_view.evaluated_step)
-    layers, heads, _ = maps.grid(other_run, style.normalised) if steps else (0, 0, b"")
+    layers, heads = maps.grid_size(other_run, style.normalised) if steps else (0, 0)
     left, right = st.columns(2, gap="large")
     with left:
         _show_run(view, history, style)
@@ -129,7 +129,8 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
     run, steps, bar_steps = view.run, tuple(history.steps.tolist()), history.bar_steps
     grid_steps = maps.grid_steps(run)
     grid_bar_steps = tuple(at for step, at in zip(steps, bar_steps) if step in grid_steps)
-    layers, heads, grid = maps.grid(run, style.normalised, grid_bar_steps)
+    layers, heads = maps.grid_size(run, style.normalised)
+    grid = maps.grid(run, style.normalised, grid_bar_steps)
     step_maps = maps.added_to_grid(run, steps, style.normalised, bar_steps)
     key = GRID_KEY + maps.COMPARED * bool(bar_steps)
     head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=key)

@@ -150,14 +150,14 @@ def show_lens(questions: list[AskedQuestion]) -> None:
     first_steps = "First steps, where no word reaches 10 %"
     show_first = over_time and pickers.pick_switch("first_steps", first_steps, optional=True)
     permalink.show("pin", permalink.get("pin") or None)
-    for question in questions:
+    for i, question in enumerate(questions):
         if len(questions) > 1:
             show_question(question)
         with notices.explaining():
-            _show_one_lens(question, show_first)
+            _show_one_lens(question, show_first, reports_pin=i == 0)
 
 
-def _show_one_lens(question: AskedQuestion, show_first: bool) -> None:
+def _show_one_lens(question: AskedQuestion, show_first: bool, reports_pin: bool) -> None:
     """Draw the lens of one question and, next to it, its pinned cell."""
     view, subject = question.view, question.subject
     answers = by_layer(view.run, question.text, question.mask)
@@ -165,7 +165,7 @@ def _show_one_lens(question: AskedQuestion, show_first: bool) -> None:
     steps = view.loadable if is_log_spaced else answers.steps
     layers = list(range(int(answers.table["layer"].max()) + 1))
     pin = _pinned_cell(layers, steps, view)
-    if question.number == 1:
+    if reports_pin:
         _report_unknown_pin(pin, view)
     left, right = st.columns([3, 1], gap="medium")
     name = subject.name(view.run, "lens")

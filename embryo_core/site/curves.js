@@ -1,5 +1,5 @@
-// What a reader chooses for curves, made in the browser of figures that were drawn once: what the axis of steps counts, and
-// smoothing.
+// What a reader chooses for curves, computed in the browser: what the axis of steps counts, and smoothing, except that of thinned
+// curves (parts.py).
 "use strict";
 
 const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };

@@ -48,7 +48,7 @@ def npm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def serve_site(chromium: Browser, tmp_path: Path) -> Iterator[Callable[[Path], Page]]:
-    """Yield served(state), which opens a site's Query page; errors and requests to other hosts fail the test."""
+    """Yield a function that opens a site's Query page at a state; errors and requests to other hosts fail the test."""
     context, faults = chromium.new_context(**WINDOW), []
     handler = partial(Quiet, directory=str(tmp_path / "site"))
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

@@ -59,6 +59,11 @@ def test_unknown_pinned_cell_in_link_is_reported_once(ask, pin: str, shown: str)
     assert "pin" not in app.query_params and not app.info
 
 
+def test_unknown_pinned_cell_is_reported_if_only_second_text_is_answered(ask) -> None:
+    app = ask(pin="9-8", compare="text", text="no mask", text2="a [MASK] .")
+    assert len(app.warning) == 1 and "'9-8'" in app.info[0].value.replace("\\", "")
+
+
 def test_stale_step_from_browser_is_ignored(ask) -> None:
     """If a click interrupts the page while the time bar plays, the boxes below the lens still have the earlier step."""
     app = ask(step="8", open="lens")

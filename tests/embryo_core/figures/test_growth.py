@@ -48,9 +48,9 @@ def test_demo_has_answers_for_its_best_example(name: str) -> None:
     """Each checkpoint with weights has answers, all with a probability of at least 0.01."""
     run = runs.read_run(runs.REPOSITORY / "data" / "demo" / "runs" / name)
     best = growth.best_example(results.read_examples(run))
-    assert best and [checkpoint.step for checkpoint in best.answers] == [
-        checkpoint.step for checkpoint in runs.loadable_checkpoints(run)
-    ]
+    assert best and {checkpoint.step for checkpoint in runs.loadable_checkpoints(run)} <= {
+        checkpoint.step for checkpoint in best.answers
+    }
     assert min(share for answers in best.answers for share in answers.words.values()) >= 0.01
 
 

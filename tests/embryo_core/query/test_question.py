@@ -117,7 +117,8 @@ def test_word_of_two_pieces_follows_the_chain_rule(tiny_run: Run, text: str, mas
     assert word_scores.question.widened.count("[MASK]") == text.count("[MASK]") + 1
     for row in word_scores.table.itertuples():
         alone, given = ((widened, at, river), (filled, at + 1, s))
-        expected = np.prod([probabilities(tiny_run, row.step, *mask[:2])[mask[2]] for mask in (alone, given)])
+        chances = [probabilities(tiny_run, row.step, *masked)[piece] for *masked, piece in (alone, given)]
+        expected = np.prod(chances)
         model = MODELS.get(runs.checkpoint(tiny_run, row.step))
         tolerance = probability_rounding(model, len(widened), expected)
         assert row.probability == pytest.approx(expected, rel=2 * tolerance)
