@@ -24,7 +24,7 @@ EXAMPLES_PER_PASS = 32  # examples per batch of the forward pass
 BATCH_SIZE = 1024  # targets per training batch
 MAX_BATCHES = 30_000  # largest number of training batches
 EVALUATE_EVERY = 1_000  # batches between evaluations on the development set
-# evaluations in a row without a better F1: from HALVE on, each halves the learning rate; STOP of them end training
+# evaluations in a row without a better F1: from HALVE_AFTER on, each halves the learning rate; STOP_AFTER end training
 HALVE_AFTER, STOP_AFTER = 5, 20
 MAX_NORM = 5.0  # norm to which gradients are clipped
 

@@ -243,9 +243,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         call, argument = MEASUREMENTS[options.one]
-        seconds = call(Path(os.environ["EMBRYO_DATA"]), options.run, argument)
-        seconds["MB"] = peak_memory()
-        print(json.dumps(seconds))
+        numbers = call(Path(os.environ["EMBRYO_DATA"]), options.run, argument)
+        numbers["MB"] = peak_memory()
+        print(json.dumps(numbers))
         return
     with tempfile.TemporaryDirectory() as folder:
         short_root, long_root = Path(folder, "short"), Path(folder, "long")

@@ -252,7 +252,7 @@ def compare(name: str, size: int, length: int, rounds: int) -> float:
 
 
 def main() -> int:
-    """Compare every family; return 1 if a speed-up is below TARGET."""
+    """Compare every family; return 1 if a speed-up is below TARGET_RATIO."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     print(f"{os.cpu_count()} cores, {torch.get_num_threads()} threads each, {rounds} rounds in turns; ours in {DTYPE}")
     return int(min([compare(*shape, rounds) for shape in SHAPES]) < TARGET_RATIO)

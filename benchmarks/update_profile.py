@@ -96,7 +96,7 @@ def main() -> None:
         from benchmarks import training
 
         columns = {}
-        for name, size, length in training.COMPARED[1:]:
+        for name, size, length in training.SHAPES[1:]:
             columns[f"{name}, {size} × {length}"] = profile(name, size, length, folder)
             for path in Path(folder).iterdir():
                 path.unlink()

@@ -293,10 +293,10 @@ def main() -> None:
     parser.add_argument("--abusers", type=int, default=0, help="visitors that misuse every page at the same time")
     options = parser.parse_args()
     with serve(options.memory) as (port, process):
-        seconds_alone, cores = asyncio.run(time_alone(port, process, 20))
+        seconds_alone, core_seconds = asyncio.run(time_alone(port, process, 20))
         with_lens = asyncio.run(time_alone(port, process, 20, "open=lens"))
         slowest = max(asyncio.run(time_beside_heavy(port, 20)))
-        print(f"a light question {seconds_alone:.2f} s, {cores:.3f} s of a core; with the lens open", end=" ")
+        print(f"a light question {seconds_alone:.2f} s, {core_seconds:.3f} s of a core; with the lens open", end=" ")
         print("{:.2f} s, {:.3f} s of a core".format(*with_lens))
         print(f"during heavy ones at most {slowest:.2f} s, a delay of {slowest - seconds_alone:.2f} s", flush=True)
         seconds, errors, growth = asyncio.run(crowd(port, process, options))

@@ -29,7 +29,7 @@ TOLERANCE = 2e-3  # allowed difference, relative except of states: occurrences a
 
 
 def main() -> int:
-    """Print seconds, ratios and differences; return 1 if a difference exceeds ROUNDING."""
+    """Print seconds, ratios and differences; return 1 if a difference exceeds TOLERANCE."""
     options = _options()
     run = runs.open_run(options.run)
     checkpoint = runs.loadable_checkpoints(run, None if options.step is None else [options.step])[-1]
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def _words(model: Model, loop: Loop, source: Source, max_words: int) -> int:
-    """Compare word surprisals of ours and of the loop; return 1 if they differ by more than ROUNDING."""
+    """Compare word surprisals of ours and of the loop; return 1 if they differ by more than TOLERANCE."""
     metric = WordSurprisal()
     start = time.process_time()
     data = metric.read(model.tokenizer, Limits.for_model(model), source)
@@ -78,7 +78,7 @@ def _surprisal(loop: Loop, data: EncodedWords, i: int) -> float:
 
 
 def _geometry(model: Model, loop: Loop, treebank: Path, max_sentences: int) -> int:
-    """Compare states and measures of geometry; return 1 if they differ by more than ROUNDING."""
+    """Compare states and measures of geometry; return 1 if they differ by more than TOLERANCE."""
     metric = Geometry()
     start = time.process_time()
     data = metric.read(model.tokenizer, Limits.for_model(model), corpora.open_source(treebank))

@@ -53,7 +53,7 @@ def write_cpu_torch(requirement: str) -> None:
 
 
 def resolve(requirements: str, *options: str, requirement: str = "") -> list[str]:
-    """Return the entries of a lock file for a requirements file and BUILD, or for the requirement `requirement`.
+    """Return the entries of a lock file for a requirements file and BUILD, or for `requirement` alone.
 
     An entry is a package with version and marker, and a line for each hash. Raises CalledProcessError.
     """

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from embryo_core.types import Run
-from tests.browser.conftest import REPOSITORY, Visitor, free_port, started
+from tests.browser.conftest import REPOSITORY, Visitor, free_port, running_server
 
 SEND = """async ([session, size]) => {
   const form = new FormData();
@@ -55,7 +55,7 @@ def test_procfile_serves_page_under_name_of_host(tiny_results: Run, settings: di
     """
     line, port = (REPOSITORY / "Procfile").read_text(encoding="utf-8").removeprefix("web: "), free_port()
     root = tiny_results.path.parents[1]
-    with started(["sh", "-c", line], port, root, REPOSITORY, PORT=str(port), **settings) as address:
+    with running_server(["sh", "-c", line], port, root, REPOSITORY, PORT=str(port), **settings) as address:
         assert answer(address, "/", host) == b"200"
         assert answer(address, "/_stcore/stream", host, SOCKET) == b"101"
         foreign = answer(address, "/_stcore/stream", "rebound.example", SOCKET)

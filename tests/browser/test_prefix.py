@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from embryo_core.types import Run
-from tests.browser.conftest import Visitor, free_port, started
+from tests.browser.conftest import Visitor, free_port, running_server
 from tests.browser.test_hosting import SOCKET, answer
 
 PREFIX = "/user/jane/proxy/app"
@@ -63,7 +63,7 @@ def keeping(run: Run) -> Iterator[str]:
     port, root = free_port(), run.path.parents[1]
     command = [sys.executable, "-m", "embryo_core", "app", "--port", str(port)]
     hosts = {"STREAMLIT_SERVER_ALLOWED_HOSTS": "127.0.0.1 hub.example", "STREAMLIT_SERVER_BASE_URL_PATH": PREFIX}
-    with started(command, port, root, root, prefix=PREFIX, **hosts) as address:
+    with running_server(command, port, root, root, prefix=PREFIX, **hosts) as address:
         yield address
 
 

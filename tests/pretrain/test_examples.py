@@ -204,9 +204,9 @@ def test_cuts_match_original_loop() -> None:
         expected = list(lengths)
         while sum(expected) > 37:
             expected[0 if expected[0] > expected[1] else 1] -= 1
-        lengths_after = segments(row)
-        assert [len(segment) for segment in lengths_after] == expected
-        for segment, before in zip(lengths_after, lengths, strict=True):
+        segments_after = segments(row)
+        assert [len(segment) for segment in segments_after] == expected
+        for segment, before in zip(segments_after, lengths, strict=True):
             assert WORD_START[segment[0]]
             if before - len(segment) >= 10:
                 starts.append(segment[0] == FIRST)

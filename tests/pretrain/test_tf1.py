@@ -78,7 +78,7 @@ def test_imported_series_can_be_queried(folder: Path, family: str):
     values = {step: originals.variables(family, seed=step) for step in (0, 25, 100)}
     for step in (0, 25):
         originals.save(folder / f"model.ckpt-{step}", values[step])
-    assert [checkpoints.step for checkpoints in runs.checkpoints(import_run(folder))] == [0, 25]
+    assert [checkpoint.step for checkpoint in runs.checkpoints(import_run(folder))] == [0, 25]
     originals.save(folder / "model.ckpt-100", values[100])
     run = import_run(folder, "model.ckpt-100")
     checkpoints = runs.checkpoints(run)
