@@ -21,8 +21,8 @@ def compare_onsets(
     """Compare by how many evaluated steps the onset of `first` precedes that of `second`; None if neither has one.
 
     The interval is the range of differences between any points of the two onsets' intervals. An onset may have happened
-    at any time since the previous evaluated step of its own curve, so its interval begins after that step. The onset of
-    a curve without one is taken to follow the last step.
+    at any time since the step at which its curve was evaluated before, so its interval begins after that step. The
+    onset of a curve without one is taken to follow the last step.
     """
     if onsets == (None, None):
         return None
