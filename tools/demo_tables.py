@@ -24,8 +24,8 @@ PAGE = DEMO / "tables.md"
 HEAD = """# Tables of the demo runs
 
 Written by `make demo-tables` from the runs and results in this folder. A column is a step: step 0 and some of the last.
-n is the number of words, facts or masked pieces behind every figure of a row. The dashboard shows all steps, groups and
-layers.
+n is the number of cases (words, facts, pairs, masked pieces, ...) behind every figure of a row. The dashboard shows all
+steps, groups and layers.
 """
 DESIGNS = "## Design choices"
 DESIGN_COLUMNS = "run|step|tokens|loss|accuracy|n|other objective|n|prediction|reconstruction|n".split("|")
