@@ -71,7 +71,7 @@ def show_headline(sentence: str) -> None:
 
 def show_problems(run: Run, sentences: Iterable[str]) -> None:
     """Show each problem as a warning, but in small print if it is only about checkpoints without weights."""
-    on_purpose = runs.left_out(runs.checkpoints(run))
+    on_purpose = runs.explain_missing_weights(runs.checkpoints(run))
     for sentence in sentences:
         if sentence in on_purpose:
             st.caption(literal(sentence))

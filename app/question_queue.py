@@ -23,7 +23,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from embryo_core.errors import ConfigError, TooCostly
 from embryo_core.query import pausing
 
-BUDGET = "EMBRYO_QUESTION_BUDGET"  # core seconds that a question may cost; unlimited if not set
+BUDGET_VARIABLE = "EMBRYO_QUESTION_BUDGET"  # environment variable: core seconds of a question; unlimited if unset
 PATIENCE = 10  # seconds of waiting for each second of cost
 LIGHT = 0.5  # core seconds: a question up to this cost is light, and never paused
 DRAW_TIME = 0.3  # seconds that a page takes to draw an answer
@@ -131,7 +131,7 @@ def check_budget(cost: float, command: str) -> None:
 
 def budget() -> float:
     """Return the core seconds that a question may cost. Raises ConfigError if the variable is not a positive number."""
-    received = os.environ.get(BUDGET)
+    received = os.environ.get(BUDGET_VARIABLE)
     if not received:
         return float("inf")
     try:
@@ -139,5 +139,7 @@ def budget() -> float:
     except ValueError:
         seconds = 0
     if not seconds > 0:
-        raise ConfigError(f"{BUDGET} is '{received}', which is not a number of seconds above 0; write for example 20.")
+        raise ConfigError(
+            f"{BUDGET_VARIABLE} is '{received}', which is not a number of seconds above 0; write for example 20."
+        )
     return seconds

@@ -146,7 +146,7 @@ def _trainer_score(folder: Path, task: EncodedTextTask, options: argparse.Namesp
     settings = quick_settings(task.train.lengths, options.rate)
     transformers.set_seed(seed)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder, num_labels=task.outputs, dtype=torch.float32
+        folder, num_labels=task.output_count, dtype=torch.float32
     )
     with TemporaryDirectory() as temporary:
         arguments = transformers.TrainingArguments(

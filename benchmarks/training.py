@@ -36,7 +36,7 @@ from transformers import (
 
 from pretrain.config import Config, MaskedConfig
 from pretrain.families import FAMILIES, preset
-from pretrain.masking import MaskedBatch, Masking
+from pretrain.masking import Batch, Masking
 from pretrain.train import build
 from pretrain.vocabularies import CLS, MASK, SEP
 
@@ -65,7 +65,7 @@ def configuration(name: str, size: int, length: int) -> Config:
     return replace(preset(name), batch_size=size, sequence_length=length, short_steps=0, compute_dtype=DTYPE, **sizes)
 
 
-def batches(config: Config, size: int, length: int, count: int = 8) -> list[MaskedBatch]:
+def batches(config: Config, size: int, length: int, count: int = 8) -> list[Batch]:
     """Return batches of random pieces, half of which begin a word, masked as in training: [CLS] A [SEP] B [SEP].
 
     For a decoder, each piece of a sequence predicts the next.
@@ -85,17 +85,15 @@ def batches(config: Config, size: int, length: int, count: int = 8) -> list[Mask
     return batch_list
 
 
-def next_tokens(config: Config, size: int, length: int, rng: np.random.Generator) -> MaskedBatch:
+def next_tokens(config: Config, size: int, length: int, rng: np.random.Generator) -> Batch:
     """Return random pieces for a decoder, with the next piece of each as its label."""
     tokens = rng.integers(MASK + 1, config.vocab_size, (size, length + 1), np.int32)
     ones, zeros = np.ones((size, length), np.int32), np.zeros((size, length), np.int32)
     positions = np.broadcast_to(np.arange(length, dtype=np.int32), ones.shape)
-    return MaskedBatch(
-        tokens[:, :-1], zeros, ones, positions, tokens[:, 1:], ones.astype(np.float32), zeros[:, 0], zeros
-    )
+    return Batch(tokens[:, :-1], zeros, ones, positions, tokens[:, 1:], ones.astype(np.float32), zeros[:, 0], zeros)
 
 
-def keras_step(config: Config, batch_list: list[MaskedBatch]) -> Step:
+def keras_step(config: Config, batch_list: list[Batch]) -> Step:
     """Return an update of the model that `pretrain.train` builds, with its optimizer and compiled function."""
     model = build(config)
     loss_weights = FAMILIES[config.family].loss_weights(config, 0)
@@ -108,7 +106,7 @@ def keras_step(config: Config, batch_list: list[MaskedBatch]) -> Step:
     return step
 
 
-def torch_step(config: Config, batch_list: list[MaskedBatch]) -> Step:
+def torch_step(config: Config, batch_list: list[Batch]) -> Step:
     """Return an update of transformers' model, with scaled-dot-product attention and torch's AdamW."""
     torch.manual_seed(config.seed)
     model_makers = {"electra": electra_model, "albert": pair_model, "bert": pair_model, "gpt2": decoder_model}
@@ -127,7 +125,7 @@ def torch_step(config: Config, batch_list: list[MaskedBatch]) -> Step:
     return step
 
 
-def as_torch(batch: MaskedBatch) -> dict[str, torch.Tensor]:
+def as_torch(batch: Batch) -> dict[str, torch.Tensor]:
     """Return the batch in transformers' form: labels of all tokens, -100 at positions that are not predicted."""
     labels = np.full(batch.ids.shape, -100)
     rows = np.broadcast_to(np.arange(len(batch.ids))[:, None], batch.positions.shape)
@@ -196,7 +194,7 @@ def matrix_product() -> Step:
     return lambda: float(tf.matmul(left, right)[0, 0])
 
 
-def update_flops(config: Config, batch_list: list[MaskedBatch]) -> float:
+def update_flops(config: Config, batch_list: list[Batch]) -> float:
     """Return the floating-point operations of an update: two per multiplication forward, and twice that backward."""
     size, length = batch_list[0].ids.shape
     sizes = {"hidden_size": config.hidden_size, "intermediate_size": config.intermediate_size}

@@ -9,18 +9,18 @@ EmbryoError
 │   └── BusyRun             another process is pretraining it
 ├── CheckpointError         one step of a run cannot be used
 │   ├── UnknownStep         the run has no checkpoint at that step
-│   ├── MissingWeights      the checkpoint's weights were removed; its results remain
+│   ├── MissingWeights      the checkpoint's weights were removed, or cannot be fetched from the Hub
 │   └── BrokenCheckpoint    files missing, truncated, or not the ones in the manifest
 │       └── BrokenUserList  a list of the user, such as that of added runs, cannot be read
 ├── MissingCapability       the model has no such output (masked words, attentions, ...)
 ├── TokenizerMismatch       the tokenizer is not the one that the run was pretrained with
 ├── CorpusError             a text, treebank or set of facts cannot be read
-├── UnknownMetric           no metric of that name
+├── UnknownMetric           no metric of that name, or no such group, step or task in its results
 ├── UnknownPreset           no pretraining preset of that name
-├── ConfigError             pretraining settings contradict each other or the run on disk
+├── ConfigError             a setting, option, device or variable cannot be used, or contradicts another
 ├── QueryError              a text cannot be queried (no [MASK], too long, ...)
 │   └── TooCostly           a question costs more than the budget of a hosted demo
-├── FigureError             a figure has nothing to draw, or cannot be written to a file
+├── FigureError             a figure has nothing to draw, not the received choice, or cannot be written to a file
 ├── SiteError               a static site has nothing to show, or cannot be written
 └── ResultsError            a result may not be written, or cannot be read
     ├── BrokenExamples      the example questions of a run cannot be read
@@ -77,7 +77,7 @@ class UnknownStep(CheckpointError):
 
 
 class MissingWeights(CheckpointError):
-    """The weights of a checkpoint were removed to save space; its results remain."""
+    """The weights of a checkpoint were removed to save space, or cannot be fetched from the Hub; its results remain."""
 
 
 class BrokenCheckpoint(CheckpointError):
@@ -85,7 +85,10 @@ class BrokenCheckpoint(CheckpointError):
 
 
 class BrokenUserList(BrokenCheckpoint):
-    """A list of the user cannot be read: of added runs, trusted files, or folders of data."""
+    """A list of the user cannot be read: of added runs, trusted files, or folders of data.
+
+    It is a BrokenCheckpoint, since weights cannot be read without the lists that say where they are and are trusted.
+    """
 
 
 class MissingCapability(EmbryoError):
@@ -101,7 +104,7 @@ class CorpusError(EmbryoError):
 
 
 class UnknownMetric(EmbryoError):
-    """There is no metric of that name."""
+    """There is no metric of that name, or its results have no such group, step or task."""
 
 
 class UnknownPreset(EmbryoError):
@@ -109,7 +112,7 @@ class UnknownPreset(EmbryoError):
 
 
 class ConfigError(EmbryoError):
-    """Pretraining settings contradict each other or the run on disk."""
+    """A setting, option, device or environment variable cannot be used, or contradicts another or the run on disk."""
 
 
 class QueryError(EmbryoError):
@@ -125,7 +128,7 @@ class TooCostly(QueryError):
 
 
 class FigureError(EmbryoError):
-    """A figure has no data to draw, or cannot be written to a file."""
+    """A figure has no data to draw, does not have the choice received, or cannot be written to a file."""
 
 
 class SiteError(EmbryoError):

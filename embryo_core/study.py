@@ -14,7 +14,7 @@ from embryo_core import compare as comparison
 from embryo_core import corpora, results, runs
 from embryo_core.compare import Rule
 from embryo_core.curves import baselines
-from embryo_core.errors import CorpusError, UnknownMetric, unknown
+from embryo_core.errors import ConfigError, UnknownMetric, unknown
 from embryo_core.findings import judge
 from embryo_core.metrics import METRICS
 from embryo_core.plots import Plots
@@ -183,8 +183,8 @@ class Study:
         `hold` and `opposed` count comparisons, `of` all of them.
         """
         judged = judge(self.run)
-        counts = [{"hold": one.holding, "opposed": one.opposed, "of": len(one.comparisons)} for one in judged]
-        rows = [one.described | count for one, count in zip(judged, counts, strict=True)]
+        counts = [{"hold": one.hold_count, "opposed": one.opposed_count, "of": len(one.comparisons)} for one in judged]
+        rows = [one.text_fields | count for one, count in zip(judged, counts, strict=True)]
         return pd.DataFrame(rows, columns="name claim section verdict hold opposed of statistic".split())
 
 
@@ -271,7 +271,7 @@ def evaluate(
     declared = [option.name.replace("-", "_") for metric in METRICS for option in metric.options]
     for name in options:
         if name not in declared:
-            raise CorpusError(unknown("option", name, dict.fromkeys(declared)))
+            raise ConfigError(unknown("option", name, dict.fromkeys(declared)))
     sources = {source for metric in METRICS for source in metric.sources}
     paths = corpora.fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
     named = {name.replace("_", "-"): value for name, value in options.items()}

@@ -20,7 +20,7 @@ from pretrain.collators import Collator, HeldOut, heldout_batches
 from pretrain.config import Config
 from pretrain.examples import Packing, order
 from pretrain.families import FAMILIES
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.vocabularies import CLS, MASK, SEP
 
 MIN_AHEAD = 8  # minimum number of batches made in advance
@@ -36,7 +36,7 @@ class Data:
     short_packing: Packing | None  # examples of the first phase, if there is one
     full_packing: Packing
 
-    def training(self, step: int) -> MaskedBatch:
+    def training(self, step: int) -> Batch:
         """Return the batch of the update from `step` to `step + 1`, a function of (seed, step) only."""
         config = self.config
         packing = self.short_packing if self.short_packing and config.is_short(step) else self.full_packing
@@ -110,8 +110,8 @@ def _split(corpus: corpora.Corpus, config: Config) -> Data:
 # === Prefetched batches ===
 
 
-def prefetch(data: Data, first_step: int, end_step: int, processes: int = 0) -> Iterator[MaskedBatch]:
-    """Yield the batches of the steps first..last-1 in order, making at least MIN_AHEAD of them in advance.
+def prefetch(data: Data, first_step: int, end_step: int, processes: int = 0) -> Iterator[Batch]:
+    """Yield the batches of the steps from `first_step` to `end_step` - 1, making at least MIN_AHEAD of them in advance.
 
     Two threads make the batches. If `processes` is above 0, that number of processes does, each with the corpus
     reopened, since two threads cannot keep up with a GPU.
@@ -149,5 +149,5 @@ def _reopen(folder: Path, config: Config) -> None:
     _reopened.append(_split(corpora.open_corpus(folder), config))
 
 
-def _batch(step: int) -> MaskedBatch:
+def _batch(step: int) -> Batch:
     return _reopened[0].training(step)

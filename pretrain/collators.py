@@ -11,14 +11,14 @@ from embryo_core.errors import ConfigError
 from pretrain.config import Config, MaskedConfig
 from pretrain.corpus import Text
 from pretrain.examples import Packing, Pairing, batch_of, from_another_document, pack, windows
-from pretrain.masking import MaskedBatch, Masking
+from pretrain.masking import Batch, Masking
 from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
 HELDOUT_SEED = 0  # for held-out text: examples and masks are the same for every run with the same settings
 MEASURED_BATCH_SIZE = 32  # sequences per measured batch; fixed, since the masks depend on it
 EVALUATION_SHARE = 0.15  # share of the tokens masked to compare recipes, whatever the share in training
 
-MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], MaskedBatch]
+MakeBatch = Callable[[Packing, np.ndarray, np.random.Generator], Batch]
 
 
 class MeasurePlan(NamedTuple):
@@ -40,7 +40,7 @@ class Collator(ABC):
         """Split a text into examples for sequences of this length."""
 
     @abstractmethod
-    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
+    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> Batch:
         """Return the batch of these examples for the update that leads from `step` to `step + 1`."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class MaskedPairs(Collator):
         """Split a text into chunks of whole sentences."""
         return pack(text, length, self.word_start)
 
-    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
+    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> Batch:
         """Mask these examples with the configuration's settings for this step."""
         share, max_ngram = self.config.masking_at(step)
         return self._masked(replace(self.masking, masked_share=share, max_ngram=max_ngram))(packing, indices, rng)
@@ -132,7 +132,7 @@ class NextTokens(Collator):
         """Split a text into windows that begin with a sentence."""
         return windows(text, length, self.word_start)
 
-    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> MaskedBatch:
+    def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> Batch:
         """Return the batch of these examples, the same at every step."""
         return self._shifted(packing, indices, rng)
 
@@ -141,7 +141,7 @@ class NextTokens(Collator):
         return [MeasurePlan("next tokens", self.config.heldout_sequences, 0, self._shifted)]
 
     @staticmethod
-    def _shifted(packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> MaskedBatch:
+    def _shifted(packing: Packing, indices: np.ndarray, rng: np.random.Generator) -> Batch:
         begin, end = packing.examples[np.asarray(indices)].T[..., None]  # (B, 1)
         positions = np.arange(packing.sequence_length)[None, :]
         is_used = positions <= end - begin
@@ -150,7 +150,7 @@ class NextTokens(Collator):
         ids = np.where(is_used, np.pad(labels, ((0, 0), (1, 0)), constant_values=CLS)[:, :-1], PAD)
         ids, labels, mask, zeros = (array.astype(np.int32) for array in (ids, labels, is_used, np.zeros_like(labels)))
         used_positions = (positions * is_used).astype(np.int32)
-        return MaskedBatch(ids, zeros, mask, used_positions, labels, is_used.astype(np.float32), zeros[:, 0], zeros)
+        return Batch(ids, zeros, mask, used_positions, labels, is_used.astype(np.float32), zeros[:, 0], zeros)
 
 
 # === Held-out text ===
@@ -162,7 +162,7 @@ class HeldOut:
 
     length: int
     masking: str  # name of the MeasurePlan: "training", "whole words 15 %", "next tokens", ...
-    batches: list[MaskedBatch]
+    batches: list[Batch]
 
     @property
     def sequences(self) -> int:
@@ -190,7 +190,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
                 yield HeldOut(length, plan.name, batches)
 
 
-def _each_once(packing: Packing, plan: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[MaskedBatch]:
+def _each_once(packing: Packing, plan: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[Batch]:
     """Return up to `sequences` different examples, drawn and masked by `rng`, in equal batches, or in one."""
     count = min(sequences, len(packing.examples))
     size = max(1, min(MEASURED_BATCH_SIZE, count))

@@ -18,7 +18,7 @@ import keras
 from embryo_core.errors import ConfigError
 from embryo_core.types import Run
 from pretrain.config import Config
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel, targets
 from pretrain.state import latest_state
 
@@ -38,7 +38,7 @@ class Devices:
         """Return the context for measurements, in which a batch is not divided."""
         return nullcontext()
 
-    def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+    def update(self, model: PretrainingModel, batch: Batch, loss_weights: dict[str, float]) -> dict[str, float]:
         """Update the model on a batch; return loss, accuracy and n of every objective, computed before the update."""
         return model.train(batch, loss_weights)
 
@@ -101,7 +101,7 @@ class JaxDevices(Devices):
         finally:
             keras.distribution.set_distribution(self.distribution)
 
-    def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+    def update(self, model: PretrainingModel, batch: Batch, loss_weights: dict[str, float]) -> dict[str, float]:
         return model.train(part_of(batch, self.host, self.hosts), loss_weights)
 
     def barrier(self) -> None:
@@ -121,7 +121,7 @@ class TensorFlowReplicas(Devices):
     def scope(self) -> AbstractContextManager:
         return self.strategy.scope()
 
-    def update(self, model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+    def update(self, model: PretrainingModel, batch: Batch, loss_weights: dict[str, float]) -> dict[str, float]:
         import tensorflow as tf
 
         def of_replica(context: Any) -> Any:
@@ -178,7 +178,7 @@ def _of_replica(model: PretrainingModel, x: Any, y: Any) -> tuple[dict[int, Any]
     return dense, sums
 
 
-def part_of(batch: MaskedBatch, index: int, count: int) -> MaskedBatch:
+def part_of(batch: Batch, index: int, count: int) -> Batch:
     """Divide the rows of a batch into `count` equal parts; return part `index`."""
     size = len(batch.ids) // count
     rows = slice(index * size, (index + 1) * size)

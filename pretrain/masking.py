@@ -8,7 +8,7 @@ DRAWS = 1 << 24  # number of values of a draw; integers below it are exact in fl
 
 
 @dataclass(frozen=True)
-class MaskedBatch:
+class Batch:
     """One batch: B sequences of L tokens, each with at most P predictions, of masked tokens or of all next ones."""
 
     ids: np.ndarray  # [B, L] int32, masked: with [MASK], random and unchanged tokens in their places
@@ -47,7 +47,7 @@ class Masking:
         """Return the largest number of masked positions in a sequence of `tokens`: their share, but at least one."""
         return max(1, round(tokens * self.masked_share))
 
-    def __call__(self, ids, token_type_ids, attention_mask, pair, rng: np.random.Generator) -> MaskedBatch:
+    def __call__(self, ids, token_type_ids, attention_mask, pair, rng: np.random.Generator) -> Batch:
         """Mask one batch: ids, token_type_ids, attention_mask [B, L], pair [B]; a pure function of `rng`'s state."""
         batch, length = ids.shape
         width = max(self.predictions(length), round(length * self.widest_share))  # P
@@ -62,7 +62,7 @@ class Masking:
         masked_ids = self._replace(ids, positions, weights > 0, rng)
         # from a child generator, so that `rng` is unaffected
         draws = rng.spawn(1)[0].integers(DRAWS, size=positions.shape, dtype=np.int32)
-        return MaskedBatch(
+        return Batch(
             masked_ids.astype(np.int32),
             token_type_ids.astype(np.int32),
             attention_mask.astype(np.int32),

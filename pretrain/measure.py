@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pretrain.collators import HeldOut, MaskedPairs
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel, Scores
 
 BUCKET_SIZE = 64  # positions whose accuracies are averaged together
@@ -25,13 +25,13 @@ class HeldoutEvaluator:
             for sample in self.heldout
         ]
 
-    def _measure_batches(self, batches: list[MaskedBatch]) -> dict[str, Any]:
+    def _measure_batches(self, batches: list[Batch]) -> dict[str, Any]:
         scores = self.scores[_shape(batches[0])]
         return summarise(self.objectives, batches, [scores.score_batch(batch) for batch in batches])
 
 
 def summarise(
-    objectives: tuple[str, ...], batches: list[MaskedBatch], outputs: list[dict[str, np.ndarray]]
+    objectives: tuple[str, ...], batches: list[Batch], outputs: list[dict[str, np.ndarray]]
 ) -> dict[str, Any]:
     """Return loss, accuracy and n, the number of predictions, of every objective over batches scored by `Scores`.
 
@@ -102,7 +102,7 @@ def _means(losses: np.ndarray, correct: np.ndarray, baseline_correct: np.ndarray
     return result if baseline_correct is None else result | {"baseline": _mean(baseline_correct)}
 
 
-def _shape(batch: MaskedBatch) -> tuple[int, ...]:
+def _shape(batch: Batch) -> tuple[int, ...]:
     return *batch.ids.shape, batch.positions.shape[1]
 
 

@@ -8,7 +8,7 @@ from keras import ops
 
 from pretrain.encoders import Decoder, Encoder
 from pretrain.layers import build
-from pretrain.masking import DRAWS, MaskedBatch
+from pretrain.masking import DRAWS, Batch
 from pretrain.objectives import Detection, Objective, at_positions
 
 Heads = dict[str, keras.layers.Layer]  # name of an objective -> head
@@ -17,7 +17,7 @@ Heads = dict[str, keras.layers.Layer]  # name of an objective -> head
 class PretrainingModel(keras.Model):
     """An encoder with a head for each objective; the main objective comes first.
 
-    Inputs: `MaskedBatch.inputs()`. Targets: `targets(batch, loss_weights)`. Loss: the weighted sum over the objectives.
+    Inputs: `Batch.inputs()`. Targets: `targets(batch, loss_weights)`. Loss: the weighted sum over the objectives.
     """
 
     def __init__(self, encoder: Encoder | Decoder, heads: Heads, objectives: dict[str, Objective]):
@@ -40,7 +40,7 @@ class PretrainingModel(keras.Model):
         """Return the float32 logits of every head by the name of its objective."""
         return logits(self.encoder, self.heads, inputs, training)
 
-    def train(self, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+    def train(self, batch: Batch, loss_weights: dict[str, float]) -> dict[str, float]:
         """Update the weights on a batch; return loss, accuracy and n of every objective, computed before the update.
 
         Keras would recompile its single function at every change of shape; here each shape of batch has a function.
@@ -83,7 +83,7 @@ def logits(encoder: Encoder | Decoder, heads: Heads, inputs, training: bool) -> 
     return by_objective
 
 
-def targets(batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
+def targets(batch: Batch, loss_weights: dict[str, float]) -> dict[str, np.ndarray]:
     """Return the targets of a batch, and the loss weight of each objective, repeated for every sequence."""
     weights = {f"{name}_weight": np.full(len(batch.ids), weight, np.float32) for name, weight in loss_weights.items()}
     return batch.targets() | weights
@@ -156,6 +156,6 @@ class Scores(keras.Model):
             name: ops.stack([values for values in outcome if values is not None]) for name, outcome in outcomes.items()
         }
 
-    def score_batch(self, batch: MaskedBatch) -> dict[str, np.ndarray]:
+    def score_batch(self, batch: Batch) -> dict[str, np.ndarray]:
         """Return the result of `call` for one batch, as numpy arrays."""
         return self.predict_on_batch(batch.inputs() | batch.targets())

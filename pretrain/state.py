@@ -17,7 +17,7 @@ import numpy as np
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Progress:
     sequences: int | None
     tokens: int | None
 
-    def after(self, batch: MaskedBatch) -> "Progress":
+    def after(self, batch: Batch) -> "Progress":
         """Return the progress after one update on this batch."""
         tokens = int(batch.attention_mask.sum())
         return Progress(self.step + 1, (self.sequences or 0) + len(batch.ids), (self.tokens or 0) + tokens)

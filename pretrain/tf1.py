@@ -24,7 +24,7 @@ from pretrain.config import Config
 from pretrain.export import assign, write_checkpoint
 from pretrain.families import FAMILIES
 from pretrain.family import Family
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel
 from pretrain.originals import Original, find_vocabulary, tensor_of, write_tokenizer
 from pretrain.state import Progress
@@ -226,8 +226,8 @@ def model_of(config: Config, tensors: Tensors, prefix: Path) -> PretrainingModel
     keras.config.set_dtype_policy("float32")
     family = FAMILIES[config.family]
     model = family.model(config)
-    shapes = {field.name: np.zeros((1, 4), np.int32) for field in fields(MaskedBatch)}
-    model(MaskedBatch(**shapes).inputs())
+    shapes = {field.name: np.zeros((1, 4), np.int32) for field in fields(Batch)}
+    model(Batch(**shapes).inputs())
     inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
     for name, modules in ({"": family.modules(model)} | inner).items():
         if name not in tensors:

@@ -12,7 +12,7 @@ from embryo_core.audit import files
 from embryo_core.audit.equal import MIN_NUMBERS, Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.order import ForeignSteps, foreign_steps, misplaced, misplaced_shard
-from embryo_core.audit.series import Series
+from embryo_core.audit.series import TensorSeries
 from embryo_core.engine.capabilities import checkpoint_capabilities
 from embryo_core.engine.hub_cache import not_cached, prefetched
 from embryo_core.engine.model import read_model
@@ -35,7 +35,9 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     """
     all_checkpoints = runs.checkpoints(run)
     loadable = [one for one in all_checkpoints if one.has_weights and (fetch or _is_local(one))]
-    faults = [Fault(files.step_of(path.name), "unreadable", reason) for path, reason in runs.broken_checkpoints(run)]
+    faults = [
+        Fault(files.steps_in_name(path.name), "unreadable", reason) for path, reason in runs.broken_checkpoints(run)
+    ]
     faults += [*files.missing(run), *files.exchanged_folders(all_checkpoints), *files.other_configs(all_checkpoints)]
     faults += [*files.own_tokenizer(run), *files.other_tokenizers(loadable)]
     faults += files.same_weights(all_checkpoints, loadable, is_frozen := _frozen_steps(run))
@@ -95,8 +97,8 @@ def find_faults(
     return faults + _odd_faults(series, remaining, twins, unit)
 
 
-def _series(statistics: Sequence[TensorStatistics]) -> Series:
-    """Return the checkpoints as a Series, with exact distances if they were measured, else those of the sketches."""
+def _series(statistics: Sequence[TensorStatistics]) -> TensorSeries:
+    """Return the tensors of checkpoints, with exact distances if they were measured, else those of the sketches."""
 
     @lru_cache(maxsize=100_000)
     def sketched_distance(i: int, j: int) -> np.ndarray:
@@ -111,7 +113,7 @@ def _series(statistics: Sequence[TensorStatistics]) -> Series:
     tensor_sizes = np.array([np.prod(shape, dtype=float) for _, shape in shapes])
     norms = np.array([entry.norms for entry in statistics]).T
     steps, names = tuple(entry.step for entry in statistics), tuple(name for name, _ in shapes)
-    return Series(steps, names, tensor_sizes, statistics[0].resolution, norms, distance, sketched_distance)
+    return TensorSeries(steps, names, tensor_sizes, statistics[0].resolution, norms, distance, sketched_distance)
 
 
 def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
@@ -194,7 +196,7 @@ def _infinite_fault(entry: TensorStatistics, unit: StepUnit) -> Fault:
     return Fault((entry.step,), "not finite", text)
 
 
-def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, unit: StepUnit) -> Fault:
+def _foreign_fault(steps: Sequence[int], series: TensorSeries, foreign: ForeignSteps, unit: StepUnit) -> Fault:
     """Return the fault of steps that come from another training, with the share of weights kept across the break."""
     step_before, step_after = (name_step(series.steps[i], unit) for i in (foreign.before, foreign.after))
     text = (
@@ -205,7 +207,7 @@ def _foreign_fault(steps: Sequence[int], series: Series, foreign: ForeignSteps, 
     return Fault(tuple(steps), "out of line", text)
 
 
-def _twins_fault(series: Series, twins: Twins, unit: StepUnit) -> Fault:
+def _twins_fault(series: TensorSeries, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
     name, twin_name = name_step(step, unit), name_step(series.steps[twins.like], unit)
     names, are_several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
@@ -219,7 +221,7 @@ def _list_tensors(tensors: Sequence[str]) -> tuple[str, bool]:
     return printable(tensors[0]) + rest, bool(rest)
 
 
-def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
+def _odd_faults(series: TensorSeries, indices: Sequence[int], twins: Sequence[Twins], unit: StepUnit) -> list[Fault]:
     """Return a fault for each step with tensors out of line; at steps with `twins`, only large tensors count."""
     reported_pairs = {(tensor, group.step) for group in twins for tensor in group.tensors}
     steps_of_shards = {group.step for group in twins}
@@ -234,7 +236,9 @@ def _odd_faults(series: Series, indices: Sequence[int], twins: Sequence[Twins], 
     return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in tensors_at.items()]
 
 
-def _tensor_fault(series: Series, tensors: Sequence[int], step: int, indices: Sequence[int], unit: StepUnit) -> Fault:
+def _tensor_fault(
+    series: TensorSeries, tensors: Sequence[int], step: int, indices: Sequence[int], unit: StepUnit
+) -> Fault:
     """Return the fault of tensors at a step, with the first one's norm and cosines beside those of the neighbours."""
     tensor, k = tensors[0], indices.index(step)
     adjacent = [indices[j] for j in (k - 1, k + 1) if 0 <= j < len(indices)]

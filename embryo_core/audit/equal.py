@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.audit.series import Series, growth
+from embryo_core.audit.series import TensorSeries, growth
 
 MIN_NUMBERS = 8  # smallest tensor, in numbers, that cannot be equal by chance
 TINY = 1e-30  # avoids division by 0
@@ -32,7 +32,7 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Sequence[int]) -> list[Twins]:
+def equal_tensors(series: TensorSeries, sha256: Sequence[tuple[str, ...]], indices: Sequence[int]) -> list[Twins]:
     """Return tensors that are equal at two of these steps, although they moved in between or should have moved.
 
     All tensors that two steps share form one fault, such as a wrong shard, and together decide which step is wrong.
@@ -50,17 +50,17 @@ def equal_tensors(series: Series, sha256: Sequence[tuple[str, ...]], indices: Se
     return [_wrong_twin(series, tensors, indices, *pair) for pair, tensors in pairs.items()]
 
 
-def _should_have_moved(series: Series, tensor: int, indices: Sequence[int], k: int) -> bool:
+def _should_have_moved(series: TensorSeries, tensor: int, indices: Sequence[int], k: int) -> bool:
     """Return whether a tensor should have moved between steps k - 1 and k, by its other moves and the other tensors."""
-    current_move = series.apart(indices[k - 1], indices[k])
+    current_move = series.distances(indices[k - 1], indices[k])
     neighbour_pairs = [(indices[i], indices[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(indices)]
-    moves = [series.apart(i, j) for i, j in neighbour_pairs]
+    moves = [series.distances(i, j) for i, j in neighbour_pairs]
     expected_moves = [move[tensor] * growth(current_move, move) for move in moves]
     rounding = series.resolution[tensor] * series.norms[tensor, indices[k]]
     return min(expected_moves, default=0.0) > MAX_ROUNDINGS * rounding
 
 
-def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], i: int, j: int) -> Twins:
+def _wrong_twin(series: TensorSeries, tensors: Sequence[int], indices: Sequence[int], i: int, j: int) -> Twins:
     """Decide which of two positions with equal tensors fits its neighbours worse, and return it as wrong."""
     earlier, later = indices[i], indices[j]
     if j - i == 1:  # the move into or out of the wrong step covers two intervals at once
@@ -72,31 +72,35 @@ def _wrong_twin(series: Series, tensors: Sequence[int], indices: Sequence[int], 
     return Twins(tuple(tensors), *((earlier, later) if before > after else (later, earlier)))
 
 
-def _relative_move(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray) -> float:
+def _relative_move(
+    series: TensorSeries, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray
+) -> float:
     """Return the length of these tensors' move from the k-th step over the usual move, relative to other tensors."""
     if not 0 <= k < len(indices) - 1:
         return np.sqrt(2)  # beyond the series' end: the geometric mean of a move over one interval and over two
-    return _relative(series.apart(indices[k], indices[k + 1]) / units, tensors)
+    return _relative(series.distances(indices[k], indices[k + 1]) / units, tensors)
 
 
-def _lengthening(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
+def _lengthening(series: TensorSeries, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
     """Return the length of the path through the k-th step over one that skips it, relative to other tensors."""
     previous, step, following = indices[k - 1 : k + 2]
-    direct = series.apart(previous, following)
-    detours = (series.apart(previous, step) + series.apart(step, following)) / np.maximum(direct, TINY)
+    direct = series.distances(previous, following)
+    detours = (series.distances(previous, step) + series.distances(step, following)) / np.maximum(direct, TINY)
     return _relative(np.where(direct > 0, detours, np.inf), tensors)
 
 
-def _misfit(series: Series, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
+def _misfit(series: TensorSeries, tensors: Sequence[int], indices: Sequence[int], k: int) -> float:
     """Return the largest |log| of these tensors' distance to a neighbour, relative to usual moves and other tensors."""
     neighbours = [indices[i] for i in (k - 1, k + 1) if 0 <= i < len(indices)]
     units = _units(series, list(itertools.pairwise(indices)))
-    return max(abs(np.log(_relative(series.apart(indices[k], step) / units + TINY, tensors))) for step in neighbours)
+    return max(
+        abs(np.log(_relative(series.distances(indices[k], step) / units + TINY, tensors))) for step in neighbours
+    )
 
 
-def _units(series: Series, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+def _units(series: TensorSeries, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return each tensor's median move over these pairs of steps, [T]."""
-    return np.median([series.apart(i, j) for i, j in pairs], axis=0) + TINY
+    return np.median([series.distances(i, j) for i, j in pairs], axis=0) + TINY
 
 
 def _relative(values: np.ndarray, tensors: Sequence[int]) -> float:

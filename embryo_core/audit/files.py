@@ -178,11 +178,11 @@ def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
             "again from their source.",
         )
         for checkpoint in checkpoints
-        if step_of(checkpoint.path.name) not in ((), (checkpoint.step,))
+        if steps_in_name(checkpoint.path.name) not in ((), (checkpoint.step,))
     ]
 
 
-def step_of(name: str) -> tuple[int, ...]:
+def steps_in_name(name: str) -> tuple[int, ...]:
     """Return (step,) for a folder named step{N}, else ()."""
     number = name.removeprefix("step")
     return (int(number),) if number != name and number.isdecimal() and len(number) < 19 else ()

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from embryo_core.audit.series import Series, growth, residual
+from embryo_core.audit.series import TensorSeries, growth, residual
 
 MIN_SCORE = 8.0  # score above which a tensor inside a series is odd
 MIN_SCORE_AT_END = 16.0  # the same at an end, which has neighbours on one side only
@@ -33,7 +33,7 @@ MIN_STEPS = 3  # fewest steps that can be compared
 
 
 def odd_tensors(
-    series: Series, indices: Sequence[int], excluded: Collection[tuple[int, int]] = ()
+    series: TensorSeries, indices: Sequence[int], excluded: Collection[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
     """Return the odd (tensor, step) pairs among these steps, all as sorted indices.
 
@@ -55,7 +55,7 @@ def _worst(evidence: dict[int, np.ndarray], tensor: int) -> int | None:
     return step if evidence[step][tensor] > 1 else None
 
 
-def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
+def _evidence(series: TensorSeries, steps: Sequence[int]) -> dict[int, np.ndarray]:
     """Return for each step the evidence against each tensor, [T], in units of the threshold."""
     weights, last_index = np.cbrt(series.sizes), len(steps) - 1
     sign_evidence: np.ndarray | float
@@ -73,7 +73,7 @@ def _evidence(series: Series, steps: Sequence[int]) -> dict[int, np.ndarray]:
     return evidence
 
 
-def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
+def _inside(series: TensorSeries, steps: Sequence[int], k: int) -> np.ndarray:
     """Return by what factor each tensor at the k-th step exceeds its limit, [T]: the largest of three ratios.
 
     - the distance from the path between the neighbours, over theirs; 0 if the detour is below MIN_DETOUR
@@ -83,10 +83,12 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     previous, step, following = steps[k - 1 : k + 2]
     times = np.log1p([series.steps[i] for i in (previous, step, following)])
     time_share = (times[1] - times[0]) / (times[2] - times[0])
-    span = series.apart(previous, following)
+    span = series.distances(previous, following)
     noise_floor = span + series.resolution * np.maximum(series.norms[:, previous], series.norms[:, following]) + TINY
-    offset = residual(series.apart(previous, step), series.apart(step, following), span, time_share)
-    flipped_residual = residual(series.flipped(previous, step), series.flipped(step, following), span, time_share)
+    offset = residual(series.distances(previous, step), series.distances(step, following), span, time_share)
+    flipped_residual = residual(
+        series.distances_to_negated(previous, step), series.distances_to_negated(step, following), span, time_share
+    )
     sign_ratio = np.where(offset > noise_floor, (offset / (flipped_residual + noise_floor / MAX_ROUNDINGS)) ** 2, 0.0)
     detour = _detour(series, steps, k)
     excess = np.maximum(
@@ -98,7 +100,7 @@ def _inside(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     return np.maximum(excess, strange / MAX_OFFSET)
 
 
-def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
+def _opposed(series: TensorSeries, steps: Sequence[int], k: int) -> np.ndarray:
     """Return how clearly each tensor points away from both neighbours while they agree, [T]; 1 is the threshold.
 
     It is 0 for a tensor that also turns around at nearby steps, as some tensors of the sentence loss do.
@@ -120,17 +122,19 @@ def _opposed(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
     return np.where(np.min(nearby_cosines, axis=0, initial=1.0) > -_parallel(series) / 2, opposition, 0.0)
 
 
-def _opposed_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
+def _opposed_at_last(series: TensorSeries, end: int, near: int, far: int) -> np.ndarray:
     """Return how clearly each tensor points away from the step before while the two before agree, [T]; 1 is the limit.
 
     It is 0 if the move is not much longer than usual. The first step is not judged, since few tensors have a direction
     yet.
     """
     opposition = np.minimum(-series.cosines(end, near), series.cosines(near, far)) / _parallel(series)
-    return np.where(series.apart(end, near) > MIN_LEAP_RATIO * _likely_move(series, end, near, far), opposition, 0.0)
+    return np.where(
+        series.distances(end, near) > MIN_LEAP_RATIO * _likely_move(series, end, near, far), opposition, 0.0
+    )
 
 
-def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
+def _lost_at_last(series: TensorSeries, end: int, near: int, far: int) -> np.ndarray:
     """Return 2 for each tensor that kept nothing of the step before, else 0, [T].
 
     Such a tensor has become all zeros, or has a new direction although its earlier steps agreed, most tensors kept
@@ -139,7 +143,7 @@ def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
     is_zeroed = (series.norms[:, end] == 0) & (series.norms[:, near] > 0)
     cosine, previous_cosine = series.cosines(end, near), series.cosines(near, far)
     chance = CHANCE_DEVIATIONS / np.sqrt(series.sizes)
-    is_far = series.apart(end, near) > MIN_STRIDE * _likely_move(series, end, near, far)
+    is_far = series.distances(end, near) > MIN_STRIDE * _likely_move(series, end, near, far)
     is_lost = (
         (np.abs(cosine) < MAX_LOST_COSINE)
         & (chance < MAX_LOST_COSINE)
@@ -150,24 +154,24 @@ def _lost_at_last(series: Series, end: int, near: int, far: int) -> np.ndarray:
     return np.where(is_zeroed | is_lost, 2.0, 0.0)
 
 
-def _likely_move(series: Series, end: int, near: int, far: int) -> np.ndarray:
+def _likely_move(series: TensorSeries, end: int, near: int, far: int) -> np.ndarray:
     """Return the likely move of each tensor to the end, [T]: its previous move times the median growth of all moves."""
-    previous_move = series.apart(near, far)
-    return previous_move * max(1.0, growth(series.apart(end, near), previous_move))
+    previous_move = series.distances(near, far)
+    return previous_move * max(1.0, growth(series.distances(end, near), previous_move))
 
 
-def _parallel(series: Series, minimum: float = MIN_PARALLEL) -> np.ndarray:
+def _parallel(series: TensorSeries, minimum: float = MIN_PARALLEL) -> np.ndarray:
     """Return the cosine from which each tensor counts as parallel, [T]; above 1 (never) for very small tensors."""
     return np.maximum(minimum, CHANCE_DEVIATIONS / np.sqrt(series.sizes))
 
 
-def _detour(series: Series, steps: Sequence[int], k: int) -> np.ndarray:
+def _detour(series: TensorSeries, steps: Sequence[int], k: int) -> np.ndarray:
     """Return the smaller ratio of each tensor's moves to and from the k-th step to its usual move, [T].
 
     The usual move is the median of the moves nearby, each scaled by the median growth of all tensors' moves. Without
     moves nearby, the ratio is infinite.
     """
-    moves = {i: series.apart(steps[i], steps[i + 1]) for i in _nearby(steps, k)}
+    moves = {i: series.distances(steps[i], steps[i + 1]) for i in _nearby(steps, k)}
     incoming, outgoing = moves.pop(k - 1), moves.pop(k)
     if not moves:
         return np.full(len(series.names), np.inf)
@@ -185,14 +189,14 @@ def _nearby(steps: Sequence[int], k: int) -> range:
     return range(max(0, k - 1 - NEIGHBOUR_MOVES), min(len(steps) - 1, k + 1 + NEIGHBOUR_MOVES))
 
 
-def _at_end(series: Series, end: int, near: int, far: int) -> np.ndarray:
+def _at_end(series: TensorSeries, end: int, near: int, far: int) -> np.ndarray:
     """Return by what factor each tensor's move at an end of the series exceeds its limit, [T]."""
     rounding = series.resolution * series.norms[:, near] + TINY
-    move, previous_move = series.apart(end, near), series.apart(near, far)
+    move, previous_move = series.distances(end, near), series.distances(near, far)
     is_moving = previous_move > rounding
     usual_ratio = np.median(move[is_moving] / previous_move[is_moving]) if is_moving.any() else 1.0
     leap_ratio = np.where(
         is_moving, move / (previous_move * max(usual_ratio, 1.0) + MAX_ROUNDINGS * rounding) / MIN_LEAP_RATIO, 0.0
     )
-    flipped_ratio = np.where(series.norms[:, near] > 0, move / (series.flipped(end, near) + rounding), 0.0)
+    flipped_ratio = np.where(series.norms[:, near] > 0, move / (series.distances_to_negated(end, near) + rounding), 0.0)
     return np.maximum(leap_ratio, flipped_ratio)

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from embryo_core.audit.series import Series, turn
+from embryo_core.audit.series import TensorSeries, turn
 
 MAX_TURN = -0.7  # the path turns back below this value of `turn`; -1/2 leaves the order open, a swap maps x to -1 - x
 MIN_MEDIAN_TURN = -0.25  # median turn below which no order can be inferred, since the path turns back in every order
@@ -41,14 +41,14 @@ class Misplaced:
         return {*self.outside, *(index for pair in self.swapped for index in pair)}
 
 
-def misplaced(series: Series, indices: Sequence[int]) -> Misplaced:
+def misplaced(series: TensorSeries, indices: Sequence[int]) -> Misplaced:
     """Find the steps among `indices` whose weights do not continue the neighbouring ones."""
     if len(indices) < MIN_ORDERED_STEPS:
         return Misplaced()
     return _find_misplaced(series.large(indices), indices)
 
 
-def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
+def misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
     """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
 
     They may be a shard of another step: a wrong checkpoint turns more tensors, and a single tensor may turn by chance.
@@ -58,7 +58,8 @@ def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, 
     large = series.large(indices)
     triples = zip(indices, indices[1:], indices[2:], strict=False)
     turned_back = [
-        turn(large.sketched(i, j), large.sketched(j, k), large.sketched(i, k)) < MAX_TURN for i, j, k in triples
+        turn(large.sketched_distances(i, j), large.sketched_distances(j, k), large.sketched_distances(i, k)) < MAX_TURN
+        for i, j, k in triples
     ]
     turn_together = max(turned_back, key=np.sum)
     if turn_together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
@@ -67,7 +68,7 @@ def misplaced_shard(series: Series, indices: Sequence[int]) -> tuple[tuple[str, 
     return shard.names, _find_misplaced(shard, indices)
 
 
-def _find_misplaced(large: Series, indices: Sequence[int]) -> Misplaced:
+def _find_misplaced(large: TensorSeries, indices: Sequence[int]) -> Misplaced:
     """Find the steps among `indices` at which the path of these large tensors turns back or leaps."""
     if not large.names:
         return Misplaced()
@@ -110,7 +111,7 @@ class _Path:
 
     @property
     def cost(self) -> tuple[int, float, float]:
-        """Return the cost that the right order minimizes: faults, length, and (to reject a reversal) uneven pace."""
+        """Return the cost that the right order minimises: faults, length, and (to reject a reversal) uneven pace."""
         moves = np.array([self.move(i, j) for i, j in zip(self.order, self.order[1:], strict=False)])
         times = np.diff([self.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
@@ -166,7 +167,7 @@ class _Path:
         )
 
 
-def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
+def _medians(series: TensorSeries) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
     """Return cached functions: the median distance between two steps, and how far the path through three turns back.
 
     A path turns back only if most tensors do (TURNED_SHARE): if fewer do, they are misplaced, not the checkpoint.
@@ -174,11 +175,11 @@ def _medians(series: Series) -> tuple[Callable[[int, int], float], Callable[[int
 
     @lru_cache(maxsize=1_000_000)
     def move(i: int, j: int) -> float:
-        return float(np.median(series.sketched(i, j)))
+        return float(np.median(series.sketched_distances(i, j)))
 
     @lru_cache(maxsize=1_000_000)
     def turned_back(i: int, j: int, k: int) -> float:
-        turns = turn(series.sketched(i, j), series.sketched(j, k), series.sketched(i, k))
+        turns = turn(series.sketched_distances(i, j), series.sketched_distances(j, k), series.sketched_distances(i, k))
         return float(np.quantile(turns, TURNED_SHARE))
 
     return move, turned_back
@@ -204,7 +205,7 @@ class ForeignSteps:
     kept_share: float  # share of `before` that `after` keeps
 
 
-def kept_share(series: Series, i: int, j: int) -> float:
+def kept_share(series: TensorSeries, i: int, j: int) -> float:
     """Return the share of step i that large tensors keep at step j; NaN if it is indistinguishable from chance."""
     norms, is_large = _large(series, i, j)
     ratio = norms.max(1)[is_large] / norms.min(1)[is_large]
@@ -214,7 +215,7 @@ def kept_share(series: Series, i: int, j: int) -> float:
     return float(np.quantile(series.cosines(i, j)[is_large] * ratio, LOST_SHARE))
 
 
-def forgetting_rate(series: Series, i: int, j: int) -> float:
+def forgetting_rate(series: TensorSeries, i: int, j: int) -> float:
     """Return how fast training forgets from step i to step j: -ln of the kept share, per step."""
     norms, is_large = _large(series, i, j)
     share = series.cosines(i, j)[is_large] * norms[is_large, 1] / norms[is_large, 0]
@@ -222,14 +223,14 @@ def forgetting_rate(series: Series, i: int, j: int) -> float:
     return float(-np.log(kept) / (series.steps[j] - series.steps[i]))
 
 
-def _large(series: Series, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
+def _large(series: TensorSeries, i: int, j: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the tensors' norms at two steps, [T, 2], and a mask [T] of the large, non-zero tensors."""
     norms = series.norms[:, [i, j]]
     is_large = (series.sizes > np.median(series.sizes)) & (norms.min(1) > 0)
     return norms, is_large if is_large.any() else norms.min(1) > 0
 
 
-def foreign_steps(series: Series, indices: Sequence[int]) -> list[ForeignSteps]:
+def foreign_steps(series: TensorSeries, indices: Sequence[int]) -> list[ForeignSteps]:
     """Return the groups among these steps that do not continue the longest one; none if training forgets fast."""
     if len(indices) < MIN_STEPS:
         return []

@@ -11,11 +11,11 @@ MIN_CHANCE_COSINE = -0.08  # smallest cosine that two unrelated moves have by ch
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
-    """T tensors at S steps, in the order of steps; `apart(i, j)` returns their distances between two steps, [T].
+class TensorSeries:
+    """T tensors at S steps, in the order of steps; `distances(i, j)` returns their distances between two steps, [T].
 
-    `sketched(i, j)` returns approximate distances, whose errors are similar for nearby steps. Exact distances are only
-    compared with exact ones, sketched ones with sketched ones.
+    `sketched_distances(i, j)` returns approximate distances, whose errors are similar for nearby steps. Exact distances
+    are only compared with exact ones, sketched ones with sketched ones.
     """
 
     steps: tuple[int, ...]
@@ -23,37 +23,37 @@ class Series:
     sizes: np.ndarray  # [T] numbers in a tensor
     resolution: np.ndarray  # [T] relative spacing of numbers in the tensor's dtype
     norms: np.ndarray  # [T, S] Euclidean norms
-    apart: Callable[[int, int], np.ndarray]  # exact between adjacent steps and from the first step, else sketched
-    sketched: Callable[[int, int], np.ndarray]
+    distances: Callable[[int, int], np.ndarray]  # exact between adjacent steps and from the first step, else sketched
+    sketched_distances: Callable[[int, int], np.ndarray]
 
     def cosines(self, i: int, j: int) -> np.ndarray:
         """Return the cosine between the tensors at two steps, [T]; 0 for a tensor of zeros."""
         norms_i, norms_j = self.norms[:, i], self.norms[:, j]
-        product = (norms_i**2 + norms_j**2 - self.apart(i, j) ** 2) / 2
+        product = (norms_i**2 + norms_j**2 - self.distances(i, j) ** 2) / 2
         return product / np.where(norms_i * norms_j > 0, norms_i * norms_j, np.inf)
 
-    def flipped(self, i: int, j: int) -> np.ndarray:
+    def distances_to_negated(self, i: int, j: int) -> np.ndarray:
         """Return the distances between the tensors at one step and the negated tensors at the other, [T]."""
-        square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.apart(i, j) ** 2
+        square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.distances(i, j) ** 2
         return np.sqrt(np.maximum(square, 0))
 
-    def large(self, indices: Sequence[int]) -> "Series":
+    def large(self, indices: Sequence[int]) -> "TensorSeries":
         """Return the moving tensors above the median size, whose directions are the least noisy.
 
         Each is measured in units of its median move between neighbouring steps, so that no tensor dominates.
         """
-        moves = [self.sketched(i, j) for i, j in itertools.pairwise(indices)]
+        moves = [self.sketched_distances(i, j) for i, j in itertools.pairwise(indices)]
         unit = np.median(moves, axis=0)
         is_large = (self.sizes > np.median(self.sizes)) & (unit > 0)
         is_large = is_large if is_large.any() else unit > 0
         return self.only(is_large, unit)
 
-    def only(self, mask: np.ndarray, unit: np.ndarray) -> "Series":
+    def only(self, mask: np.ndarray, unit: np.ndarray) -> "TensorSeries":
         """Return the tensors of the `mask` [T], with sketched distances, each in units of its `unit` [T]."""
         names = tuple(name for name, keep in zip(self.names, mask, strict=True) if keep)
-        scaled_distance = lru_cache(maxsize=None)(lambda i, j: self.sketched(i, j)[mask] / unit[mask])
+        scaled_distance = lru_cache(maxsize=None)(lambda i, j: self.sketched_distances(i, j)[mask] / unit[mask])
         norms = self.norms[mask] / unit[mask, None]
-        return Series(
+        return TensorSeries(
             self.steps, names, self.sizes[mask], self.resolution[mask], norms, scaled_distance, scaled_distance
         )
 

@@ -1,5 +1,5 @@
-// Labels of the steps below a heat map: on a page too narrow for all of them, every second, third, ... is shown; the title
-// of an axis that long names leave little width ends at the edge of its figure.
+// Labels of the steps below a heat map, of which a narrow page shows every n-th; the title of an axis that long names
+// leave little width ends at the edge of its figure.
 const tickLabels = {
   APART: 4, // pixels between two labels
 

@@ -90,7 +90,7 @@ def audit_run(options: argparse.Namespace) -> int:
 
     run = runs.open_run(options.run)
     report = audit(run, discard=options.discard, progress=True)
-    print("\n".join([*audit_lines(report, run), *runs.left_out(runs.checkpoints(run))]))
+    print("\n".join([*audit_lines(report, run), *runs.explain_missing_weights(runs.checkpoints(run))]))
     return 1 if report.faults else 0
 
 

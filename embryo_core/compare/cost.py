@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import convert
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import DECODERS
+from embryo_core.engine.capabilities import DECODER_FAMILIES
 from embryo_core.errors import EmbryoError, RunError
-from embryo_core.families import FAMILIES
+from embryo_core.families import ENCODERS
 from embryo_core.runs.architecture import layer_flops
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Checkpoint, Origin, Run, StepUnit
@@ -111,7 +111,7 @@ def training_flops(run: Run, step: int) -> float | None:
 
 
 def cost_changes(run: Run) -> tuple[int, ...]:
-    """List the steps at which the FLOPs of an update change, and those of its parent runs before it."""
+    """List the steps at which the FLOPs of an update change, in the run and, before it, in its parent runs."""
     settings, first_step = convert(run.config, Settings), run.first_step
     has_change = 0 < settings.short_steps < settings.steps
     changes = (first_step + settings.short_steps,) if has_change else ()
@@ -139,7 +139,7 @@ def _sequence_flops(settings: Settings, length: int, family: str) -> float:
     masked_share = max(settings.masked_share, settings.masked_share_end or 0.0)
     # every batch is padded to the largest number of masked positions
     masked_count = max(1, round(masked_share * length))
-    always_projected = family in FAMILIES and FAMILIES[family].always_projected
+    always_projected = family in ENCODERS and ENCODERS[family].always_projected
 
     def count_encoder(width: int, inner: int) -> float:
         """Count all layers of this width, and the projection of the embeddings if the model has one."""
@@ -151,7 +151,7 @@ def _sequence_flops(settings: Settings, length: int, family: str) -> float:
         return 2 * masked_count * embedding_size * (width + vocabulary_size)
 
     encoder_flops = count_encoder(hidden_size, settings.intermediate_size)
-    if family in DECODERS:  # the head is only the output product, at every position
+    if family in DECODER_FAMILIES:  # the head is only the output product, at every position
         return PASSES * (encoder_flops + 2 * length * embedding_size * vocabulary_size)
     if settings.generator_size is None:
         return PASSES * (encoder_flops + count_head(hidden_size))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from embryo_core import runs
 from embryo_core.compare.cost import cost_changes, training_flops
 from embryo_core.curves import Floats
-from embryo_core.engine.capabilities import DECODERS
+from embryo_core.engine.capabilities import DECODER_FAMILIES
 from embryo_core.types import Checkpoint, Origin, Run
 
 Unit = Literal["step", "sequences", "tokens", "words", "flops", "share"]
@@ -69,7 +69,7 @@ def progress(run: Run, unit: Unit) -> StepCounts | None:
         if not words or not text_tokens:
             return None
         words_per_token = words / text_tokens
-        special_tokens = 1 if run.family in DECODERS else 3  # of a sequence: [CLS], and two [SEP] in an encoder
+        special_tokens = 1 if run.family in DECODER_FAMILIES else 3  # of a sequence: [CLS], and two [SEP] in an encoder
     start_count = (_tokens(run.origin, special_tokens) or 0) if run.origin else 0
     counts = _from_start(run, start_count, {state.step: _tokens(state, special_tokens) for state in checkpoints})
     return _step_counts({step: count if count is None else words_per_token * count for step, count in counts.items()})
@@ -85,7 +85,7 @@ def _tokens(state: Checkpoint | Origin, special_tokens: int) -> int | None:
 def _from_start(run: Run, start_count: int, counts: Mapping[int, int | None]) -> dict[int, float | None]:
     """Add the counts from the run's first step to the first known one, where they grow in proportion to the steps.
 
-    `start_count` is the count at the first step of the run; that of a continued run is unknown if it is 0.
+    `start_count` is the count at the first step of the run; for a continued run, 0 means unknown.
     """
     start = run.first_step
     first, first_count = next(((step, count) for step, count in counts.items() if count is not None), (start, 0))

@@ -87,7 +87,7 @@ def _unpack_lama(archive: Path, into: Path) -> None:
 
 
 def _check_lama(folder: Path, named: str, then: str) -> None:
-    """Raise CorpusError unless a folder is a LAMA folder with the numbers of facts in LAMA_FACTS."""
+    """Raise CorpusError unless a folder is a LAMA folder with at least the numbers of facts in LAMA_FACTS."""
     try:
         read_lama(folder)
     except CorpusError as reason:

@@ -13,10 +13,11 @@ from embryo_core.corpora.data_files import OPENERS, find_file, read_json_lines, 
 from embryo_core.errors import CorpusError
 from embryo_core.types import Fact
 
-# The 25 relations of the paper's Table 8.
-NUMBERS = (17, 19, 20, 30, 36, 37, 103, 127, 131, 136, 138, 140, 159, 176, 264, 276, 279, 361, 364, 407, 413, 449, 495)
-RELATIONS = tuple(f"P{number}" for number in (*NUMBERS, 740, 1376))
-NAMES = NEGATED, PARAPHRASES, MISPRIMED = "negated_templates.jsonl", "pararel_patterns.jsonl", "misprimed.jsonl"
+RELATIONS = tuple(  # the 25 relations of the paper's Table 8
+    "P17 P19 P20 P30 P36 P37 P103 P127 P131 P136 P138 P140 P159 P176 P264 P276 P279 P361 P364 P407 P413 P449 P495 "
+    "P740 P1376".split()
+)
+VARIANT_FILES = NEGATED, PARAPHRASES, MISPRIMED = "negated_templates.jsonl", "pararel_patterns.jsonl", "misprimed.jsonl"
 FORM = f"folder with {NEGATED}, {PARAPHRASES} or {MISPRIMED}"
 PRIMES = ("high", "low", "random")  # kinds of wrong words, by their similarity to the object
 
@@ -103,9 +104,9 @@ def read_variants(folder: Path) -> Variants:
 
     A space is put before a full stop, as in LAMA's templates, so that a paraphrase differs only in its words.
     """
-    files = {name: find_file(folder, name) for name in NAMES}
+    files = {name: find_file(folder, name) for name in VARIANT_FILES}
     if not any(files.values()):
-        raise CorpusError(f"{folder} has none of {', '.join(NAMES)} (or .xz, .gz); give a {FORM}.")
+        raise CorpusError(f"{folder} has none of {', '.join(VARIANT_FILES)} (or .xz, .gz); give a {FORM}.")
     variants = Variants()
     for location, row in _rows(files[NEGATED]):
         variants.negated[_text(location, row, "relation")] = _template(location, row, "template_negated")

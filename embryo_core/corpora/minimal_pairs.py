@@ -29,7 +29,9 @@ def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
     several paradigms, or a single file at `path`, is a set named after the file. The other files of a folder form one
     set, named after the folder; `name`, if given, replaces the name of the folder at `path`. Raises CorpusError.
     """
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_read(file.relative_to(path)))
+    files = (
+        [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_supported(file.relative_to(path)))
+    )
     pairs: list[MinimalPair] = []
     counts: Counter[str] = Counter()
     for file in files:
@@ -49,7 +51,7 @@ def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
     return pairs
 
 
-def _is_read(file: Path) -> bool:
+def _is_supported(file: Path) -> bool:
     """Return whether a file of a folder is read, by its suffix; hidden files and files in hidden folders are not."""
     return file.name.endswith((*LINES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
 

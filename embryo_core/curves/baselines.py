@@ -86,7 +86,8 @@ def most_frequent_word(run: Run) -> tuple[str, float] | None:
 def object_in_subject(facts: pd.DataFrame) -> pd.Series:
     """Return whether each fact's subject contains the object, ignoring case (Poerner et al., 2020, E-BERT)."""
     pairs = zip(facts["object"], facts["subject"], strict=True)
-    return pd.Series([thing.casefold() in name.casefold() for thing, name in pairs], facts.index, dtype=bool)
+    contained = [object_name.casefold() in subject.casefold() for object_name, subject in pairs]
+    return pd.Series(contained, facts.index, dtype=bool)
 
 
 def precision(facts: pd.DataFrame, right: RightAnswers, steps: Iterable[int]) -> pd.DataFrame:

@@ -32,7 +32,7 @@ class Regression:
 def regress(
     values: NDArray[np.floating], numbers: Mapping[str, NDArray[np.floating]], classes: Sequence[Any] = ()
 ) -> Regression | None:
-    """Regress values [n] on standardized `numbers`, [n] each, and on `classes` [n] relative to the largest class.
+    """Regress values [n] on standardised `numbers`, [n] each, and on `classes` [n] relative to the largest class.
 
     Constant numbers are left out. Intervals are Student's. Return None if there are too few cases or no predictors, or
     if the predictors are collinear.

@@ -63,7 +63,10 @@ class Stretch:
 
 
 def stretches(steps: Sequence[int], values: ArrayLike) -> list[Stretch]:
-    """Return the stretches in which positive `values` [S] grow or are compressed by a ratio above MIN_CHANGE."""
+    """Return the stretches in which positive `values` [S] grow or shrink by a ratio above MIN_CHANGE.
+
+    They are named "grows" and "compresses".
+    """
     logarithms = np.log(np.asarray(values, float))
     turns = _locate_turns(logarithms, lambda first, second: logarithms[first] - logarithms[second] > np.log(MIN_CHANGE))
     names = ["grows" if move == "rises" else "compresses" for move in turns.moves]

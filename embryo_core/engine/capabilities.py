@@ -11,7 +11,7 @@ from contextlib import suppress
 from embryo_core import runs
 from embryo_core.engine.tensor_names import heads_stored
 from embryo_core.errors import BrokenCheckpoint
-from embryo_core.families import FAMILIES
+from embryo_core.families import ENCODERS
 from embryo_core.types import Checkpoint, Run
 from embryo_core.words import list_steps
 
@@ -23,7 +23,7 @@ THROUGH_TRANSFORMERS = frozenset(  # further families of masked language models,
     "nystromformer rembert roberta roberta-prelayernorm roformer squeezebert tapas ultrabert xlm-roberta "
     "xlm-roberta-xl xmod yoso".split()
 )
-DECODERS = frozenset(  # families whose models read a text from left to right, by their model_type
+DECODER_FAMILIES = frozenset(  # families whose models read a text from left to right, by their model_type
     "afmoe apertus arcee aria_text axk1 axk2 bailing_hybrid bamba beam biogpt bitnet bloom codegen cohere "
     "cohere2 cohere2_moe cohere_compass_text cpmant ctrl cwm dbrx deepseek_v2 deepseek_v3 deepseek_v32 "
     "deepseek_v4 diffllama doge dots1 dots3_note_text ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon "
@@ -39,7 +39,7 @@ DECODERS = frozenset(  # families whose models read a text from left to right, b
     "recurrent_gemma rwkv seed_oss smollm3 solar_open stablelm starcoder2 vaultgemma xglm xlstm youtu "
     "zamba zamba2 zaya".split()
 )
-ALSO_DECODERS = frozenset(  # families of encoders whose models are decoders if config.json has is_decoder
+OPTIONAL_DECODER_FAMILIES = frozenset(  # families of encoders whose models are decoders if config.json has is_decoder
     "bert big_bird camembert data2vec-text electra ernie megatron-bert rembert roberta roberta-prelayernorm roformer "
     "xlm-roberta xlm-roberta-xl xmod".split()
 )
@@ -59,7 +59,7 @@ def checkpoint_capabilities(checkpoint: Checkpoint) -> frozenset[str]:
     Raises BrokenCheckpoint if config.json cannot be read.
     """
     family = runs.read_config(checkpoint, runs.ModelClass).model_type
-    if not is_read(family):
+    if not is_supported(family):
         return frozenset()
     generator = runs.generator(checkpoint)
     encoder = ENCODER - {"attentions"} if family in WITHOUT_ATTENTIONS else ENCODER
@@ -100,27 +100,29 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
     is_bare = model_class.model_type in BARE_HEAD_FAMILIES
     if stored_heads is None or has_foreign_head or is_bare:  # a class of another task has that task's head
         return class_heads
-    layout = FAMILIES.get(model_class.model_type)
+    layout = ENCODERS.get(model_class.model_type)
     return stored_heads if layout and layout.replaced_token_heads else stored_heads - {"replaced_tokens"}
 
 
 def _heads_of_class(model_class: runs.ModelClass) -> frozenset[str]:
     """Return the capabilities of an encoder's heads according to the class in its config.json."""
-    if (layout := FAMILIES.get(model_class.model_type)) is not None:
+    if (layout := ENCODERS.get(model_class.model_type)) is not None:
         head_classes = {"masked_words": layout.masked_word_heads, "replaced_tokens": layout.replaced_token_heads}
         return frozenset(capability for capability, classes in head_classes.items() if model_class.name in classes)
     has_masked_head = model_class.model_type in THROUGH_TRANSFORMERS and model_class.name.endswith(MASKED_HEADS)
     return frozenset({"masked_words"} if has_masked_head else ())
 
 
-def is_read(family: str) -> bool:
+def is_supported(family: str) -> bool:
     """Return whether an engine reads models of this model_type."""
-    return family in FAMILIES or family in THROUGH_TRANSFORMERS or family in DECODERS
+    return family in ENCODERS or family in THROUGH_TRANSFORMERS or family in DECODER_FAMILIES
 
 
 def is_decoder(model_class: runs.ModelClass) -> bool:
     """Return whether a model reads a text from left to right, by its family or by is_decoder in its config.json."""
-    return model_class.model_type in DECODERS or (model_class.is_decoder and model_class.model_type in ALSO_DECODERS)
+    return model_class.model_type in DECODER_FAMILIES or (
+        model_class.is_decoder and model_class.model_type in OPTIONAL_DECODER_FAMILIES
+    )
 
 
 def _describe(capabilities: frozenset[str], model_class: runs.ModelClass) -> str:
@@ -133,7 +135,7 @@ def _describe(capabilities: frozenset[str], model_class: runs.ModelClass) -> str
 
 def head_groups(run: Run) -> int | None:
     """Return the number of groups of layers that share their attention heads; None if no layers share them."""
-    layout = FAMILIES.get(run.family)
+    layout = ENCODERS.get(run.family)
     shares_heads = layout and layout.shares_layers and run.config.get("share", "all") in ("all", "attention")
     return run.config.get("num_hidden_groups", 1) if shares_heads else None
 

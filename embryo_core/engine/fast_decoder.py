@@ -13,7 +13,7 @@ from embryo_core import runs
 from embryo_core.engine import decoder_network as network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
-from embryo_core.engine.fast_engine import ACTIVATIONS, FastBase, Stored
+from embryo_core.engine.fast_engine import ACTIVATIONS, CheckpointTensors, FastBase
 from embryo_core.engine.kernels import copy_float32
 from embryo_core.families import DECODERS, DecoderLayout
 from embryo_core.tokenizers.checks import check_vocabulary
@@ -81,7 +81,7 @@ def _read_network(checkpoint: Checkpoint, architecture: runs.Architecture, piece
     """Read a checkpoint, without vocabulary rows beyond the tokenizer's `pieces`. Raises BrokenCheckpoint."""
     layout, config = DECODERS[architecture.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
     names, hidden = layout.names, architecture.hidden_size
-    tensors = Stored(checkpoint, layout.unread, config.epsilon, mapped)
+    tensors = CheckpointTensors(checkpoint, layout.unread, config.epsilon, mapped)
     base = layout.base if tensors.has_prefix(layout.base) else ""
     words = tensors.take(f"{base}{names['words']}.weight", architecture.vocab_size, hidden)
     positions = None
@@ -108,7 +108,7 @@ def frequencies(architecture: runs.Architecture, config: runs.DecoderConfig) -> 
 
 
 def _layer(
-    architecture: runs.Architecture, config: runs.DecoderConfig, tensors: Stored, base: str, i: int
+    architecture: runs.Architecture, config: runs.DecoderConfig, tensors: CheckpointTensors, base: str, i: int
 ) -> DecoderLayer:
     """Return layer i; 0 is the lowest."""
     layout = DECODERS[architecture.model_type]
@@ -132,7 +132,7 @@ def _layer(
 
 
 def _decoder(
-    architecture: runs.Architecture, config: runs.DecoderConfig, tensors: Stored, table: Tensor
+    architecture: runs.Architecture, config: runs.DecoderConfig, tensors: CheckpointTensors, table: Tensor
 ) -> network.Linear:
     """Return the output matrix [pieces, H]: the stored one, or the word embeddings `table` if tied."""
     name, pieces = output_name(DECODERS[architecture.model_type], config, tensors), len(table)

@@ -1,4 +1,4 @@
-"""The fast engine: ALBERT, BERT and ELECTRA on a CPU without transformers.
+"""The fast engine of encoders: ALBERT, BERT and ELECTRA on a CPU without transformers.
 
 It reads a checkpoint in Hugging Face layout into the parts of a network, and rejects missing or unexpected tensors.
 families/ has the names of each family's tensors, including those that are not read.
@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, copy_float32, make_linear
-from embryo_core.engine.network import Detector, EmbeddingTables, Head, Layer, Network, Norm
+from embryo_core.engine.network import Detector, EmbeddingTables, EncoderNetwork, Head, Layer, Norm
 from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -43,7 +43,7 @@ class FastBase:
         self.parallel_passes = device.parallel_passes()
 
 
-class FastEngine(FastBase):
+class FastEncoder(FastBase):
     """A loaded encoder, as an `Engine` (see model.py)."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
@@ -70,7 +70,7 @@ class FastEngine(FastBase):
 
     @staticmethod
     def logits(
-        engines: "Sequence[FastEngine]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
+        engines: "Sequence[FastEncoder]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, mask, positions)
 
@@ -78,17 +78,17 @@ class FastEngine(FastBase):
         raise NotImplementedError  # encoders give no next words
 
 
-def read_network(checkpoint: Checkpoint, pieces: int) -> Network:
+def read_network(checkpoint: Checkpoint, pieces: int) -> EncoderNetwork:
     """Read a checkpoint, for the first `pieces` rows of its vocabulary. Raises BrokenCheckpoint, TokenizerMismatch."""
     architecture = runs.read_config(checkpoint, runs.Architecture)
     check_vocabulary(checkpoint, pieces)
-    tensors = Stored(checkpoint, (*UNREAD_NAMES, *architecture.layout.unread), architecture.layer_norm_eps)
+    tensors = CheckpointTensors(checkpoint, (*UNREAD_NAMES, *architecture.layout.unread), architecture.layer_norm_eps)
     embeddings = _embeddings(architecture, tensors, pieces)
     groups = [_layer(architecture, tensors, i) for i in range(architecture.groups)]
     head = _head(architecture, tensors, embeddings.words) if "masked_words" in heads(checkpoint) else None
     detector = _detector(architecture, tensors) if "replaced_tokens" in heads(checkpoint) else None
     tensors.finish()
-    return Network(embeddings, groups, architecture.num_hidden_layers, head, detector)
+    return EncoderNetwork(embeddings, groups, architecture.num_hidden_layers, head, detector)
 
 
 def nbytes(part: Any) -> int:
@@ -111,7 +111,7 @@ def activation_of(architecture: runs.Architecture) -> str:
 # === Tensors ===
 
 
-class Stored:
+class CheckpointTensors:
     """The tensors of a checkpoint; each is taken once, with its expected shape."""
 
     def __init__(self, checkpoint: Checkpoint, unread: Sequence[str], epsilon: float, mapped: bool = False):
@@ -187,7 +187,7 @@ def _list_names(names: Sequence[str]) -> str:
 # === Parts ===
 
 
-def _embeddings(architecture: runs.Architecture, tensors: Stored, pieces: int) -> EmbeddingTables:
+def _embeddings(architecture: runs.Architecture, tensors: CheckpointTensors, pieces: int) -> EmbeddingTables:
     """Return the embeddings; a tied decoder shares the word embeddings."""
     names, size = architecture.layout.names, architecture.width
     prefix = names["embeddings"]
@@ -203,7 +203,7 @@ def _embeddings(architecture: runs.Architecture, tensors: Stored, pieces: int) -
     )
 
 
-def _layer(architecture: runs.Architecture, tensors: Stored, group: int) -> Layer:
+def _layer(architecture: runs.Architecture, tensors: CheckpointTensors, group: int) -> Layer:
     """Return the layer of this group; unless the family shares layers, each layer is a group."""
     prefix = architecture.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in architecture.layout.names.items()}
@@ -220,7 +220,7 @@ def _layer(architecture: runs.Architecture, tensors: Stored, group: int) -> Laye
     )
 
 
-def _head(architecture: runs.Architecture, tensors: Stored, words: Tensor) -> Head:
+def _head(architecture: runs.Architecture, tensors: CheckpointTensors, words: Tensor) -> Head:
     """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored."""
     names, size, pieces = architecture.layout.names, architecture.width, len(words)
     decoder_name, bias = output_names(architecture, tensors)
@@ -245,7 +245,7 @@ def output_names(architecture: runs.Architecture, tensors: Container[str]) -> tu
     return None if architecture.tie_word_embeddings and decoder not in tensors else decoder, bias
 
 
-def _detector(architecture: runs.Architecture, tensors: Stored) -> Detector:
+def _detector(architecture: runs.Architecture, tensors: CheckpointTensors) -> Detector:
     """Return the replaced-token head."""
     names, size = architecture.layout.names, architecture.hidden_size
     dense, decision = tensors.linear(size, size, names["detector_dense"]), tensors.linear(1, size, names["detector"])

@@ -16,11 +16,11 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import checkpoint_capabilities, heads, is_decoder
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast_decoder import FastDecoder, is_fast
-from embryo_core.engine.fast_engine import ACTIVATIONS, FastEngine
+from embryo_core.engine.fast_engine import ACTIVATIONS, FastEncoder
 from embryo_core.engine.hub_cache import fetch_checkpoint
 from embryo_core.engine.tensor_files import broken, is_finite
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
-from embryo_core.families import FAMILIES
+from embryo_core.families import ENCODERS
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint
 
@@ -247,9 +247,9 @@ def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     decoder = is_decoder(runs.read_config(checkpoint, runs.ModelClass))
     if config.is_decoder and not decoder:
         raise broken(checkpoint, f"config.json has is_decoder; a {config.model_type} is read as an encoder only")
-    fast = config.model_type in FAMILIES and not decoder and heads(checkpoint) and config.hidden_act in ACTIVATIONS
+    fast = config.model_type in ENCODERS and not decoder and heads(checkpoint) and config.hidden_act in ACTIVATIONS
     if fast and device == CPU:
-        return FastEngine(checkpoint, pieces)
+        return FastEncoder(checkpoint, pieces)
     if device == CPU and is_fast(checkpoint):
         return FastDecoder(checkpoint, pieces)
     from embryo_core.engine.transformers_engine import TransformersEngine  # slow to import

@@ -64,7 +64,7 @@ class Detector(NamedTuple):
     decision: Linear  # H -> 1
 
 
-class Network(NamedTuple):
+class EncoderNetwork(NamedTuple):
     """Everything that a pass through one checkpoint needs."""
 
     embeddings: EmbeddingTables
@@ -103,7 +103,7 @@ def activate(states: Tensor, name: str) -> Tensor:
 # === Passes ===
 
 
-def layer_at(network: Network, i: int) -> Layer:
+def layer_at(network: EncoderNetwork, i: int) -> Layer:
     """Return layer i; 0 is the lowest."""
     return network.groups[layer_group(i, network.depth, len(network.groups))]
 
@@ -121,7 +121,7 @@ def embed_at(ids: Tensor, positions: Tensor, tables: EmbeddingTables) -> Tensor:
     return states if projection is None else linear(states, projection)
 
 
-def embed_once(network: Network, ids: Tensor) -> tuple[Tensor, Tensor]:
+def embed_once(network: EncoderNetwork, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Compute embeddings [B, L, H] of ids [B, L], and query, key and value [B, L, 3 H] of the first layer.
 
     A token that rows have in common at a position is computed once, since only attention mixes it with the rest of its
@@ -180,7 +180,7 @@ def apply_head(states: Tensor, head: Head) -> Tensor:
 
 
 @compiled
-def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
+def hidden_states(network: EncoderNetwork, ids: Tensor, mask: Tensor | None) -> Tensor:
     """Compute states [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
     states = [embed(ids, network.embeddings)]
     for i in range(network.depth):
@@ -189,7 +189,7 @@ def hidden_states(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 
 @compiled
-def layer_logits(network: Network, ids: Tensor, position: int) -> Tensor:
+def layer_logits(network: EncoderNetwork, ids: Tensor, position: int) -> Tensor:
     """Compute masked-word logits [layers + 1, V] of the head on each layer's state at one position of ids [1, L].
 
     The last layer is computed at that position only.
@@ -205,7 +205,7 @@ def layer_logits(network: Network, ids: Tensor, position: int) -> Tensor:
     return apply_head(torch.cat(states_of_layers), head)
 
 
-def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
+def detect(network: EncoderNetwork, ids: Tensor, mask: Tensor | None) -> Tensor:
     """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
     detector = network.detector
     assert detector is not None
@@ -215,7 +215,7 @@ def detect(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
     return linear(activate(linear(states, detector.dense), detector.activation), detector.decision).squeeze(-1)
 
 
-def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
+def attentions(network: EncoderNetwork, ids: Tensor, mask: Tensor | None) -> Tensor:
     """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
     states, weights = embed(ids, network.embeddings), []
     for i in range(network.depth):
@@ -226,7 +226,9 @@ def attentions(network: Network, ids: Tensor, mask: Tensor | None) -> Tensor:
 
 
 @compiled
-def logits(networks: list[Network], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
+def logits(
+    networks: list[EncoderNetwork], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
+) -> list[Tensor]:
     """Compute masked-word logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     logits_of: list[Tensor] = []
     for i, network in enumerate(networks):

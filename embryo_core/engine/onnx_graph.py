@@ -16,7 +16,7 @@ from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_
 from embryo_core.engine.fast_engine import ACTIVATIONS, activation_of, output_names
 from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
 from embryo_core.errors import MissingCapability
-from embryo_core.families import DECODERS, FAMILIES
+from embryo_core.families import DECODERS, ENCODERS
 from embryo_core.runs.architecture import layer_group
 from embryo_core.runs.schema import TensorHeader
 from embryo_core.types import Checkpoint
@@ -27,7 +27,7 @@ Tensors = Mapping[str, TensorHeader]
 def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
     """Return the graph of a checkpoint with these tensors. Raises MissingCapability if no graph computes its model."""
     model_class = runs.read_config(checkpoint, runs.ModelClass)
-    family, families = model_class.model_type, (*FAMILIES, *DECODERS)
+    family, families = model_class.model_type, (*ENCODERS, *DECODERS)
     if family not in families:
         raise MissingCapability(f"its family {family!r} has no graph for a browser (only {', '.join(families)} have)")
     has_decoder = is_decoder(model_class)

@@ -12,7 +12,7 @@ from zipfile import ZipFile, is_zipfile
 
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
-from embryo_core.families import FAMILIES
+from embryo_core.families import ENCODERS
 from embryo_core.runs.checkpoint_files import MAX_PICKLED, check_weights, read_header
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.runs.trust import state_of
@@ -26,7 +26,7 @@ HEADS = {  # patterns of the names of a head's tensors, without the prefixes of 
     r"|head\.(dense|linear1|decoder)|decoder\.bias)\b",
     "replaced_tokens": r"discriminator_predictions\b",
 }
-OWN_HEADS = {"masked_words": "dense", "replaced_tokens": "detector_dense"}  # parts of a `Layout` that only a head has
+OWN_HEADS = {"masked_words": "dense", "replaced_tokens": "detector_dense"}  # parts that only a head has
 PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capability, names in HEADS.items()}
 
 
@@ -63,7 +63,7 @@ def _heads_of(path: Path, root: Path, architecture: runs.Architecture, _state: o
     """Return the result of `heads_of`, cached per `_state` of the file."""
     check_weights(path, root, architecture)
     names = _texts(path) if runs.is_pickled(path, root) else read_header(path, root)[0]
-    layout = FAMILIES.get(architecture.model_type)
+    layout = ENCODERS.get(architecture.model_type)
     own_heads = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
     return frozenset(
         capability

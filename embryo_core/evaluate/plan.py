@@ -83,7 +83,7 @@ def plan_evaluation(
     report = Report(done_before=sum(plan.done_before for plan in plans), left_out=[m.name for m in without_data])
     if steps is None:
         report.failures += [reason for _, reason in runs.broken_checkpoints(run)]
-        report.lost += runs.left_out({checkpoint for plan in plans for checkpoint in plan.lost})
+        report.lost += runs.explain_missing_weights({checkpoint for plan in plans for checkpoint in plan.lost})
     plans = [plan for plan in plans if plan.pending and plan.metric not in without_data]
     _open_sources(plans, data, limit, options)
     for plan in plans:

@@ -1,17 +1,18 @@
 """The model families that the fast engine reads; each file in this folder has the LAYOUT of one family.
 
-Layout describes encoders that normalise after each residual, DecoderLayout decoders that normalise before each block.
+EncoderLayout describes encoders that normalise after each residual, DecoderLayout decoders that normalise before each
+block.
 """
 
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 
-__all__ = ["DECODERS", "FAMILIES", "DecoderLayout", "Layout"]
+__all__ = ["DECODERS", "ENCODERS", "DecoderLayout", "EncoderLayout"]
 
 
 @dataclass(frozen=True)
-class Layout:
+class EncoderLayout:
     """How a family of encoders stores a checkpoint in Hugging Face layout.
 
     `names` maps the parts of a network to their names in model.safetensors: embeddings, projection, layer (with {} for
@@ -52,13 +53,15 @@ class DecoderLayout:
     parallel: bool = False  # whether attention and feed-forward read the same states, unless config.json says otherwise
 
 
-def load_layouts() -> dict[str, Layout | DecoderLayout]:
+def load_layouts() -> dict[str, EncoderLayout | DecoderLayout]:
     """Return the LAYOUT of every file in this folder, by its model_type."""
     layouts = [import_module(f"{__name__}.{module.name}").LAYOUT for module in iter_modules(__path__)]
     return {layout.model_type: layout for layout in layouts}
 
 
-FAMILIES: dict[str, Layout] = {name: one for name, one in load_layouts().items() if isinstance(one, Layout)}
+ENCODERS: dict[str, EncoderLayout] = {
+    name: layout for name, layout in load_layouts().items() if isinstance(layout, EncoderLayout)
+}
 DECODERS: dict[str, DecoderLayout] = {
     name: one for name, one in load_layouts().items() if isinstance(one, DecoderLayout)
 }

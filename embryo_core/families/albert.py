@@ -1,8 +1,8 @@
 """ALBERT: groups of layers share weights, and the sentence-order head is not read."""
 
-from embryo_core.families import Layout
+from embryo_core.families import EncoderLayout
 
-LAYOUT = Layout(
+LAYOUT = EncoderLayout(
     model_type="albert",
     masked_word_heads=("AlbertForPreTraining", "AlbertForMaskedLM", ""),
     names={

@@ -1,6 +1,6 @@
 """BERT: layers do not share weights, and the next-sentence head is not read."""
 
-from embryo_core.families import Layout
+from embryo_core.families import EncoderLayout
 
 LAYER_NAMES = {  # names within a layer, also used by ELECTRA
     "query": "attention.self.query",
@@ -12,7 +12,7 @@ LAYER_NAMES = {  # names within a layer, also used by ELECTRA
     "outer": "output.dense",
     "norm": "output.LayerNorm",
 }
-LAYOUT = Layout(
+LAYOUT = EncoderLayout(
     model_type="bert",
     masked_word_heads=("BertForPreTraining", "BertForMaskedLM", ""),
     names=LAYER_NAMES

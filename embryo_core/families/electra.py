@@ -1,9 +1,9 @@
 """ELECTRA: the discriminator is an ElectraForPreTraining, the generator an ElectraForMaskedLM."""
 
-from embryo_core.families import Layout
+from embryo_core.families import EncoderLayout
 from embryo_core.families.bert import LAYER_NAMES
 
-LAYOUT = Layout(
+LAYOUT = EncoderLayout(
     model_type="electra",
     masked_word_heads=("ElectraForMaskedLM",),
     names=LAYER_NAMES

@@ -49,12 +49,13 @@ def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: in
         plot_layers(small, steps, step, run.step_unit),
         table,
         Caption(
-            f"Averaged maps of head {head} of '{run.name}', n = {quantity(sentence_count, 'sentence')}"
-            f"{normalised_suffix(normalised)}{block_note}.",
+            f"Averaged maps of head {head} of '{run.name}'{normalised_suffix(normalised)}; "
+            f"n = {quantity(sentence_count, 'sentence')}{block_note}.",
             sentences(
-                f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each about "
-                "twice the one before or later. From each position (downwards) to each position (rightwards). Colours "
-                f"end at {colour_end(small):.2g}, the {CLIP_PERCENTILE}th percentile of the weights shown.",
+                f"Rows are layers, columns {quantity(len(steps), 'evaluated step')} around the chosen one, each at "
+                "least twice the one before, except perhaps the last. From each position (downwards) to each position "
+                f"(rightwards). Colours end at {colour_end(small):.2g}, the {CLIP_PERCENTILE}th percentile of the "
+                "weights shown.",
                 describe_sharing(run),
             ),
             hint="Click a map to see it large.",

@@ -61,7 +61,7 @@ def with_readable_colours(
 
 @cache
 def _is_dark(colorscale: str | tuple) -> np.ndarray:
-    """Return whether white has more contrast than black on each of the SHADES of a scale."""
+    """Return whether white has more contrast than black on each of SHADE_COUNT evenly spaced shades of a scale."""
     scale = colorscale if isinstance(colorscale, str) else [*map(list, colorscale)]
     colours = sample_colorscale(scale, np.linspace(0, 1, SHADE_COUNT), colortype="tuple")
     return np.array([luminance(colour) < MID_LUMINANCE for colour in colours])

@@ -185,7 +185,8 @@ def describe_differences(
         describe_seeds([*seeds.values()], mean): True,
         "World knowledge and minimal pairs: items that all runs answered, resampled jointly.": has_fixed_cases,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
-        f"Masked accuracy is that of each run's own masking: {masking}. Unchanged pieces are visible.": differs,
+        f"Each run's masked accuracy is measured with its own masking: {masking}. The model sees the pieces that "
+        "masking leaves unchanged.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,
         f"Not measured at a step that all have: {', '.join(missing_measures)}.": bool(missing_measures),
     }

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
-from embryo_core.families import FAMILIES
+from embryo_core.families import ENCODERS
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.file_layout import SIZES, for_paper
 from embryo_core.figures.smoothing import WINDOW
@@ -251,7 +251,7 @@ def describe_measures(runs: Sequence[Run], metric: str) -> str:
 
 def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
     """Return a note on the network of an ELECTRA model that a figure is about (see `Metric.needs`); else ""."""
-    electra_runs = [run.name for run in runs if run.family in FAMILIES and FAMILIES[run.family].replaced_token_heads]
+    electra_runs = [run.name for run in runs if run.family in ENCODERS and ENCODERS[run.family].replaced_token_heads]
     if not electra_runs or not needs or "replaced_tokens" in needs:
         return ""
     generator = "the generator, which predicts masked words"

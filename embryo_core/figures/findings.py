@@ -62,7 +62,7 @@ def finding_table(
                 "verdict": verdict_name(judgement.verdict),
                 **others,
                 "finding": judgement.finding.claim,
-                "hold": f"{judgement.holding} of {len(judgement.comparisons)}" if judgement.comparisons else None,
+                "hold": f"{judgement.hold_count} of {len(judgement.comparisons)}" if judgement.comparisons else None,
                 "picture": picture(judgement),
                 "comparisons": sorted(
                     (int(item.holds) - int(item.opposed) for item in judgement.comparisons), reverse=True

@@ -20,12 +20,12 @@ RULES = (
 
 
 def relation_table(run: Run) -> pd.DataFrame:
-    """Return the table of `summarize_relations` for a run. Raises ResultsError."""
+    """Return the table of `summarise_relations` for a run. Raises ResultsError."""
     coverage, facts = results.read_scores(run, f"{METRIC}_coverage"), results.read_histories(run)
-    return summarize_relations(precision_table(run), coverage, facts, precision_table(run, without_giveaways=True))
+    return summarise_relations(precision_table(run), coverage, facts, precision_table(run, without_giveaways=True))
 
 
-def summarize_relations(
+def summarise_relations(
     precision: pd.DataFrame, coverage: pd.DataFrame, facts: pd.DataFrame, without: pd.DataFrame
 ) -> pd.DataFrame:
     """Return a row for each relation, the best at the last step first.

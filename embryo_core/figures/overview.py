@@ -237,8 +237,8 @@ def baseline_name(run: Run, quantity: str) -> str:
 def describe_total_loss(config: Mapping[str, Any]) -> str:
     """Describe the total loss, and the training objective if that is a weighted sum."""
     if weights := weighted_losses(config):
-        return f"Plain sum of the losses of all objectives; training minimizes it with {weights}."
-    return "Sum of the losses of all objectives, which training minimizes."
+        return f"Plain sum of the losses of all objectives; training minimises a weighted sum, with {weights}."
+    return "Sum of the losses of all objectives, which training minimises."
 
 
 def weighted_losses(config: Mapping[str, Any]) -> str:

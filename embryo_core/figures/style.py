@@ -181,7 +181,7 @@ def set_axes(figure: go.Figure, letter: str, **settings: Any) -> go.Figure:
 
 
 def _merge_settings(settings: dict[str, Any], updates: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings `settings`, overwritten by those `updates`, level by level."""
+    """Return `settings` overwritten by `updates`, level by level."""
     nested = {
         name: _merge_settings(settings.get(name, {}), value)
         for name, value in updates.items()

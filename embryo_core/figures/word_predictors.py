@@ -1,4 +1,4 @@
-"""What the ages of words go with: the order in which children say them, and predictors such as frequency."""
+"""Correlates of the ages of words: the order in which children say them, and predictors such as frequency."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

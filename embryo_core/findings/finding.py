@@ -72,18 +72,18 @@ class Judgement:
     curves: tuple[Curve, ...] = ()  # curves behind the comparisons, thinned
 
     @property
-    def described(self) -> dict[str, str]:
+    def text_fields(self) -> dict[str, str]:
         """Return the finding, the verdict, and its basis as text by field name."""
         finding_fields = {name: getattr(self.finding, name) for name in ("name", "claim", "section", "predicts")}
         return finding_fields | {name: getattr(self, name) for name in ("verdict", "statistic", "remedy")}
 
     @property
-    def holding(self) -> int:
+    def hold_count(self) -> int:
         """Return the number of comparisons that hold."""
         return sum(comparison.holds for comparison in self.comparisons)
 
     @property
-    def opposed(self) -> int:
+    def opposed_count(self) -> int:
         """Return the number of comparisons that are opposed."""
         return sum(comparison.opposed for comparison in self.comparisons)
 
@@ -92,9 +92,9 @@ class Judgement:
         """Return a phrase with the numbers of comparisons that hold and are opposed, and their n."""
         cases = [comparison.n for comparison in self.comparisons]
         n = f"{min(cases):,}" if min(cases) == max(cases) else f"{min(cases):,} to {max(cases):,}"
-        verb = "holds" if 1 in (self.holding, len(cases)) else "hold"
-        holding_text = f"{self.holding} of {quantity(len(cases), 'comparison')} {verb}"
-        opposed_text = f"{self.opposed or 'none'} {'are' if self.opposed > 1 else 'is'} opposed"
+        verb = "holds" if 1 in (self.hold_count, len(cases)) else "hold"
+        holding_text = f"{self.hold_count} of {quantity(len(cases), 'comparison')} {verb}"
+        opposed_text = f"{self.opposed_count or 'none'} {'are' if self.opposed_count > 1 else 'is'} opposed"
         return f"{holding_text}, {opposed_text} (n = {n})"
 
 
@@ -107,13 +107,13 @@ def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
     not           any other case, in which no comparison holds
     undecided     there are no comparisons, or more than half are tied, so that evaluated steps decide, not training
     """
-    holding_count = sum(comparison.holds for comparison in comparisons)
+    hold_count = sum(comparison.holds for comparison in comparisons)
     opposed_count = sum(comparison.opposed for comparison in comparisons)
     tied_count = sum(comparison.tied for comparison in comparisons)
     if not comparisons or tied_count > len(comparisons) / 2:
         return "undecided"
-    if opposed_count > holding_count and opposed_count >= len(comparisons) / 4:
+    if opposed_count > hold_count and opposed_count >= len(comparisons) / 4:
         return "contradicted"
-    if not holding_count:
+    if not hold_count:
         return "not"
-    return "reproduced" if holding_count > len(comparisons) / 2 and not opposed_count else "partly"
+    return "reproduced" if hold_count > len(comparisons) / 2 and not opposed_count else "partly"

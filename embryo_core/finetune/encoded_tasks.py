@@ -37,7 +37,7 @@ class EncodedTextTask:
         return "classes" if self.labels else "value"
 
     @property
-    def outputs(self) -> int:
+    def output_count(self) -> int:
         """Return the number of outputs of the head: one per label, or one value."""
         return len(self.labels) or 1
 
@@ -88,7 +88,7 @@ class EncodedQuestions:
     targets: np.ndarray
     train: Sequences
     kind: str = "span"
-    outputs: int = 2
+    output_count: int = 2
 
     @property
     def name(self) -> str:

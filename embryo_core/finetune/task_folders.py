@@ -43,7 +43,10 @@ def fetch_tasks(source: str, into: Path) -> list[Path]:
             try:
                 read_questions(temporary) if name == SQUAD else read_task(name, temporary)
             except CorpusError as reason:
-                raise CorpusError(f"What {SOURCES[source][0]} sent is not '{name}': {reason}") from None
+                raise CorpusError(
+                    f"The data fetched from {SOURCES[source][0]} are not those of '{name}' "
+                    f"({str(reason).rstrip('.')}); try again, or download them by hand."
+                ) from None
     return list(tasks.values())
 
 

@@ -164,7 +164,7 @@ def _indices(subject: str, labels: list[Any], spec: TaskSpec) -> np.ndarray:
     for row, label in enumerate(labels):
         _check_hashable(subject, row, label)
         if is_test_set or (label in (None, -1) and label not in index):
-            raise CorpusError(f"{subject} have no label in row {row}; give labelled data, test sets are not.")
+            raise CorpusError(f"{subject} have no label in row {row}; give labelled data; test sets have no labels.")
         if label not in index:
             known_labels = ", ".join(map(repr, index))
             raise CorpusError(
@@ -184,7 +184,7 @@ def _values(subject: str, values: list[Any]) -> np.ndarray:
         if not isinstance(value, int | float) or not math.isfinite(value):
             raise CorpusError(f"{subject} have {value!r} as label in row {row}; a number is expected.")
     if values and all(value == -1 for value in values):  # GLUE's test sets
-        raise CorpusError(f"{subject} have no label in row 0; give labelled data, test sets are not.")
+        raise CorpusError(f"{subject} have no label in row 0; give labelled data; test sets have no labels.")
     labels = np.array(values, np.float64)
     if np.abs(labels).max(initial=0) > MAX_VALUE:
         largest = np.abs(labels).max()
@@ -250,7 +250,7 @@ def _own_spec(folder: Path, train: Columns) -> TaskSpec:
     if any(isinstance(value, float) for value in values):
         return TaskSpec(texts, ("spearman", "pearson"), labels=())
     if values <= {-1}:
-        raise CorpusError(f"{subject} have no labels; give labelled data, test sets are not.")
+        raise CorpusError(f"{subject} have no labels; give labelled data; test sets have no labels.")
     if len(values) > MAX_LABELS:
         raise CorpusError(f"{subject} have {len(values):,} labels; the maximum is {MAX_LABELS}.")
     keys = tuple(sorted(values, key=lambda value: (isinstance(value, str), value)))

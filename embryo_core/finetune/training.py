@@ -97,7 +97,7 @@ def predict(model: PreTrainedModel, task: EncodedTask) -> np.ndarray:
     """
     model.eval()
     sequences = task.validation
-    shape = (len(sequences), 2, sequences.lengths.max()) if task.kind == "span" else (len(sequences), task.outputs)
+    shape = (len(sequences), 2, sequences.lengths.max()) if task.kind == "span" else (len(sequences), task.output_count)
     outputs = np.full(shape, -np.inf, np.float32)
     for rows in batches_by_length(sequences.lengths, EVALUATION_BATCH):
         logits = _forward(model, sequences, rows, task.kind).cpu().numpy()
@@ -116,7 +116,7 @@ def _load_model(
     fetch_checkpoint(checkpoint)
     runs.verify(checkpoint)
     config = read_configuration(checkpoint)
-    config.num_labels = task.outputs
+    config.num_labels = task.output_count
     if is_decoder(runs.read_config(checkpoint, runs.ModelClass)):
         config.pad_token_id = _padding(task, config.vocab_size)
     activation = getattr(config, "hidden_act", None)

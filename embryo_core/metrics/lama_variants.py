@@ -72,7 +72,7 @@ class LamaVariants(Metric):
             )
         fact_indices, variant_kinds, texts, _ = zip(*(rows[i] for i in questions.places), strict=True)
         vocabulary = tokenizer.readable(range(tokenizer.vocabulary_size))
-        summary = _summarize(facts, questions, variant_kinds, variants)
+        summary = _summarise(facts, questions, variant_kinds, variants)
         return FactVariants(facts, questions, np.array(fact_indices), [*variant_kinds], [*texts], vocabulary, summary)
 
     def compute(self, model: "Model", data: FactVariants) -> Findings:
@@ -106,7 +106,7 @@ def _variants(fact: Fact, variant_list: Variants) -> list[tuple[str, str, Fact]]
     return variants
 
 
-def _summarize(facts: Questions, questions: Questions, kinds: tuple[str, ...], variants: Variants) -> dict[str, Any]:
+def _summarise(facts: Questions, questions: Questions, kinds: tuple[str, ...], variants: Variants) -> dict[str, Any]:
     """Return the numbers of facts and of variants of each kind, and the note for captions."""
     kind_counts = Counter(kinds)
     numbers = f"{kind_counts[PARAPHRASED]:,} paraphrased questions, {kind_counts[NEGATED]:,} negated ones, "

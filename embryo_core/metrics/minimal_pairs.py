@@ -87,7 +87,7 @@ class MinimalPairs(Metric):
             )
         good, bad = np.array(sentence_indices).reshape(-1, 2).T
         whole_words = source.options.get("pll", WORD_L2R) == WORD_L2R
-        summary = _summarize(pairs, scored_pairs, reasons)
+        summary = _summarise(pairs, scored_pairs, reasons)
         return EncodedPairs(scored_pairs, sentences, good, bad, whole_words, summary)
 
     def compute(self, model: "Model", data: EncodedPairs) -> Findings:
@@ -114,7 +114,7 @@ def _find_problem(
     return f"longer than {positions} pieces" if is_too_long else ""
 
 
-def _summarize(
+def _summarise(
     pairs: Sequence[MinimalPair], scored_pairs: Sequence[MinimalPair], reasons: Counter[str]
 ) -> dict[str, Any]:
     """Return the numbers of pairs, and the note for captions."""

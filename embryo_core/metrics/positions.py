@@ -31,7 +31,7 @@ FIRST_GROUP = 64  # positions of the first range; each range ends at twice the e
 
 
 class Positions(Metric):
-    """Deviations of the embeddings, and cosines of states on the sentences of a treebank."""
+    """Standard deviations of the embedding tables, and mean cosines between the states of a sentence of a treebank."""
 
     name = "positions"
     page = "overview"

@@ -100,7 +100,7 @@ class WordSurprisal(Metric):
                 f"No word of {source.path} can be measured in {text} "
                 f"({_describe(Counter(reasons.values()))}); give another text."
             )
-        summary = _summarize(words, measurable, reasons, skip_reasons, source, len(sentences))
+        summary = _summarise(words, measurable, reasons, skip_reasons, source, len(sentences))
         measured_words = [word for word in words if measurable[word.word]]
         occurrence_counts = np.array([len(measurable[word.word]) for word in measured_words])
         rows = np.array([occurrence for word in measured_words for occurrence in measurable[word.word]])
@@ -182,7 +182,7 @@ def _ngrams(
     }
 
 
-def _summarize(
+def _summarise(
     words: Sequence[ListedWord],
     measurable: Mapping[str, Sequence[Any]],
     reasons: Mapping[str, str],
@@ -261,7 +261,7 @@ class WordBigrams:
         return self.words[word] / (self.total - 1 + len(self.words))
 
     def _probability(self, previous: str, word: str) -> float:
-        """Return the probability of `second` after `first`, without counting the occurrence itself."""
+        """Return the probability of `word` after `previous`, without counting the occurrence itself."""
         pair = self.pairs[previous, word] - 1
         single = self._single(word)
         occurrences, different = self.before[previous] - 1, self.followers[previous] - (pair == 0)

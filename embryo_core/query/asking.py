@@ -38,7 +38,7 @@ from embryo_core.query.answers import (
 from embryo_core.query.beam import Reply, joint_log_probability, logsumexp, search, top_k
 from embryo_core.query.continuation import continue_greedily
 from embryo_core.query.question import Question, parse
-from embryo_core.query.sweep import between_chunks, left_out, nothing_read, sweep, sweep_run
+from embryo_core.query.sweep import between_chunks, explain_missing_weights, nothing_read, sweep, sweep_run
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Refinement:
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {checkpoint.step: checkpoint for checkpoint in runs.loadable_checkpoints(run, steps)}
-            self._thinned = left_out(run, steps)
+            self._thinned = explain_missing_weights(run, steps)
         self._drafts: list[np.ndarray] = []  # continuations so far, from which other steps start
         self._answered: dict[int, Reply | WordScore] = {}
         self.broken: dict[int, str] = {}  # reasons why asked checkpoints could not be read, by step

@@ -30,37 +30,45 @@ RIVALS_PER_CHECKPOINT = 0.4  # joint answers per checkpoint that lead at some st
 
 def ask_seconds(run: Run, question: Question | str, steps: int | None = None) -> float:
     """Estimate the core-seconds of `query.ask` at this number of steps, or at all steps (None)."""
-    architecture, checkpoints = _architecture(run, steps)
+    architecture, checkpoint_count = _architecture(run, steps)
     question = _parse(run, question, architecture)
     masks, length = len(question.masks), max(len(question.ids), question.masks[-1])
     if question.continues and question.word is None:
-        layers = architecture.num_hidden_layers * _layer_operations(architecture, 1, length + CONTINUATION_LENGTH - 1)
-        return checkpoints * (
+        layer_operations = architecture.num_hidden_layers * _layer_operations(
+            architecture, 1, length + CONTINUATION_LENGTH - 1
+        )
+        return checkpoint_count * (
             CHECKPOINT_SECONDS
             + CONTINUATION_PASSES
-            * (PASS_SECONDS + layers / OPERATIONS_PER_SECOND + _head_seconds(architecture, CONTINUATION_LENGTH))
+            * (
+                PASS_SECONDS
+                + layer_operations / OPERATIONS_PER_SECOND
+                + _head_seconds(architecture, CONTINUATION_LENGTH)
+            )
         )
     if masks == 1:
-        return checkpoints * (CHECKPOINT_SECONDS + _pass_seconds(architecture, 1, length))
+        return checkpoint_count * (CHECKPOINT_SECONDS + _pass_seconds(architecture, 1, length))
     if question.continues and run.family in DECODERS:  # decoders cache keys and values
         later_seconds = sum(_read_on_seconds(architecture, rows, length) for rows in (1, BEAM_WIDTH))
-        return checkpoints * (CHECKPOINT_SECONDS + _pass_seconds(architecture, 1, length) + (masks - 1) * later_seconds)
+        return checkpoint_count * (
+            CHECKPOINT_SECONDS + _pass_seconds(architecture, 1, length) + (masks - 1) * later_seconds
+        )
     seconds = _scoring_seconds(architecture, masks, length, BEAM_WIDTH)
     if question.word:  # passes of the word itself, and of a beam after its first piece
-        return checkpoints * (CHECKPOINT_SECONDS + masks * _pass_seconds(architecture, 1, length) + seconds)
+        return checkpoint_count * (CHECKPOINT_SECONDS + masks * _pass_seconds(architecture, 1, length) + seconds)
     seconds += _pass_seconds(architecture, 1, length)
-    if checkpoints == 1:
+    if checkpoint_count == 1:
         return CHECKPOINT_SECONDS + seconds
-    rival_seconds = _scoring_seconds(architecture, masks, length, max(1, int(RIVALS_PER_CHECKPOINT * checkpoints)))
-    return checkpoints * (2 * CHECKPOINT_SECONDS + seconds + rival_seconds)
+    rival_seconds = _scoring_seconds(architecture, masks, length, max(1, int(RIVALS_PER_CHECKPOINT * checkpoint_count)))
+    return checkpoint_count * (2 * CHECKPOINT_SECONDS + seconds + rival_seconds)
 
 
 def ask_layers_seconds(run: Run, question: Question | str, steps: int | None = None) -> float:
     """Estimate the seconds of `query.ask_layers` at this number of steps, or at all steps (None)."""
-    architecture, checkpoints = _architecture(run, steps)
+    architecture, checkpoint_count = _architecture(run, steps)
     length = len(_parse(run, question, architecture).ids)
     pass_count = 2 if run.family in DECODERS else 1  # states and logits of a decoder are computed in separate passes
-    return checkpoints * (
+    return checkpoint_count * (
         CHECKPOINT_SECONDS
         + pass_count * _pass_seconds(architecture, 1, length)
         + _head_seconds(architecture, architecture.num_hidden_layers)
@@ -69,14 +77,14 @@ def ask_layers_seconds(run: Run, question: Question | str, steps: int | None = N
 
 def attend_seconds(run: Run, text: str, steps: int | None = 1) -> float:
     """Estimate the seconds of `query.attend`, or of `query.attend_over_steps` at this number of steps or all (None)."""
-    architecture, checkpoints = _architecture(run, steps)
+    architecture, checkpoint_count = _architecture(run, steps)
     length = len(read_sentence(text, load_tokenizer(run), architecture.max_position_embeddings))
-    weights = 6 * length * architecture.hidden_size**2 + 2 * length**2 * architecture.hidden_size
-    layers = architecture.num_hidden_layers * (_layer_operations(architecture, 1, length) + weights)
-    return checkpoints * (
+    weight_operations = 6 * length * architecture.hidden_size**2 + 2 * length**2 * architecture.hidden_size
+    layer_operations = architecture.num_hidden_layers * (_layer_operations(architecture, 1, length) + weight_operations)
+    return checkpoint_count * (
         CHECKPOINT_SECONDS
         + PASS_SECONDS
-        + (_projection_operations(architecture, length) + layers) / OPERATIONS_PER_SECOND
+        + (_projection_operations(architecture, length) + layer_operations) / OPERATIONS_PER_SECOND
     )
 
 
@@ -123,8 +131,8 @@ def _pass_seconds(architecture: Architecture, rows: int, length: int, differing:
 
 def _read_on_seconds(architecture: Architecture, rows: int, length: int) -> float:
     """Estimate the seconds of a pass that reads one more piece in each row after a cached text."""
-    layers = architecture.num_hidden_layers * _layer_operations(architecture, rows, length) / length
-    return PASS_SECONDS + layers / OPERATIONS_PER_SECOND + _head_seconds(architecture, rows)
+    layer_operations = architecture.num_hidden_layers * _layer_operations(architecture, rows, length) / length
+    return PASS_SECONDS + layer_operations / OPERATIONS_PER_SECOND + _head_seconds(architecture, rows)
 
 
 def _head_seconds(architecture: Architecture, states: int) -> float:

@@ -35,13 +35,13 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
 
 
 def find_examples(run: Run, questions: Sequence[tuple[str, str]]) -> list[ExampleQuestion]:
-    """Return the examples of a run, the earliest learned first; the last one is not learned.
+    """Return the examples of a run: learned ones, the earliest first, then one that is not learned, if there is one.
 
     A question is learned if its word leads at the last step and not at the first. LEARNED_EXAMPLES of these are taken,
     spread over the order in which they were learned. The last example is the question whose word is most probable at
     the last step among those whose word never led. Questions whose word is not one piece of the vocabulary are left
     out. Models that continue a text are asked with the text before the [MASK]. Raises as `ask` does, and QueryError if
-    no question is left.
+    questions were received and none is left.
     """
     if "next_words" in run_capabilities(run):
         questions = [(before_mask(text), word) for text, word in questions]

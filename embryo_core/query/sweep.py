@@ -53,15 +53,15 @@ def sweep_run(
     Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
     answers, failures = sweep(runs.loadable_checkpoints(run, steps), ask)
-    skipped = (*left_out(run, steps), *(failures[step] for step in sorted(failures)))
+    skipped = (*explain_missing_weights(run, steps), *(failures[step] for step in sorted(failures)))
     if not answers:
         raise nothing_read(run, skipped)
     return dict(sorted(answers.items())), skipped
 
 
-def left_out(run: Run, steps: Iterable[int] | None = None) -> list[str]:
+def explain_missing_weights(run: Run, steps: Iterable[int] | None = None) -> list[str]:
     """Return the reasons why checkpoints of a whole run are not asked, one sentence each; empty for given steps."""
-    return runs.left_out(runs.checkpoints(run)) if steps is None else []
+    return runs.explain_missing_weights(runs.checkpoints(run)) if steps is None else []
 
 
 def nothing_read(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:

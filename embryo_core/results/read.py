@@ -114,7 +114,7 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
 
 
 def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Return step and columns of `types.ClozeAnswer`, sorted by relation, fact, step; fast if the relation is given."""
+    """Return step and columns of `measurements.ClozeAnswer`, by relation, fact, step; fast if a relation is given."""
     rows = read_table(run, tables.CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
     return rows.select(["step", *tables.CLOZE.columns]).to_pandas()
 
@@ -142,7 +142,7 @@ def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -
 
 @memoized
 def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
-    """Return step and columns of `types.WordSurprise`, for a word of the list or all, by word and step."""
+    """Return step and columns of `measurements.WordSurprise`, for a word of the list or all, by word and step."""
     rows = read_table(run, tables.SURPRISALS, _equals("word", word))
     return rows.select(["step", *tables.SURPRISALS.columns]).to_pandas()
 
@@ -151,7 +151,7 @@ def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
 
 
 def read_gram_matrices(run: Run, layer: int | None = None) -> pd.DataFrame:
-    """Return the products of states for similarities (`types.StateProducts`): layer, step, n, products; sorted."""
+    """Return products of states for similarities (`measurements.StateProducts`): layer, step, n, products; sorted."""
     rows = read_table(run, tables.GRAM_MATRICES, _equals("layer", layer))
     if len(pc.unique(rows["n"])) > 1:
         raise ResultsError(

@@ -18,7 +18,7 @@ from embryo_core.types import Run
 
 NOTHING = pc.scalar(False)
 ATTEMPTS = 10  # attempts to read while writers keep replacing files
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Steps = frozenset[int] | None  # None: all
 
 
@@ -70,7 +70,7 @@ def steps_of_file(run: Run, table: Table) -> dict[str, list[int]]:
         return {metric: [*steps] for metric, steps in stored.done.items()} if stored else {}
 
 
-def retry_until_stable(run: Run, read: Callable[[], Found]) -> Found:
+def retry_until_stable(run: Run, read: Callable[[], Result]) -> Result:
     """Return the result of `read`, calling it again while writers replace files. Raises ResultsError in the end."""
     for _ in range(ATTEMPTS):
         try:

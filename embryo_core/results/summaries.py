@@ -220,18 +220,18 @@ def read_position_weights(run: Run, layer: int, head: int, normalised: bool = Fa
 
 
 def _weigh_positions(run: Run) -> pa.Table:
-    summaries = (_summarize_step(read_table(run, ATTENTION, step=step)) for step in read_values(run, ATTENTION, "step"))
+    summaries = (_summarise_step(read_table(run, ATTENTION, step=step)) for step in read_values(run, ATTENTION, "step"))
     return pa.concat_tables([POSITION_WEIGHTS.schema.empty_table(), *summaries])
 
 
 def _add_positions(summary: pa.Table, pending: PendingRows) -> pa.Table:
     """Return the summary with the maps of pending steps, which replace existing ones."""
     steps = pa.array([step for _, step in pending], pa.int64())
-    summaries = [summary.filter(~pc.field("step").isin(steps)), *map(_summarize_step, pending.values())]
+    summaries = [summary.filter(~pc.field("step").isin(steps)), *map(_summarise_step, pending.values())]
     return sort_rows(ATTENTION, pa.concat_tables(summaries))
 
 
-def _summarize_step(maps: pa.Table) -> pa.Table:
+def _summarise_step(maps: pa.Table) -> pa.Table:
     """Return the summary of a step's maps; empty unless all have the same length of at least two positions."""
     lengths = pc.unique(maps["length"]).to_pylist()
     if len(lengths) != 1 or lengths[0] < 2:

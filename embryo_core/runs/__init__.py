@@ -37,8 +37,8 @@ from embryo_core.runs.manifests import (
     checkpoint,
     checkpoints,
     checkpoints_digest,
+    explain_missing_weights,
     generator,
-    left_out,
     loadable_checkpoints,
     steps_without_weights,
     write_manifest,
@@ -46,7 +46,7 @@ from embryo_core.runs.manifests import (
 from embryo_core.runs.pointers import (
     allow,
     allowed_sources,
-    check_text,
+    check_path,
     hub_folder,
     remember_folder,
     remembered_folders,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct, defstruct
 from msgspec.structs import force_setattr
 
-from embryo_core.families import FAMILIES, Layout
+from embryo_core.families import ENCODERS, EncoderLayout
 from embryo_core.runs.value_types import Word, resolve
 
 Width = Annotated[int, Meta(ge=1, le=2**16)]
@@ -25,7 +25,7 @@ WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # families th
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())
 ASSUMED_POSITIONS = 2048  # longest text in pieces, for these families
 MAX_PARAMETERS = 2**32  # parameters of a model; BERT-large has 0.34 billion, Pythia-2.8b 2.8 billion
-OTHER = Layout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
+OTHER = EncoderLayout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
 NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or without an effect on outputs
     "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "
     "cls_token_id mask_token_id attn_implementation _attn_implementation gradient_checkpointing output_attentions "
@@ -81,7 +81,7 @@ class Architecture(Others, frozen=True, kw_only=True):
         optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
         for name, (_, others) in OTHER_NAMES.items():
             value = next(filter(None, (getattr(self, each) for each in (name, *others.split()))), 0)
-            if name == "intermediate_size" and self.model_type not in FAMILIES:
+            if name == "intermediate_size" and self.model_type not in ENCODERS:
                 value = value or 4 * self.hidden_size
             if name == "max_position_embeddings" and self.model_type in WITHOUT_POSITIONS:
                 value = value or ASSUMED_POSITIONS
@@ -92,12 +92,12 @@ class Architecture(Others, frozen=True, kw_only=True):
             raise ValueError(f"hidden_size {self.hidden_size} is not divisible by {self.num_attention_heads} heads")
         if self.num_hidden_groups > self.num_hidden_layers:
             raise ValueError(f"{self.num_hidden_groups} groups are more than {self.num_hidden_layers} layers")
-        if self.model_type in FAMILIES and not self.type_vocab_size:
+        if self.model_type in ENCODERS and not self.type_vocab_size:
             raise ValueError("type_vocab_size is 0, and the model adds the embedding of a segment")
         if self.layout.shares_layers and self.inner_group_num != 1:
             raise ValueError(f"inner_group_num is {self.inner_group_num}; only 1, one layer per group, is supported")
-        if self._counted > MAX_PARAMETERS:
-            raise ValueError(f"the model has {self._counted:,} parameters; the maximum is {MAX_PARAMETERS:,}")
+        if self._largest_count > MAX_PARAMETERS:
+            raise ValueError(f"the model has {self._largest_count:,} parameters; the maximum is {MAX_PARAMETERS:,}")
 
     @property
     def width(self) -> int:
@@ -124,19 +124,19 @@ class Architecture(Others, frozen=True, kw_only=True):
     @property
     def max_parameters(self) -> int:
         """Return the largest number of parameters that the weights may have."""
-        return self._counted if self.model_type in FAMILIES else SLACK * self._counted
+        return self._largest_count if self.model_type in ENCODERS else SLACK * self._largest_count
 
     @property
-    def _counted(self) -> int:
+    def _largest_count(self) -> int:
         """Count the parameters of the largest model of these sizes: with untied decoder, pooler and a second head."""
         hidden, rows = self.hidden_size, self.vocab_size + self.max_position_embeddings + self.type_vocab_size
         heads = (self.width + 1) * hidden + (hidden + 1) * (self.width + 2 * hidden) + 4 * (self.width + hidden)
         return self.layer_parameters + self.vocab_size * self.width + rows * self.width + 2 * self.vocab_size + heads
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> EncoderLayout:
         """Return the layout of the family's checkpoints."""
-        return FAMILIES.get(self.model_type, OTHER)
+        return ENCODERS.get(self.model_type, OTHER)
 
 
 class Rotation(Struct, frozen=True):

@@ -22,9 +22,9 @@ MAX_LISTED = 10  # broken checkpoints that are listed with reasons; further ones
 MAX_CHECKPOINTS = 16_384  # folders that are read; one message reports further ones
 MAX_SCANS = 64  # cached scans of runs
 
-Found = tuple[Path, Checkpoint | BrokenCheckpoint]
+ScannedFolder = tuple[Path, Checkpoint | BrokenCheckpoint]
 # scans by run, states of its manifests, and state of the list of allowed places
-_scanned: dict[tuple[Run, tuple, State], list[Found]] = {}
+_scanned: dict[tuple[Run, tuple, State], list[ScannedFolder]] = {}
 
 
 # === Finding ===
@@ -103,7 +103,7 @@ def steps_without_weights(run: Run) -> set[int]:
     return {one.step for one in checkpoints(run) if not one.has_weights}
 
 
-def left_out(checkpoints: Iterable[Checkpoint]) -> list[str]:
+def explain_missing_weights(checkpoints: Iterable[Checkpoint]) -> list[str]:
     """Return a sentence on the checkpoints without weights, as a list; empty if all have their weights."""
     checkpoints = [*checkpoints]
     without = {one.step: one.run.step_unit for one in checkpoints if not one.has_weights}
@@ -139,7 +139,7 @@ def generator(checkpoint: Checkpoint) -> Checkpoint | None:
 
 
 @read_once
-def _scan(run: Run) -> list[Found]:
+def _scan(run: Run) -> list[ScannedFolder]:
     """Return each checkpoint folder, sorted by name, with the checkpoint or the error of reading it."""
     folder = run.path / "checkpoints"
     try:
@@ -167,7 +167,7 @@ def _scan(run: Run) -> list[Found]:
     return [*scanned, (folder, refusal(folder, problem, BrokenCheckpoint))]
 
 
-def _read_folders(run: Run, names: Iterable[str]) -> Iterator[Found]:
+def _read_folders(run: Run, names: Iterable[str]) -> Iterator[ScannedFolder]:
     """Yield each of these folders with the checkpoint or the error of reading it."""
     seen = dict[int, Path]()
     for path in (run.path / "checkpoints" / name for name in names):

@@ -75,11 +75,11 @@ def allow(run: Path, locations: Iterable[str]) -> None:
     """Record that the user added a run, which may read these locations. Raises BrokenUserList, RunError."""
     named: list[Path | str] = [run, *locations]
     for place in named:
-        check_text(place)
+        check_path(place)
     add_to_list(ADDED, Added, {os.path.realpath(run): sorted(set(locations))})
 
 
-def check_text(path: Path | str) -> None:
+def check_path(path: Path | str) -> None:
     """Raise RunError for a path with bytes that are not UTF-8, since no file of a run can contain it."""
     try:
         str(path).encode()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from embryo_core.types import Run
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 Source = TypeVar("Source", Run, tuple[Path, ...])
 Key = tuple[Callable, Path | tuple[Path, ...]]
 
@@ -46,14 +46,14 @@ def snapshot(seconds: float = 0) -> Iterator[None]:
         _current.reset(beginning)
 
 
-def read_once(read: Callable[[Source], Found]) -> Callable[[Source], Found]:
+def read_once(read: Callable[[Source], Value]) -> Callable[[Source], Value]:
     """Decorate a reader of the files of a run or of some folders, to read them only once in a snapshot.
 
     A snapshot belongs to its thread. The result is shared, so callers must not change it; errors are not cached.
     """
 
     @wraps(read)
-    def kept(source: Source) -> Found:
+    def kept(source: Source) -> Value:
         within = _current.get()
         if within is None:
             return read(source)

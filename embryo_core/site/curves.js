@@ -1,4 +1,4 @@
-// What a reader chooses for curves, computed in the browser: what the axis of steps counts, and smoothing, except that of thinned
+// Compute in the browser what a reader chooses for curves: the unit of the axis of steps, and smoothing, except that of thinned
 // curves (parts.py).
 "use strict";
 

@@ -1,4 +1,4 @@
-"""What the browser's components draw in a static site, tiles, answers and attention maps, and the pages of these."""
+"""The data of tiles, answers and attention maps in a static site, and the pages that show them."""
 
 from dataclasses import replace
 from itertools import product

@@ -111,7 +111,7 @@ def _target(name: str) -> Path:
 def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
     """Return the checkpoints of the source: listed as STEP:PATH, in a folder, or on the Hub. Raises RunError."""
     for one in source:
-        runs.check_text(one)
+        runs.check_path(one)
     listed = [match for one in source if (match := LISTED.fullmatch(one))]
     if len(listed) == len(source):
         series = SourceSeries([])

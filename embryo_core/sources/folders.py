@@ -10,10 +10,10 @@ from msgspec import ValidationError, convert
 
 from embryo_core.engine.tensor_names import first_with_heads
 from embryo_core.errors import BrokenCheckpoint, RunError
-from embryo_core.runs import GENERATOR, check_text
+from embryo_core.runs import GENERATOR, check_path
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.sources.patterns import KNOWN, Counts, match_names, other_format, unmatched
+from embryo_core.sources.patterns import KNOWN, Counts, conversion_hint, match_names, unmatched
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import read_state
@@ -33,7 +33,7 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
     names = [path.relative_to(folder).as_posix() for path in below][:MAX_NAMES]
     matched = match_names(names, patterns)
     if not matched:
-        tried, more = ", ".join(patterns or KNOWN), other_format(_files_of_others(folder))
+        tried, more = ", ".join(patterns or KNOWN), conversion_hint(_files_of_others(folder))
         raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.{more}")
     series = SourceSeries([], unmatched=[] if patterns else unmatched(names, matched))
     for name, counts in matched.items():
@@ -59,10 +59,10 @@ def _at(path: Path, counts: Counts) -> SourceCheckpoint:
     folder = path if path.is_dir() else path.parent
     weights = _weights(folder) if path.is_dir() else path
     if not (folder / "config.json").is_file() or not weights.is_file():
-        more = other_format(_files_of_others(folder))
+        more = conversion_hint(_files_of_others(folder))
         raise RunError(f"{path} holds no checkpoint: it needs config.json and one of {', '.join(WEIGHTS)}.{more}")
     config, file = (Path(os.path.realpath(path)) for path in (folder / "config.json", weights))
-    check_text(file)
+    check_path(file)
     try:
         convert(file.name, AnyFileName)
     except ValidationError:

@@ -22,10 +22,10 @@ from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repos
 from embryo_core.sources.patterns import (
     FIELD,
     Counts,
+    conversion_hint,
     match_folders,
     match_names,
     match_titles,
-    other_format,
     unmatched,
 )
 from embryo_core.sources.shards import INDEXES, shard_names
@@ -85,7 +85,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
         return _with_main(_series(places, () if patterns else unmatched(folders, below), all_files), top)
     if places := _commits(top, patterns):
         return _with_main(_series(places), top)
-    raise _not_found(name, "revision, folder or commit", other_format(all_files))
+    raise _not_found(name, "revision, folder or commit", conversion_hint(all_files))
 
 
 def checkpoint_at(name: str, counts: Counts) -> SourceCheckpoint:
@@ -189,50 +189,53 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
     """Add to a series the model in the searched folder itself, by default in the main branch; its name has no step."""
     if not top.commit:
         return series
-    names = top.files()
+    hashes = top.files()
     try:
-        last = _checkpoint(top, Counts(), names)
+        last = _checkpoint(top, Counts(), hashes)
     except BrokenCheckpoint:
         return series
-    return with_unnumbered(series, last, _state(top, names))
+    return with_unnumbered(series, last, _state(top, hashes))
 
 
-def _checkpoint(place: HubFolder, counts: Counts, names: Files) -> SourceCheckpoint:
+def _checkpoint(place: HubFolder, counts: Counts, hashes: Files) -> SourceCheckpoint:
     """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if files are missing."""
-    model, inside = _model(place, counts, names), f"{GENERATOR}/"
-    return replace(model, generator=_model(place, counts, names, inside)) if f"{inside}config.json" in names else model
+    model, inside = _model(place, counts, hashes), f"{GENERATOR}/"
+    return (
+        replace(model, generator=_model(place, counts, hashes, inside)) if f"{inside}config.json" in hashes else model
+    )
 
 
-def _model(place: HubFolder, counts: Counts, names: Files, inside: str = "") -> SourceCheckpoint:
+def _model(place: HubFolder, counts: Counts, hashes: Files, inside: str = "") -> SourceCheckpoint:
     """Return the model in the subfolder `inside` of a place: "" for the place itself, or a path ending with a slash."""
-    weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in names), None)
-    if weights is None or f"{inside}config.json" not in names:
+    weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in hashes), None)
+    if weights is None or f"{inside}config.json" not in hashes:
         raise BrokenCheckpoint(
-            f"{place.name} has no {inside}config.json, or none of {', '.join(WEIGHTS)}, {where()}.{other_format(names)}"
+            f"{place.name} has no {inside}config.json, or none of {', '.join((*WEIGHTS, *INDEXES))}, "
+            f"{where()}.{conversion_hint(hashes)}"
         )
     config = fetch(place.pointer(f"{inside}config.json"), place.name)
-    both = [inside + name for name in WEIGHTS]
-    if set(both) <= set(names):  # of two weight files, choose the one with the head, if the cache has them
-        cached = [cached_file(place.pointer(name)) for name in both]
-        weights = both[cached.index(first_with_heads(cached, config))]
+    weight_names = [inside + name for name in WEIGHTS]
+    if set(weight_names) <= set(hashes):  # of two weight files, choose the one with the head, if the cache has them
+        cached = [cached_file(place.pointer(name)) for name in weight_names]
+        weights = weight_names[cached.index(first_with_heads(cached, config))]
     files = [weights]
     index = None
     if weights.removeprefix(inside) in INDEXES:
         index = Path(os.path.realpath(fetch(place.pointer(weights), place.name)))
         files = [inside + name for name in shard_names(index)]
-        if lacking := [file for file in files if file not in names]:
+        if lacking := [file for file in files if file not in hashes]:
             raise BrokenCheckpoint(f"{place.name} has no {lacking[0]}, which {weights} names, {where()}.")
     first, *parts = [place.folder + file for file in files]
     pointer = Pointer(first, place.repository, place.commit, (*parts,))
-    hashes = tuple(names[file] for file in files)
+    weight_hashes = tuple(hashes[file] for file in files)
     return SourceCheckpoint(
-        counts, config, hub_store(config, place.repository), pointer, place.name, hashes, index=index
+        counts, config, hub_store(config, place.repository), pointer, place.name, weight_hashes, index=index
     )
 
 
-def _state(place: HubFolder, names: Files) -> TrainerState | None:
+def _state(place: HubFolder, hashes: Files) -> TrainerState | None:
     """Return the Trainer's state among these files; None if it is missing or cannot be read."""
-    if STATE not in names:
+    if STATE not in hashes:
         return None
     path = fetch(place.pointer(STATE), place.name)
     try:
@@ -241,8 +244,8 @@ def _state(place: HubFolder, names: Files) -> TrainerState | None:
         return None
 
 
-def _below(names: Files, folder: str) -> Files:
-    return {name.removeprefix(folder): sha256 for name, sha256 in names.items() if name.startswith(folder)}
+def _below(hashes: Files, folder: str) -> Files:
+    return {name.removeprefix(folder): sha256 for name, sha256 in hashes.items() if name.startswith(folder)}
 
 
 def _side_by_side(look: Callable[[Item], Answer], items: Sequence[Item]) -> list[Answer]:

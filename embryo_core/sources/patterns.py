@@ -161,7 +161,7 @@ OTHER_FORMATS = (  # pattern of file names, trainer, how to convert them; the fi
 )
 
 
-def other_format(names: Iterable[str]) -> str:
+def conversion_hint(names: Iterable[str]) -> str:
     """Return how to convert the first file of another trainer among these names, for the end of a message; else ""."""
     files = sorted({name.rpartition("/")[2] for name in names})
     for pattern, trainer, how in OTHER_FORMATS:

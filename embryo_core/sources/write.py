@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from tqdm import tqdm
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import is_decoder, is_read
+from embryo_core.engine.capabilities import is_decoder, is_supported
 from embryo_core.engine.hub_cache import fetch
 from embryo_core.errors import BrokenCheckpoint, BrokenRun, EmbryoError, MissingWeights, RunError
 from embryo_core.runs.architecture import OTHER_NAMES
@@ -70,7 +70,7 @@ def write_checkpoints(
 def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> None:
     """Write config.json and the manifest, and the weights if they are copied. Raises BrokenCheckpoint."""
     family = source.model_class.model_type
-    if not is_read(family):
+    if not is_supported(family):
         raise BrokenCheckpoint(
             f"{source.config} has the model_type '{family}', which is not read; Embryo reads masked language models "
             "and decoders of text that transformers loads."

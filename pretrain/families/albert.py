@@ -146,7 +146,7 @@ ORIGINAL = Original(
 )
 
 
-LAYERS = "encoder.albert_layer_groups.{}.albert_layers.0"  # the name of a layer in transformers
+LAYER_NAME = "encoder.albert_layer_groups.{}.albert_layers.0"  # the name of a layer in transformers
 PARTS = "attention.query attention.key attention.value attention.dense attention.LayerNorm ffn ffn_output".split()
 PARTS += ["full_layer_layer_norm"]
 
@@ -177,7 +177,7 @@ class Albert(PairFamily[AlbertConfig]):
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in AlbertForPreTraining; a part that distinct layers share is repeated."""
         words, *pairs = model.heads.values()
-        modules = encoder_modules("albert", model.encoder, LAYERS, PARTS) | {
+        modules = encoder_modules("albert", model.encoder, LAYER_NAME, PARTS) | {
             "albert.encoder.embedding_hidden_mapping_in": model.encoder.projection,
             "predictions.dense": words.transform,
             "predictions.LayerNorm": words.norm,

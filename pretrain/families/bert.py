@@ -93,7 +93,7 @@ ORIGINAL = Original(
 )
 
 
-LAYERS = "encoder.layer.{}"  # the name of a layer in transformers' BERT, as in its ELECTRA
+LAYER_NAME = "encoder.layer.{}"  # the name of a layer in transformers' BERT, as in its ELECTRA
 PARTS = (
     "attention.self.query attention.self.key attention.self.value attention.output.dense attention.output.LayerNorm "
     "intermediate.dense output.dense output.LayerNorm"
@@ -117,7 +117,7 @@ class Bert(PairFamily[BertConfig]):
     def modules(self, model) -> dict[str, Any]:
         """Return weights by their names in transformers' BertForPreTraining."""
         words, *pairs = model.heads.values()
-        modules = encoder_modules("bert", model.encoder, LAYERS, PARTS) | {
+        modules = encoder_modules("bert", model.encoder, LAYER_NAME, PARTS) | {
             "cls.predictions.transform.dense": words.transform,
             "cls.predictions.transform.LayerNorm": words.norm,
             "cls.predictions.bias": words.bias,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pretrain.config import SMOKE_SETTINGS, MaskedConfig
-from pretrain.families.bert import LAYERS, PARTS
+from pretrain.families.bert import LAYER_NAME, PARTS
 from pretrain.family import Family, encoder_modules
 from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, Original
 
@@ -200,7 +200,7 @@ class Electra(Family[ElectraConfig]):
 
 def _encoder_modules(encoder) -> dict[str, Any]:
     projection = {"electra.embeddings_project": encoder.projection} if encoder.projection else {}
-    return encoder_modules("electra", encoder, LAYERS, PARTS) | projection
+    return encoder_modules("electra", encoder, LAYER_NAME, PARTS) | projection
 
 
 FAMILY = Electra()

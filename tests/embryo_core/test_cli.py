@@ -75,7 +75,7 @@ def test_commands_name_the_unit_of_steps(root, capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out == "a [MASK]  b, not learned yet\na [MASK]  b, learned at 8 words\n"
     assert main(["runs", "--thin", "tiny", "--keep", "0", "16", "--yes"]) == 0
     assert "8 words: weights, " in capsys.readouterr().out
-    assert runs.left_out(runs.checkpoints(tiny)) == ["2 of 3 checkpoints kept their weights."]
+    assert runs.explain_missing_weights(runs.checkpoints(tiny)) == ["2 of 3 checkpoints kept their weights."]
 
 
 def test_runs_reports_what_is_broken_and_lists_the_rest(root, capsys):

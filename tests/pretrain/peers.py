@@ -14,7 +14,7 @@ from transformers import (
 )
 
 from pretrain.config import Config
-from pretrain.masking import DRAWS, MaskedBatch
+from pretrain.masking import DRAWS, Batch
 
 Tensors = dict[str, torch.Tensor]
 Weights = dict[tuple[str, str], np.ndarray]  # by folder inside a checkpoint ("" for the checkpoint itself) and by name
@@ -108,7 +108,7 @@ class Peer:
         groups = [{"params": kernels, "decay": config.weight_decay}, {"params": others, "decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, betas=(config.beta_1, config.beta_2))
 
-    def update(self, batch: MaskedBatch, step: int) -> dict[str, float]:
+    def update(self, batch: Batch, step: int) -> dict[str, float]:
         """Make an update; return the loss of each objective and, as "norm", that of all gradients before clipping."""
         losses = self.model({name: torch.from_numpy(array).long() for name, array in vars(batch).items()})
         self.optimizer.zero_grad()

@@ -14,12 +14,12 @@ from pretrain.batches import Data, prefetch, prepare_data
 from pretrain.collators import MaskedPairs
 from pretrain.config import Config
 from pretrain.examples import batch_of, in_order, order
-from pretrain.masking import MaskedBatch, Masking
+from pretrain.masking import Batch, Masking
 
 HIDDEN = "single pieces 15 %, all [MASK]"
 
 
-def same(a: MaskedBatch, b: MaskedBatch) -> bool:
+def same(a: Batch, b: Batch) -> bool:
     """Return whether two batches are equal in every array."""
     arrays = a.inputs() | a.targets()
     return all(np.array_equal(array, (b.inputs() | b.targets())[name]) for name, array in arrays.items())
@@ -30,7 +30,7 @@ def with_collator(data: Data, config: Config, **changes: Any) -> Data:
     return replace(data, config=config, collator=replace(data.collator, config=config, **changes))
 
 
-def original(batch: MaskedBatch) -> np.ndarray:
+def original(batch: Batch) -> np.ndarray:
     """Return the token ids of a batch before masking."""
     ids, used = batch.ids.copy(), batch.weights > 0
     rows = np.broadcast_to(np.arange(len(ids))[:, None], used.shape)
@@ -38,7 +38,7 @@ def original(batch: MaskedBatch) -> np.ndarray:
     return ids
 
 
-def passages(batches: list[MaskedBatch]) -> set[tuple[int, ...]]:
+def passages(batches: list[Batch]) -> set[tuple[int, ...]]:
     """Return every sequence of eight tokens in the batches that contains no special token."""
     sequences = set()
     for ids in map(original, batches):
@@ -47,7 +47,7 @@ def passages(batches: list[MaskedBatch]) -> set[tuple[int, ...]]:
     return sequences
 
 
-def broken_words(data: Data, batch: MaskedBatch) -> int:
+def broken_words(data: Data, batch: Batch) -> int:
     """Return the number of predicted pieces inside a word whose preceding piece is not predicted."""
     ids = original(batch)
     chosen = [set(row[used].tolist()) for row, used in zip(batch.positions, batch.weights > 0, strict=True)]
@@ -117,7 +117,7 @@ def test_batch_masking_follows_settings_of_step(config: Config, data: Data):
     noted = []
 
     class Noted(Masking):
-        def __call__(self, *batch) -> MaskedBatch:
+        def __call__(self, *batch) -> Batch:
             noted.append((self.masked_share, self.max_ngram))
             return super().__call__(*batch)
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from pretrain.batches import Data
 from pretrain.config import Config
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel, targets
 from pretrain.train import build
 from tests.rounding import EPSILON, bound
@@ -16,7 +16,7 @@ WEIGHTS = {"masked_lm": 1.0, "sentence_order": 1.0}
 
 
 @pytest.fixture(scope="module")
-def batch(config: Config, data: Data) -> MaskedBatch:
+def batch(config: Config, data: Data) -> Batch:
     """Return a batch with both segments, whose rows are padded by 1, 2, 3, ... more tokens."""
     batch = data.training(config.short_steps)
     for row, padding in enumerate(range(1, 1 + len(batch.ids))):
@@ -25,7 +25,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 
 @pytest.fixture(scope="module")
-def logits_of(model: PretrainingModel, batch: MaskedBatch) -> dict[str, np.ndarray]:
+def logits_of(model: PretrainingModel, batch: Batch) -> dict[str, np.ndarray]:
     """Return the logits of both heads, those of the masked words for every position."""
     everywhere = np.broadcast_to(np.arange(batch.ids.shape[1], dtype=np.int32), batch.ids.shape)
     logits = model(batch.inputs() | {"positions": everywhere})
@@ -38,7 +38,7 @@ def of_logits(config: Config, logits: np.ndarray) -> float:
 
 
 def test_logits_at_masked_positions_equal_those_computed_everywhere(
-    config: Config, model: PretrainingModel, batch: MaskedBatch, logits_of: dict[str, np.ndarray]
+    config: Config, model: PretrainingModel, batch: Batch, logits_of: dict[str, np.ndarray]
 ):
     """Training computes logits only at the masked positions."""
     actual = ops.convert_to_numpy(model(batch.inputs())["masked_lm"])
@@ -57,7 +57,7 @@ def test_each_shape_of_batch_is_traced_once(config: Config, data: Data, monkeypa
     assert len(traced) == 2
 
 
-def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: MaskedBatch):
+def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: Batch):
     """The loss is linear in the weights, so an objective with weight 0 adds nothing."""
     logits = model(batch.inputs())
     actual = [
@@ -68,7 +68,7 @@ def test_loss_is_the_weighted_sum_of_objectives(model: PretrainingModel, batch: 
 
 
 def test_loss_is_that_of_transformers(
-    config: Config, model: PretrainingModel, batch: MaskedBatch, logits_of: dict[str, np.ndarray]
+    config: Config, model: PretrainingModel, batch: Batch, logits_of: dict[str, np.ndarray]
 ):
     """The reference is the sum of two mean cross entropies: at masked positions, and of pairs (label 0 if in order)."""
     used = batch.weights > 0

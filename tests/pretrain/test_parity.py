@@ -17,7 +17,7 @@ from pretrain.config import Config
 from pretrain.encoders import Encoder, padding_bias
 from pretrain.export import write_checkpoint
 from pretrain.families import FAMILIES, preset
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import fill_masks
 from pretrain.state import Progress
 
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def batch(config: Config, data: Data) -> MaskedBatch:
+def batch(config: Config, data: Data) -> Batch:
     """Return a batch with both segments, whose rows are padded by 1, 2, 3, ... more tokens; none of these is masked."""
     batch = data.training(config.short_steps)
     for row, padding in enumerate(range(1, 1 + len(batch.ids))):
@@ -62,7 +62,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
 
 
 @pytest.fixture(scope="module", params=VARIANTS)
-def parts(request: pytest.FixtureRequest, batch: MaskedBatch, tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
+def parts(request: pytest.FixtureRequest, batch: Batch, tmp_path_factory: pytest.TempPathFactory) -> list[Part]:
     """Export the models of one variant, in which every weight is random, so that no two are equal."""
     name, changes, outputs = VARIANTS[request.param]
     config = replace(preset(name), **changes)
@@ -93,7 +93,7 @@ def array(tensor: Any) -> np.ndarray:
     return np.array(ops.convert_to_numpy(tensor))
 
 
-def theirs(part: Part, batch: MaskedBatch) -> Any:
+def theirs(part: Part, batch: Batch) -> Any:
     """Return the output of transformers' class; check that the folder has exactly the weights of that class."""
     kind = getattr(transformers, transformers.AutoConfig.from_pretrained(part.folder).architectures[0])
     model, report = kind.from_pretrained(part.folder, attn_implementation="eager", output_loading_info=True)
@@ -103,7 +103,7 @@ def theirs(part: Part, batch: MaskedBatch) -> Any:
         return model.eval()(ids, mask, kinds, output_hidden_states=True, output_attentions=True)
 
 
-def test_states_attentions_and_logits_agree(parts: list[Part], batch: MaskedBatch):
+def test_states_attentions_and_logits_agree(parts: list[Part], batch: Batch):
     """The tolerance is 1e-4 at every position, padding included; logits vary, so none agree by being zero."""
     for part in parts:
         expected = theirs(part, batch)

@@ -11,7 +11,7 @@ from pretrain.batches import prepare_data
 from pretrain.config import Config
 from pretrain.export import tensors, write_checkpoint
 from pretrain.families import FAMILIES, preset
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel
 from pretrain.state import Progress
 from pretrain.train import build
@@ -56,7 +56,7 @@ def config(request: pytest.FixtureRequest) -> Config:
 
 
 @pytest.fixture(scope="module")
-def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[MaskedBatch]:
+def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[Batch]:
     """Return the batches of all updates."""
     data = prepare_data(config, [str(texts[0])], [str(texts[1])], cache)
     return [data.training(step) for step in range(UPDATES)]
@@ -64,7 +64,7 @@ def batches(config: Config, texts: tuple[Path, Path], cache: Path) -> list[Maske
 
 @pytest.fixture(scope="module")
 def trained_models(
-    config: Config, batches: list[MaskedBatch], tmp_path_factory: pytest.TempPathFactory
+    config: Config, batches: list[Batch], tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Weights, TrainedModel, TrainedModel]:
     """Train our model and the peer; return their common initial weights, and the curves and weights of each."""
     model = build(config)
@@ -85,7 +85,7 @@ def weights(model: PretrainingModel, config: Config) -> Weights:
     }
 
 
-def curves(model: PretrainingModel, config: Config, batches: list[MaskedBatch]) -> list[dict[str, float]]:
+def curves(model: PretrainingModel, config: Config, batches: list[Batch]) -> list[dict[str, float]]:
     """Train our model; return its losses and the norm of the gradients that its optimizer receives."""
     family = FAMILIES[config.family]
     norms, apply = [], model.optimizer.apply

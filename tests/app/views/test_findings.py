@@ -22,7 +22,7 @@ def test_every_finding_has_row_and_counts(open_page, tiny_results):
         text = " ".join(element.value for element in test.markdown)
         assert verdict_name(judgement.verdict).capitalize() in text
         if judgement.comparisons:
-            assert f"{judgement.holding} of {len(judgement.comparisons)} comparison" in text
+            assert f"{judgement.hold_count} of {len(judgement.comparisons)} comparison" in text
             assert any(judgement.finding.predicts in caption for caption in captions_of(test))
 
 

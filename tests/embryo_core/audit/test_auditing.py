@@ -379,8 +379,8 @@ def test_distances_are_measured_or_taken_from_sketches():
         series = auditing._series(statistics_of(*contents, exact=exact))
         for i, j in ((0, 3), (3, 0), (1, 2), (2, 1)):
             distance = np.linalg.norm(contents[i] - contents[j])
-            assert series.apart(i, j) == pytest.approx(np.full(2, times * distance))
-            assert series.sketched(i, j) == pytest.approx(np.full(2, 2 * distance))
+            assert series.distances(i, j) == pytest.approx(np.full(2, times * distance))
+            assert series.sketched_distances(i, j) == pytest.approx(np.full(2, 2 * distance))
 
 
 def test_at_least_three_checkpoints_are_compared():

@@ -10,41 +10,41 @@ from safetensors.torch import load_file
 
 from embryo_core import runs
 from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.series import Series
+from embryo_core.audit.series import TensorSeries
 from tests.demo import FOLDER
 
 FEWEST = 100  # with this size, a cosine of 1/2 is not due to chance
 TOWARDS_ZERO = torch.finfo(torch.float16).eps
 
 
-def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tuple[str, ...] = ()) -> Series:
+def series_of(vectors: list[list[np.ndarray]], steps: tuple[int, ...], names: tuple[str, ...] = ()) -> TensorSeries:
     """Return a series of tensors [S][T] with exact distances."""
-    apart = lru_cache(maxsize=None)(
+    distances = lru_cache(maxsize=None)(
         lambda i, j: np.array([np.linalg.norm(one - other) for one, other in zip(vectors[i], vectors[j], strict=True)])
     )
     sizes = np.array([vector.size for vector in vectors[0]], dtype=float)
     norms = np.array([[np.linalg.norm(vector) for vector in step] for step in vectors]).T
     names = names or tuple(f"tensor {i}" for i in range(len(sizes)))
-    return Series(steps, names, sizes, np.full(len(sizes), TOWARDS_ZERO), norms, apart, apart)
+    return TensorSeries(steps, names, sizes, np.full(len(sizes), TOWARDS_ZERO), norms, distances, distances)
 
 
-def negate_tensor(series: Series, tensor: int, step: int) -> Series:
+def negate_tensor(series: TensorSeries, tensor: int, step: int) -> TensorSeries:
     """Return the series with one tensor negated at one step, computed from norms and distances."""
 
-    def apart(i: int, j: int) -> np.ndarray:
-        moves = series.apart(i, j)
+    def distances(i: int, j: int) -> np.ndarray:
+        moves = series.distances(i, j)
         if i == j or step not in (i, j):
             return moves
-        return np.where(np.arange(len(moves)) == tensor, series.flipped(i, j), moves)
+        return np.where(np.arange(len(moves)) == tensor, series.distances_to_negated(i, j), moves)
 
-    return replace(series, apart=apart, sketched=apart)
+    return replace(series, distances=distances, sketched_distances=distances)
 
 
 SERIES = [path for path in sorted((FOLDER / "runs").iterdir()) if len([*path.glob("checkpoints/*/*.safetensors")]) > 20]
 
 
 @pytest.fixture(scope="module", params=SERIES, ids=lambda path: path.name)
-def demo(request: pytest.FixtureRequest) -> Series:
+def demo(request: pytest.FixtureRequest) -> TensorSeries:
     """Return the tensors of a demo run that has the weights of many steps."""
     checkpoints = runs.loadable_checkpoints(runs.read_run(request.param))
     tensors = [load_file(checkpoint.path / "model.safetensors") for checkpoint in checkpoints]
@@ -54,7 +54,7 @@ def demo(request: pytest.FixtureRequest) -> Series:
 
 
 @pytest.mark.slow
-def test_every_negated_steady_tensor_of_the_demo_is_named(demo: Series):
+def test_every_negated_steady_tensor_of_the_demo_is_named(demo: TensorSeries):
     """Tensors are negated one at a time, at every third inner step, and no other one is named."""
     every = tuple(range(len(demo.steps)))
     assert odd_tensors(demo, every) == []

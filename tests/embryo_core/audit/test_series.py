@@ -11,14 +11,14 @@ import pytest
 from embryo_core.audit.equal import Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.order import Misplaced, foreign_steps, misplaced
-from embryo_core.audit.series import Series, growth, residual, turn
+from embryo_core.audit.series import TensorSeries, growth, residual, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
 SIZES = (900, 870, 850, 820, 800, *[20] * 5)
 ALL = tuple(range(len(STEPS)))
 
 
-def series(tensors: list[np.ndarray]) -> Series:
+def series(tensors: list[np.ndarray]) -> TensorSeries:
     """Return a series of tensors [S, n]."""
 
     def apart(i: int, j: int) -> np.ndarray:
@@ -27,7 +27,7 @@ def series(tensors: list[np.ndarray]) -> Series:
     names = tuple(f"tensor {k}" for k in range(len(tensors)))
     norms = np.array([np.linalg.norm(tensor, axis=1) for tensor in tensors])
     sizes = np.array([tensor.shape[1] for tensor in tensors])
-    return Series(STEPS[: len(tensors[0])], names, sizes, np.full(len(tensors), 1e-7), norms, apart, apart)
+    return TensorSeries(STEPS[: len(tensors[0])], names, sizes, np.full(len(tensors), 1e-7), norms, apart, apart)
 
 
 def walk(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -119,11 +119,11 @@ def test_distances_agree_with_the_vectors():
     tensors = synthetic_run(walk)
     audited = series(tensors)
     for i, j, k in ((0, 3, 7), (11, 5, 2)):
-        ab, bc, ac = audited.apart(i, j), audited.apart(j, k), audited.apart(i, k)
+        ab, bc, ac = audited.distances(i, j), audited.distances(j, k), audited.distances(i, k)
         for t, tensor in enumerate(tensors):
             a, b, c = tensor[[i, j, k]]
             assert audited.cosines(i, j)[t] == pytest.approx(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-            assert audited.flipped(i, j)[t] == pytest.approx(np.linalg.norm(a + b))
+            assert audited.distances_to_negated(i, j)[t] == pytest.approx(np.linalg.norm(a + b))
             for share in (0.0, 0.3, 1.0):
                 aside = np.linalg.norm(b - a - share * (c - a))
                 assert residual(ab, bc, ac, share)[t] == pytest.approx(aside, abs=1e-6)
@@ -146,7 +146,7 @@ def test_large_tensors_are_measured_by_their_own_moves():
     for index, k in enumerate((0, 2, 3)):
         moves = [np.linalg.norm(tensors[k][i] - tensors[k][j]) for i, j in pairwise(among)]
         distance = np.linalg.norm(tensors[k][1] - tensors[k][9])
-        assert large.sketched(1, 9)[index] == pytest.approx(distance / np.median(moves))
+        assert large.sketched_distances(1, 9)[index] == pytest.approx(distance / np.median(moves))
         assert large.norms[index, 4] == pytest.approx(np.linalg.norm(tensors[k][4]) / np.median(moves))
 
 

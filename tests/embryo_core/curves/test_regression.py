@@ -9,7 +9,7 @@ from embryo_core.curves.regression import regress
 
 
 def test_coefficients_and_intervals_match_a_plain_computation():
-    """Numbers are standardized, each class is compared with the largest one, and constant numbers are left out."""
+    """Numbers are standardised, each class is compared with the largest one, and constant numbers are left out."""
     rng = np.random.default_rng(0)
     n = 60
     first, second = rng.normal(2, 3, n), rng.normal(0, 1, n)

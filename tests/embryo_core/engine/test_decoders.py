@@ -12,7 +12,7 @@ from transformers.models.auto.modeling_auto import (
 )
 
 from embryo_core import runs
-from embryo_core.engine.capabilities import ALSO_DECODERS, DECODERS, checkpoint_capabilities
+from embryo_core.engine.capabilities import DECODER_FAMILIES, OPTIONAL_DECODER_FAMILIES, checkpoint_capabilities
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.types import Checkpoint, Run
@@ -88,7 +88,7 @@ def test_decoder_that_sees_following_pieces_is_refused(own_run: Run, monkeypatch
     """Loading checks what the model computes, not only the name of its class."""
     config = decoders.NAMES | {"vocab_size": 700, "max_position_embeddings": 40}
     write(own_run, BertLMHeadModel(BertConfig(**config)))
-    monkeypatch.setattr("embryo_core.engine.capabilities.DECODERS", DECODERS | {"bert"})
+    monkeypatch.setattr("embryo_core.engine.capabilities.DECODER_FAMILIES", DECODER_FAMILIES | {"bert"})
     with pytest.raises(BrokenCheckpoint, match="depend on the pieces after it"):
         load(runs.checkpoint(own_run, 8))
 
@@ -123,7 +123,7 @@ def test_list_of_decoders_agrees_with_transformers() -> None:
             MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         )
     )
-    assert causal - masked - pairs == DECODERS | NOT_TEXT_ALONE
-    assert not DECODERS & NOT_TEXT_ALONE and (causal & masked) >= ALSO_DECODERS
-    for family in DECODERS:
+    assert causal - masked - pairs == DECODER_FAMILIES | NOT_TEXT_ALONE
+    assert not DECODER_FAMILIES & NOT_TEXT_ALONE and (causal & masked) >= OPTIONAL_DECODER_FAMILIES
+    for family in DECODER_FAMILIES:
         assert "vocab_size" in CONFIG_MAPPING[family]().to_dict(), family

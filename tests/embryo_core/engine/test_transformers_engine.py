@@ -15,12 +15,12 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from embryo_core import runs
 from embryo_core.engine.capabilities import THROUGH_TRANSFORMERS, checkpoint_capabilities
 from embryo_core.engine.device import CPU, Device, find_device
-from embryo_core.engine.fast_engine import FastEngine
+from embryo_core.engine.fast_engine import FastEncoder
 from embryo_core.engine.model import Model, load
 from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.engine.transformers_models import max_sequence_length
 from embryo_core.errors import BrokenCheckpoint, ConfigError, TokenizerMismatch
-from embryo_core.families import FAMILIES
+from embryo_core.families import ENCODERS
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests import demo as demo_run
@@ -31,7 +31,7 @@ PIECES = 40
 def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
     """Load a checkpoint through either engine."""
     tokenizer = load_tokenizer(checkpoint.run)
-    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]
+    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEncoder, TransformersEngine)]
     return tuple(Model(checkpoint, tokenizer, engine) for engine in engines)
 
 
@@ -58,7 +58,7 @@ def check_against_transformers(model: Model) -> None:
     assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
 
 
-@pytest.mark.parametrize("engine", [FastEngine, TransformersEngine])
+@pytest.mark.parametrize("engine", [FastEncoder, TransformersEngine])
 def test_vocabulary_smaller_than_the_tokenizer_is_refused(tiny_run: Run, engine: type):
     """A piece without a row in the embeddings cannot be read."""
     pieces = load_tokenizer(tiny_run).vocabulary_size + 1
@@ -156,7 +156,7 @@ def test_lens_applies_final_norm_to_every_layer(own_run, family):
 
 def test_unsupported_families_are_known():
     """docs/sources.md lists the families that are not read, and why."""
-    left = MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys() - THROUGH_TRANSFORMERS - FAMILIES.keys()
+    left = MODEL_FOR_MASKED_LM_MAPPING_NAMES.keys() - THROUGH_TRANSFORMERS - ENCODERS.keys()
     with_decoder, odd_positions, hashed = {"bart", "mbart", "mvp"}, {"funnel", "perceiver"}, {"mra", "reformer"}
     own_tokenizer, of_images = {"flaubert", "xlm", "roc_bert"}, {"modernvbert", "neomme", "ultravbert"}
     assert left == with_decoder | odd_positions | hashed | own_tokenizer | of_images

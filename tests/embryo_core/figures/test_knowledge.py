@@ -152,7 +152,7 @@ def test_relation_table_counts_facts_and_coverage(scores):
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"relation": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = knowledge.with_baselines(scores, BASELINES)
-    table = knowledge_relations.summarize_relations(frame, coverage, facts, without)
+    table = knowledge_relations.summarise_relations(frame, coverage, facts, without)
     table = with_step(table, frame, 16, "relation", "last").set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]

@@ -109,7 +109,7 @@ def test_headline_has_the_loss_and_the_take_off(with_log, monkeypatch, phases, n
 
 
 def test_total_loss_names_weights_other_than_1() -> None:
-    """Training minimizes the weighted sum; weights of 1 are not mentioned."""
+    """Training minimises the weighted sum; weights of 1 are not mentioned."""
     assert "×" not in overview.describe_total_loss({"sentence_order_weight": 1.0})
     assert "the sentence-order loss × 0.5" in overview.describe_total_loss({"sentence_order_weight": 0.5})
     weights = {"generator_weight": 1.0, "discriminator_weight": 50.0}

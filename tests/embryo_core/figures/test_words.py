@@ -197,7 +197,7 @@ def test_correlations_with_children_are_spearmans(run):
 
 
 def test_predictors_are_coefficients_of_log_ages(run):
-    """Numbers are standardized, function words are the reference category, and words without a count are left out."""
+    """Numbers are standardised, function words are the reference category, and words without a count are left out."""
     table = word_tables.age_table(run).dropna(subset=["age", "count"])
     numbers = [np.log10(table["count"]), table["pieces"], table["concreteness"]]
     design = [np.ones(len(table)), *((own - own.mean()) / own.std(ddof=0) for own in numbers)]

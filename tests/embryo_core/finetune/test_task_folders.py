@@ -98,7 +98,7 @@ def test_failed_first_download_leaves_nothing(stand_in: Hub, tmp_path: Path):
 def test_data_without_the_columns_of_a_task_are_refused(stand_in: Hub, tmp_path: Path):
     """The error names the missing column, and no folder is left."""
     stand_in.label = "target"
-    with pytest.raises(CorpusError, match=r"What nyu-mll/glue sent is not 'cola': .* no column 'label'"):
+    with pytest.raises(CorpusError, match=r"nyu-mll/glue .* 'cola' .* no column 'label'"):
         fetch("glue", tmp_path)
     assert not (tmp_path / "glue").exists()
 

@@ -127,7 +127,7 @@ OWN_FAULTS = {
     "hidden values": (
         {"sentence": ["a", "b"], "label": [0.5, 1.5]},
         {"sentence": ["a", "b"], "label": [-1.0, -1.0]},
-        "validation data of .* have no label in row 0; give labelled data, test sets are not",
+        "validation data of .* have no label in row 0; give labelled data; test sets have no labels",
     ),
     "one value": ({"sentence": ["a", "b"], "label": [2.5, 2.5]}, {}, "have one label only, 2.5; give at least two"),
     "too large": ({"sentence": ["a", "b"], "label": [1e300, 0.5]}, {}, r"labels up to 1e\+300; divide them"),

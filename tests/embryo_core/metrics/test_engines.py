@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from embryo_core import corpora, metrics, runs
-from embryo_core.engine.fast_engine import FastEngine
+from embryo_core.engine.fast_engine import FastEncoder
 from embryo_core.engine.model import Model
 from embryo_core.engine.transformers_engine import TransformersEngine
 from embryo_core.measurements import Findings
@@ -32,7 +32,7 @@ def test_both_engines_give_equal_counts_on_the_demo(name):
     """Every word and every fact's rank is equal: none depends on the order in which float32 is summed."""
     checkpoint = runs.loadable_checkpoints(demo.read())[-1]
     tokenizer = load_tokenizer(checkpoint.run)
-    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEngine, TransformersEngine)]
+    engines = [engine(checkpoint, tokenizer.vocabulary_size) for engine in (FastEncoder, TransformersEngine)]
     one, other = (compute_metric(name, Model(checkpoint, tokenizer, engine)) for engine in engines)
     assert one.words == other.words and one.scores == other.scores
     assert [(fact.fact, fact.rank) for fact in one.cloze] == [(fact.fact, fact.rank) for fact in other.cloze]

@@ -22,7 +22,7 @@ from pretrain.config import Config
 from pretrain.examples import windows
 from pretrain.export import write_checkpoint
 from pretrain.families import FAMILIES, preset
-from pretrain.masking import MaskedBatch
+from pretrain.masking import Batch
 from pretrain.model import PretrainingModel
 from pretrain.remeasure import measure_run
 from pretrain.state import Progress
@@ -157,7 +157,7 @@ def test_byte_level_tokenizer_restores_text(texts: tuple[Path, Path], config: Co
 
 
 @pytest.fixture(scope="module")
-def batch(config: Config, data: Data) -> MaskedBatch:
+def batch(config: Config, data: Data) -> Batch:
     """Return a batch of long sequences; row i has its last i + 1 tokens replaced by padding."""
     batch = data.training(config.short_steps)
     for row in range(len(batch.ids)):
@@ -165,7 +165,7 @@ def batch(config: Config, data: Data) -> MaskedBatch:
     return batch
 
 
-def test_transformers_computes_the_same(model: PretrainingModel, config: Config, batch: MaskedBatch, tmp_path: Path):
+def test_transformers_computes_the_same(model: PretrainingModel, config: Config, batch: Batch, tmp_path: Path):
     """States and logits agree to 1e-4 at every position; every weight is read, and tied weights are stored once."""
     folder = write_checkpoint(model, config, tmp_path, Progress(1, 8, 100))
     theirs, report = transformers.GPT2LMHeadModel.from_pretrained(
@@ -186,7 +186,7 @@ def test_transformers_computes_the_same(model: PretrainingModel, config: Config,
     assert np.ptp(logits) > 0.1
 
 
-def test_logits_do_not_depend_on_later_tokens(model: PretrainingModel, batch: MaskedBatch):
+def test_logits_do_not_depend_on_later_tokens(model: PretrainingModel, batch: Batch):
     """A changed token at position 9 changes the logits there and after it, but not before."""
     changed = batch.ids.copy()
     changed[:, 9] = (changed[:, 9] + 1) % 500
@@ -218,7 +218,7 @@ def test_stopped_run_resumes_bit_for_bit(run: Run, arguments: list[str], tmp_pat
     """Stopped after update 5 and resumed from the state of update 4, it has the same weights and log, with dropout."""
     folder = tmp_path / "gpt2"
 
-    def stop(model: PretrainingModel, batch: MaskedBatch, loss_weights: dict[str, float]) -> dict[str, float]:
+    def stop(model: PretrainingModel, batch: Batch, loss_weights: dict[str, float]) -> dict[str, float]:
         if int(model.optimizer.iterations) == 5:
             raise KeyboardInterrupt
         return train(model, batch, loss_weights)

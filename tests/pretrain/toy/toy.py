@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from pretrain.config import MaskedConfig
 from pretrain.examples import swapped
-from pretrain.families.bert import LAYERS, PARTS
+from pretrain.families.bert import LAYER_NAME, PARTS
 from pretrain.family import Family, encoder_modules
 
 
@@ -67,7 +67,7 @@ class Toy(Family[ToyConfig]):
 
     def modules(self, model) -> dict[str, Any]:
         order, words = model.heads["sentence_order"], model.heads["masked_lm"]
-        return encoder_modules("toy", model.encoder, LAYERS, PARTS) | {
+        return encoder_modules("toy", model.encoder, LAYER_NAME, PARTS) | {
             "words.dense": words.transform,
             "words.norm": words.norm,
             "words.bias": words.bias,

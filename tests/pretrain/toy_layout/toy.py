@@ -1,9 +1,9 @@
 """By which the fast engine reads the toy's checkpoints."""
 
-from embryo_core.families import Layout
+from embryo_core.families import EncoderLayout
 from embryo_core.families.bert import LAYER_NAMES
 
-LAYOUT = Layout(
+LAYOUT = EncoderLayout(
     model_type="toy",
     masked_word_heads=("ToyForPreTraining",),
     names=LAYER_NAMES
