@@ -40,7 +40,8 @@ def scores(
     lines. If there are several GLUE tasks, another curve is their average, over the tasks that all runs have.
     """
     tables = {run: read_scores(run, tasks) for run in runs}
-    described_run = next((run for run in runs if len(tables[run])), runs[0])
+    drawn_runs = [run for run in runs if len(tables[run]) and axis.supports(run)]
+    described_run, published = (drawn_runs or runs)[0], published and len(drawn_runs) == 1
     task_sets = [{*table["task"]} for table in tables.values() if len(table)]
     common_tasks = set.intersection(*task_sets) if task_sets else set()
     averages = {run: glue_average(table[table["task"].isin(common_tasks)]) for run, table in tables.items()}
@@ -56,7 +57,11 @@ def scores(
         "finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
-            tables[described_run], averages[described_run], results.read_sources(described_run), described_run.step_unit
+            tables[described_run],
+            averages[described_run],
+            results.read_sources(described_run),
+            described_run.step_unit,
+            published,
         ),
         results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
         headline=lambda _: headline(tables[described_run], axis.for_run(described_run, runs)),
@@ -64,8 +69,9 @@ def scores(
     for trace in figure.plot.data:
         if trace.customdata is not None:  # a large marker for the highest score of each curve
             values = np.array(trace.y, float)
-            trace.marker.size = np.where(values == np.nanmax(values), 11, 6)
-    if published and len(figure.runs) == 1:
+            best = np.argmax(np.where(np.isnan(values), -np.inf, values))  # the first of equal scores, as in the table
+            trace.marker.size = np.where(np.arange(len(values)) == best, 11, 6)
+    if published:
         _add_published_scores(figure.plot, figure.table, axis.for_run(described_run).values([*figure.table["step"]]))
     return figure
 
@@ -157,11 +163,16 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
 
 
 def describe_scores(
-    table: pd.DataFrame, average: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]], unit: StepUnit
+    table: pd.DataFrame,
+    average: pd.DataFrame,
+    sources: Mapping[str, Mapping[str, Any]],
+    unit: StepUnit,
+    published: bool = False,
 ) -> Caption:
     """Return the caption of `scores`: metrics, examples, seeds, controls, and how the models were tuned.
 
-    `table` is a `score_table`, `average` its `glue_average`, and `sources` comes from `results.read_sources`.
+    `table` is a `score_table`, `average` its `glue_average`, and `sources` comes from `results.read_sources`. With
+    `published`, published scores are drawn.
     """
     min_seeds, max_seeds = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if min_seeds < max_seeds else ''}{max_seeds} seeds"
@@ -176,7 +187,7 @@ def describe_scores(
     incomparable = (name.split(":")[1:] for name in incomparable_evaluations(task_sources, sources))
     others = ", ".join(f"{task_label(':'.join(task))} with seed {seed}" for *task, seed in incomparable)
     average_note = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
-    published = any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
+    published = published and any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
     counts = "; ".join(
         f"{task_label(task)}: {METRICS[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
         for task, rows in table.groupby("task", sort=False)
@@ -252,7 +263,7 @@ def describe_tuning(source: Mapping[str, Any]) -> Caption:
     """
     summary = (
         "One line per fine-tuning of this checkpoint: the mean training loss since the point before, and the score on "
-        "the development set after every epoch."
+        "the development set after every epoch and at the end."
     )
     choice = RateChoice.read(source)
     if choice is None or not choice.is_tied:

@@ -126,6 +126,7 @@ def task_table(
     for task, task_scores in scores.groupby("task", sort=False):
         by_step = task_scores.set_index("step")["value"]
         last = task_scores.iloc[-1]
+        is_unlearned = last["value"] <= last["control"]
         rows.append(
             {
                 "task": task_label(task),
@@ -137,7 +138,7 @@ def task_table(
                 "n": int(last["n"]),
                 "seeds": int(task_scores["seeds"].max()),
                 **{
-                    level: _with_interval(first_step, axis)
+                    level: "not above the control" if is_unlearned else _with_interval(first_step, axis)
                     for level, first_step in zip(("95 %", "99 %"), reached.get(task, ()))
                 },
             }

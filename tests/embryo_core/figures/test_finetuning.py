@@ -112,6 +112,30 @@ def test_figure_has_scores_controls_and_published_scores(own_run: Run):
     assert "CoLA gains most" in figure.headline and "0.050 to 0.200" in figure.headline
 
 
+def test_caption_names_published_scores_only_if_drawn(tiny_run: Run, tmp_path):
+    """They are drawn on request, for a single run with scores."""
+    one, other, bare = (copy_run(tiny_run, tmp_path / name) for name in ("one", "other", "bare"))
+    for run in (one, other):
+        store(run, ["squad"])
+    for shown_runs, published, drawn in (
+        ([one], False, False),
+        ([one], True, True),
+        ([bare, one], True, True),
+        ([one, other], True, False),
+    ):
+        figure = finetuning.scores(shown_runs, AxisChoice(), ["squad"], published=published)
+        assert any("ALBERT-base" in (trace.name or "") for trace in figure.plot.data) == drawn
+        assert ("ALBERT-base" in str(figure.caption)) == drawn
+
+
+def test_only_the_first_of_equal_best_scores_is_large(own_run: Run, monkeypatch: pytest.MonkeyPatch):
+    """The table of tasks names this step too."""
+    monkeypatch.setitem(STORED, ("cola", "matthews"), ({0: [0.0, 0.0], 8: [0.4, 0.2], 16: [0.2, 0.4]}, 0.0))
+    figure = finetuning.scores([store(own_run)], AxisChoice(), ["cola"])
+    cola = next(trace for trace in figure.plot.data if trace.name == "CoLA")
+    assert list(cola.marker.size) == [6, 11, 6]
+
+
 def test_published_score_is_in_the_panel_of_its_task(own_run: Run):
     """The option `panels` gives each task a panel."""
     figure = finetuning.scores([store(own_run)], AxisChoice(), ["cola", "rte", "squad"], panels=True, published=True)

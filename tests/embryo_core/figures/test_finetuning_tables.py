@@ -25,10 +25,12 @@ SCORES = pd.DataFrame(
 
 
 def test_task_table_has_the_step_of_each_share():
-    """Steps come with their interval; a last score that is not significantly above 0 has no such step."""
+    """Steps come with their interval; a last score not above its control, or not significantly above 0, has none."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
-    table = tables.task_table(SCORES, 8, {"cola": [Reached(8, 0, 16), None]}, axis).set_index("task")
+    reached = {"cola": [Reached(8, 0, 16), None], "rte": [Reached(0, 0, 0)] * 2}
+    table = tables.task_table(SCORES, 8, reached, axis).set_index("task")
     assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "not significantly above 0"
+    assert table.loc["RTE", "95 %"] == table.loc["RTE", "99 %"] == "not above the control"
     assert (table.loc["CoLA", "best"], table.loc["CoLA", "seeds"]) == (8, 2)
     assert (table.loc["CoLA", "now"], table.loc["RTE", "control"]) == pytest.approx((0.3, 0.52))
 
