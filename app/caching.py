@@ -25,7 +25,7 @@ def log_state(run: Run) -> str:
 
 def run_state(run: Run) -> str:
     """Return a string that changes with any file that figures read: results, checkpoints, log, card, audit."""
-    card = files_state(run, run.path / "run.json", run.path / runs.AUDIT, run.frequencies)
+    card = files_state(run, run.path / "run.json", run.path / runs.AUDIT_FILE, run.frequencies)
     return results_state(run) + runs.checkpoints_digest(run) + log_state(run) + card
 
 

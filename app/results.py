@@ -38,7 +38,7 @@ FACTS = "world_knowledge"  # the metric whose results are facts
 
 def _audit_state(run: Run) -> str:
     """Return a string that changes with the report of the audit, or with a checkpoint."""
-    return files_state(run, run.path / runs.AUDIT) + runs.checkpoints_digest(run)
+    return files_state(run, run.path / runs.AUDIT_FILE) + runs.checkpoints_digest(run)
 
 
 audit = cached(_audit_state, 16)(runs.read_audit)

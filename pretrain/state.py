@@ -20,7 +20,7 @@ from embryo_core.errors import BrokenRun
 from pretrain.masking import Batch
 from pretrain.model import PretrainingModel
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 STATE_NAME = re.compile(r"step([0-9]{1,18})\.npz")
 # end record of an archive: signature, number of members, sizes, length of the comment
 END_RECORD = struct.Struct("<4s6xH8sH")
@@ -61,7 +61,7 @@ def latest_state(run_path: Path) -> Path | None:
     for _, path in reversed(states):
         if _is_whole(path):
             return path
-        log.warning("%s is damaged and passed over.", path)
+        logger.warning("%s is damaged and passed over.", path)
     if states:
         folder = run_path / "state"
         raise BrokenRun(f"Every state in {folder} is damaged; remove that folder to train the run from its start.")

@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, ByteBPE, Unigram, Vocabulary, WordPiece
 
-WORD = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that `extend` may make a piece
+WORD_PATTERN = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that `extend` may make a piece
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary_size: int, folder: Path, kind: str = "unigram") -> None:
@@ -85,7 +85,7 @@ def extend(folder: Path, texts: Iterable[str], count: int, target: Path) -> None
 
 def _is_cut(tokenizer: Tokenizer, word: str) -> bool:
     """Return whether a word is split into several known pieces and its letters are not yet a piece."""
-    if not WORD.fullmatch(word) or tokenizer.token_to_id(word) is not None:
+    if not WORD_PATTERN.fullmatch(word) or tokenizer.token_to_id(word) is not None:
         return False
     ids = tokenizer.encode(word, add_special_tokens=False).ids
     return len(ids) > 1 and UNK not in ids

@@ -23,7 +23,7 @@ LARGEST = 16 * 2**20  # bytes: the largest collected file
 CHECKPOINTS = 8  # largest number of collected checkpoints
 # Keras, and dependencies that the machine with the GPU may lack
 WHEELS = "keras h5py optree namex rich markdown-it-py mdurl pygments absl-py packaging msgspec filelock tqdm".split()
-LOCK = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
+LOCK_FILE = Path(__file__).resolve().parents[1] / "requirements-dev.lock"
 
 
 def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
@@ -45,7 +45,7 @@ def pack(corpus: Path, folder: Path, wheels: Sequence[Path] = ()) -> list[Path]:
 
 def download_wheels(folder: Path, python: str) -> list[Path]:
     """Download WHEELS in the locked versions, for Linux and a version of Python such as "3.12"; return their paths."""
-    locked_versions = [line.split()[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line]
+    locked_versions = [line.split()[0] for line in LOCK_FILE.read_text(encoding="utf-8").splitlines() if "==" in line]
     requirements = [entry for entry in locked_versions if entry.split("==")[0] in WHEELS]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     platforms = [f"--platform=manylinux{name}_x86_64" for name in ("2014", "_2_17", "_2_27", "_2_28")]

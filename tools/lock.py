@@ -17,19 +17,19 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # also in the Makefile
 BUILD = "setuptools>=77"  # builds this project; also in pyproject.toml
-TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")  # packages of the locks of torch
-HEAD = "# Written by `make lock`; edit requirements*.txt instead."
-CPU_HEAD = "# torch without CUDA for Linux, from PyTorch's own index. Written by `make lock`."
+TORCH_PATTERN = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")  # packages of the locks of torch
+HEADER = "# Written by `make lock`; edit requirements*.txt instead."
+CPU_HEADER = "# torch without CUDA for Linux, from PyTorch's own index. Written by `make lock`."
 
 
 def main() -> None:
     """Resolve the requirements to the latest versions that satisfy them, and write the lock files."""
     everything = resolve("requirements-dev.txt")
-    torch = [entry for entry in everything if TORCH.match(entry)]
-    write("requirements-dev.lock", HEAD, [entry for entry in everything if entry not in torch])
-    write("requirements-torch.lock", HEAD, torch)
+    torch = [entry for entry in everything if TORCH_PATTERN.match(entry)]
+    write("requirements-dev.lock", HEADER, [entry for entry in everything if entry not in torch])
+    write("requirements-torch.lock", HEADER, torch)
     app = resolve("requirements.txt", "-c", "requirements-dev.lock", "-c", "requirements-torch.lock")
-    write("requirements.lock", HEAD, [entry for entry in app if not TORCH.match(entry)])
+    write("requirements.lock", HEADER, [entry for entry in app if not TORCH_PATTERN.match(entry)])
     write_cpu_torch(next(entry.split()[0] for entry in torch if entry.startswith("torch==")))
 
 
@@ -49,7 +49,7 @@ def write_cpu_torch(requirement: str) -> None:
             sys.exit(f"{name} needs {cpu_requirement} from {CPU_INDEX}, which cannot be read:\n{error.stderr}")
         print(f"{name} stays as it is, as {CPU_INDEX} cannot be read.", file=sys.stderr)
     else:
-        write(name, CPU_HEAD, entries)
+        write(name, CPU_HEADER, entries)
 
 
 def resolve(requirements: str, *options: str, requirement: str = "") -> list[str]:

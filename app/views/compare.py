@@ -12,7 +12,7 @@ from streamlit.column_config import NumberColumn, TextColumn
 from app import figures, notices, pickers, results, widgets
 from app.tables import show_wrapped
 from app.view import View
-from embryo_core.compare import CHOICES, Rule, group_by_size, size_of
+from embryo_core.compare import DESIGN_CHOICES, Rule, group_by_size, size_of
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare, early_signals
@@ -135,7 +135,7 @@ def _show_choices(view: View) -> None:
     """Draw a figure for each set of choices in which compared runs differ from the page's run."""
     changed_choices = compare.changed_choices(view.drawn_runs)
     if not changed_choices:
-        notices.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(CHOICES)}.")
+        notices.note(f"None of the compared runs differs from '{view.run.name}' in {', '.join(DESIGN_CHOICES)}.")
         return
     row_starts = range(0, len(changed_choices), 2)
     columns = [column for _ in row_starts for column in st.columns(min(2, len(changed_choices)), gap="large")]

@@ -63,13 +63,15 @@ def find_faults(
     """Return the faults of tensors; `is_frozen(i, j)` says whether no weight could move from step i to the next, j."""
     faults = [_infinite_fault(entry, unit) for entry in statistics if entry.infinite]
     usual_shapes = Counter(entry.shapes for entry in statistics).most_common(1)[0][0] if statistics else ()
-    faults += [_fault([entry.step], "config", SHAPES, unit) for entry in statistics if entry.shapes != usual_shapes]
+    faults += [
+        _fault([entry.step], "config", SHAPES_MESSAGE, unit) for entry in statistics if entry.shapes != usual_shapes
+    ]
     comparable = [entry for entry in statistics if entry.shapes == usual_shapes and not entry.infinite]
     if len(comparable) < MIN_CHECKPOINTS:
         return faults
     steps, hashes = [entry.step for entry in comparable], [entry.sha256 for entry in comparable]
     groups = equal_steps(hashes, lambda i, j: is_frozen(steps[i], steps[j]))
-    faults += [_fault([steps[i] for i in group], "equal", EQUAL, unit) for group in groups]
+    faults += [_fault([steps[i] for i in group], "equal", EQUAL_MESSAGE, unit) for group in groups]
     series = _series(comparable)
     first_with = {hashes[i]: i for i in reversed(range(len(comparable)))}
 
@@ -83,8 +85,8 @@ def find_faults(
     if len(foreign) == 1:  # several may be copies of one checkpoint
         remaining = [i for i in remaining if i not in foreign[0].steps]
     misplaced_steps = misplaced(series, remaining)
-    faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED, unit) for i, j in misplaced_steps.swapped]
-    faults += [_fault(steps_equal_to(i), "out of line", OUTSIDE, unit) for i in misplaced_steps.outside]
+    faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED_MESSAGE, unit) for i, j in misplaced_steps.swapped]
+    faults += [_fault(steps_equal_to(i), "out of line", OUTSIDE_MESSAGE, unit) for i in misplaced_steps.outside]
     remaining = [i for i in remaining if i not in misplaced_steps.indices]
     foreign = [*(foreign if len(foreign) == 1 else ()), *foreign_steps(series, remaining)]
     faults += [
@@ -177,13 +179,15 @@ def _has_files(checkpoint: Checkpoint) -> bool:
 # === Sentences ===
 
 
-SHAPES = f"The checkpoint at {{}} has tensors of other names or shapes than most; {REMEDY}."
-EQUAL = f"The checkpoints at {{}} have the same weights, number by number; {REMEDY}."
-SWAPPED = (
+SHAPES_MESSAGE = f"The checkpoint at {{}} has tensors of other names or shapes than most; {REMEDY}."
+EQUAL_MESSAGE = f"The checkpoints at {{}} have the same weights, number by number; {REMEDY}."
+SWAPPED_MESSAGE = (
     "The checkpoints at {} seem to hold each other's weights: exchanged, they are between neighbours; compare both "
     "with their source, and exchange them."
 )
-OUTSIDE = f"The weights at {{}} are not between those of the neighbours, nor do they fit another step; {REMEDY}."
+OUTSIDE_MESSAGE = (
+    f"The weights at {{}} are not between those of the neighbours, nor do they fit another step; {REMEDY}."
+)
 
 
 def _fault(steps: Sequence[int], fault_type: str, text: str, unit: StepUnit) -> Fault:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.audit.series import TensorSeries, growth
+from embryo_core.audit.series import TensorSeries, move_ratio
 
 MIN_NUMBERS = 8  # smallest tensor, in numbers, that cannot be equal by chance
 TINY = 1e-30  # avoids division by 0
@@ -55,7 +55,7 @@ def _should_have_moved(series: TensorSeries, tensor: int, indices: Sequence[int]
     current_move = series.distances(indices[k - 1], indices[k])
     neighbour_pairs = [(indices[i], indices[j]) for i, j in ((k - 2, k - 1), (k, k + 1)) if i >= 0 and j < len(indices)]
     moves = [series.distances(i, j) for i, j in neighbour_pairs]
-    expected_moves = [move[tensor] * growth(current_move, move) for move in moves]
+    expected_moves = [move[tensor] * move_ratio(current_move, move) for move in moves]
     rounding = series.resolution[tensor] * series.norms[tensor, indices[k]]
     return min(expected_moves, default=0.0) > MAX_ROUNDINGS * rounding
 

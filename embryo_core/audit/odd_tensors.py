@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from embryo_core.audit.series import TensorSeries, growth, residual
+from embryo_core.audit.series import TensorSeries, move_ratio, residual
 
 MIN_SCORE = 8.0  # score above which a tensor inside a series is odd
 MIN_SCORE_AT_END = 16.0  # the same at an end, which has neighbours on one side only
@@ -157,7 +157,7 @@ def _lost_at_last(series: TensorSeries, end: int, near: int, far: int) -> np.nda
 def _likely_move(series: TensorSeries, end: int, near: int, far: int) -> np.ndarray:
     """Return the likely move of each tensor to the end, [T]: its previous move times the median growth of all moves."""
     previous_move = series.distances(near, far)
-    return previous_move * max(1.0, growth(series.distances(end, near), previous_move))
+    return previous_move * max(1.0, move_ratio(series.distances(end, near), previous_move))
 
 
 def _parallel(series: TensorSeries, minimum: float = MIN_PARALLEL) -> np.ndarray:
@@ -178,7 +178,7 @@ def _detour(series: TensorSeries, steps: Sequence[int], k: int) -> np.ndarray:
     rounding = series.resolution * series.norms[:, steps[k]] + TINY
 
     def ratio(adjacent_move: np.ndarray) -> np.ndarray:
-        usual_move = np.median([move * growth(adjacent_move, move) for move in moves.values()], axis=0)
+        usual_move = np.median([move * move_ratio(adjacent_move, move) for move in moves.values()], axis=0)
         return adjacent_move / (usual_move + rounding)
 
     return np.minimum(ratio(incoming), ratio(outgoing))

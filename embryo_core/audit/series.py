@@ -58,7 +58,7 @@ class TensorSeries:
         )
 
 
-def growth(move: np.ndarray, previous_move: np.ndarray) -> float:
+def move_ratio(move: np.ndarray, previous_move: np.ndarray) -> float:
     """Return the ratio of a `move` to the `previous_move`, both [T]: the median over tensors that made both."""
     is_moving = (move > 0) & (previous_move > 0)
     return float(np.median(move[is_moving] / previous_move[is_moving])) if is_moving.any() else 0.0

@@ -12,9 +12,9 @@ from embryo_core.commands.arguments import RUN, Command, add_run
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = ("mask_prediction", "next_word_prediction", "token_reconstruction")
-ORDERS = ("half", "paper")
-CELL = 30  # characters per line of a cell: two designs fit into 100 columns
+ORDER_METRICS = ("mask_prediction", "next_word_prediction", "token_reconstruction")
+ORDER_RULES = ("half", "paper")
+CELL_WIDTH = 30  # characters per line of a cell: two designs fit into 100 columns
 
 
 def add_findings_arguments(command: argparse.ArgumentParser) -> None:
@@ -50,12 +50,12 @@ def add_compare_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("runs", metavar="RUN", nargs="+", help=RUN)
     command.add_argument(
         "--metric",
-        choices=METRICS,
-        default=METRICS[0],
-        help=f"metric that orders the categories (default {METRICS[0]})",
+        choices=ORDER_METRICS,
+        default=ORDER_METRICS[0],
+        help=f"metric that orders the categories (default {ORDER_METRICS[0]})",
     )
     order = "half: by the step at which half of the last value is reached (default); paper: as in its Appendix C.4"
-    command.add_argument("--order", choices=ORDERS, default=ORDERS[0], help=order)
+    command.add_argument("--order", choices=ORDER_RULES, default=ORDER_RULES[0], help=order)
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -79,12 +79,12 @@ def print_comparison(options: argparse.Namespace) -> int:
 
 
 def _text(table: "pd.DataFrame") -> str:
-    """Return a table as aligned text; long cells are wrapped to CELL characters."""
+    """Return a table as aligned text; long cells are wrapped to CELL_WIDTH characters."""
     if table.empty:
         return "nothing to compare: python -m embryo_core evaluate RUN computes what is missing"
     values = table.astype(object).where(table.notna(), "-").itertuples(index=False)
     rows = [[*table.columns], *([_cell(value) for value in row] for row in values)]
-    cells = [[textwrap.wrap(cell, CELL) or [""] for cell in row] for row in rows]
+    cells = [[textwrap.wrap(cell, CELL_WIDTH) or [""] for cell in row] for row in rows]
     widths = [max(len(line) for cell in column for line in cell) for column in zip(*cells, strict=True)]
     sides = ["<" if dtype in ("object", "string") else ">" for dtype in table.dtypes]
     return "\n".join(

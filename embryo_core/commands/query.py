@@ -8,7 +8,9 @@ from embryo_core.commands.arguments import Command, add_device, add_run, positiv
 from embryo_core.errors import QueryError
 from embryo_core.words import name_step
 
-TEXT = "'The capital of France is [MASK] .' to be filled, or, for a decoder, 'The capital of France is' to be continued"
+TEXT_HELP = (
+    "'The capital of France is [MASK] .' to be filled, or, for a decoder, 'The capital of France is' to be continued"
+)
 QUESTIONS = runs.REPOSITORY / "data" / "sample" / "questions.tsv"
 
 
@@ -17,7 +19,7 @@ def add_query_arguments(command: argparse.ArgumentParser) -> None:
     command.usage = "%(prog)s RUN TEXT [options]"
     command.epilog = "Write -- before a text that begins with -, and --track=WORD for such a word."
     add_run(command)
-    command.add_argument("text", metavar="TEXT", help=TEXT)
+    command.add_argument("text", metavar="TEXT", help=TEXT_HELP)
     steps = command.add_mutually_exclusive_group()
     steps.add_argument(
         "--step", type=_step, help="one step, or all (default: all, or 32 log-spaced ones of a longer series)"

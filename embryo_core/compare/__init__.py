@@ -15,8 +15,8 @@ from embryo_core.compare.acquisition import (
     seed_agreements,
 )
 from embryo_core.compare.cost import parameters, training_flops
-from embryo_core.compare.design import CHOICES, MASKED_PIECES, design, designs, differing_choices
-from embryo_core.compare.differences import KNOWLEDGE, MASKED, PAIRS, differences, measures
+from embryo_core.compare.design import DESIGN_CHOICES, MASKED_PIECES, design, designs, differing_choices
+from embryo_core.compare.differences import MASKED_ACCURACY, PAIRS_PREFIX, WORLD_KNOWLEDGE, differences, measures
 from embryo_core.compare.early_signals import MIN_RUNS, early_signals
 from embryo_core.compare.progress import UNITS, StepCounts, Unit, progress
 from embryo_core.compare.seeds import (

@@ -11,12 +11,12 @@ from embryo_core import results
 from embryo_core.curves import Onset, onset
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.rise import Rise, ranks, rise
-from embryo_core.findings.words import CONTENT, FUNCTION, measured_as, paper_ranks
+from embryo_core.findings.words import CONTENT_CATEGORIES, FUNCTION_CATEGORIES, measured_as, paper_ranks
 from embryo_core.types import Run
 
 Rule = Literal["half", "paper", "chance"]
 
-PARTS_OF_SPEECH = (*FUNCTION, *CONTENT)
+PARTS_OF_SPEECH = (*FUNCTION_CATEGORIES, *CONTENT_CATEGORIES)
 PAPER = "the paper"
 RULES: dict[Rule, str] = {"half": "half of the last value", "paper": "rising from zero, then slope (Appendix C.4)"}
 CHANCE = 0.5  # accuracy of guessing between two sentences

@@ -18,7 +18,7 @@ from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MASKED_PIECES = "masked pieces"
-CHOICES = (  # rows of choices by the experimenter, not of measurements
+DESIGN_CHOICES = (  # rows of choices by the experimenter, not of measurements
     "family",
     "layers",
     "attention heads",
@@ -101,12 +101,14 @@ def _order_rows(design: dict[str, Value], designs: Iterable[dict[str, Value]]) -
 
 
 def differing_choices(first: Run, second: Run) -> list[str]:
-    """List the CHOICES in which two runs differ, with the exceptions FAMILY_CHOICES and LENGTH_CHOICES."""
+    """List the DESIGN_CHOICES in which two runs differ, with the exceptions FAMILY_CHOICES and LENGTH_CHOICES."""
     first_design, second_design = design(first), design(second)
     excluded = set(FAMILY_CHOICES) if first.family != second.family else set()
     if continues(first, second) or continues(second, first):
         excluded |= set(LENGTH_CHOICES)
-    return [choice for choice in CHOICES if choice not in excluded and first_design[choice] != second_design[choice]]
+    return [
+        choice for choice in DESIGN_CHOICES if choice not in excluded and first_design[choice] != second_design[choice]
+    ]
 
 
 def _describe_sharing(run: Run, settings: Settings, last: Checkpoint | None) -> str | None:

@@ -10,22 +10,22 @@ import pandas as pd
 from embryo_core import results, runs
 from embryo_core.curves import difference_interval
 from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_shares
-from embryo_core.findings.layers import NAMES as PROBED
+from embryo_core.findings.layers import PROBE_NAMES
 from embryo_core.groups import ALL
 from embryo_core.types import Run
 
-KNOWLEDGE = "world knowledge"
-PAIRS = "minimal pairs: "  # followed by the name of a set
-MASKED = "masked accuracy"
+WORLD_KNOWLEDGE = "world knowledge"
+PAIRS_PREFIX = "minimal pairs: "  # followed by the name of a set
+MASKED_ACCURACY = "masked accuracy"
 LOG_COLUMNS = {  # measure -> columns of the log: the accuracy and its n
-    MASKED: ("masked_lm_accuracy", "n_masked"),
+    MASKED_ACCURACY: ("masked_lm_accuracy", "n_masked"),
     "next-piece accuracy": ("next_token_accuracy", "n_predicted"),
 }
 MEASURES = {  # measure -> metric, of which the score over all cases is compared
     "mask prediction": "mask_prediction",
     "next-word prediction": "next_word_prediction",
     "token reconstruction": "token_reconstruction",
-    KNOWLEDGE: "world_knowledge",
+    WORLD_KNOWLEDGE: "world_knowledge",
 }
 PROBE_METRIC = "edge_probing_f1"
 PAIRS_METRIC = "minimal_pairs"
@@ -103,10 +103,10 @@ def _subtract(
 
 def _right_answers(measure: str, run_steps: Sequence[tuple[Run, int]]) -> np.ndarray | None:
     """Return which of the N common cases each of S runs answers right, [S, N]; None if single cases are not stored."""
-    if measure == KNOWLEDGE:
+    if measure == WORLD_KNOWLEDGE:
         answers = [_read_facts(run, step) for run, step in run_steps]
-    elif measure.startswith(PAIRS):
-        answers = [_read_pairs(run, step, measure.removeprefix(PAIRS)) for run, step in run_steps]
+    elif measure.startswith(PAIRS_PREFIX):
+        answers = [_read_pairs(run, step, measure.removeprefix(PAIRS_PREFIX)) for run, step in run_steps]
     else:
         return None
     table = pd.concat(answers, axis=1, join="inner")
@@ -153,8 +153,8 @@ def _read_measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
             yield measure, rows.set_index("step")[["value", "n"]]
     pairs = scores[(scores["metric"] == PAIRS_METRIC) & ~scores["group"].astype(str).str.contains("/")]
     for name, rows in pairs.groupby("group", observed=True):
-        yield f"{PAIRS}{name}", rows.set_index("step")[["value", "n"]]
+        yield f"{PAIRS_PREFIX}{name}", rows.set_index("step")[["value", "n"]]
     probes = scores[scores["metric"] == PROBE_METRIC]
     for task, rows in probes.groupby("group"):
         best = rows.loc[rows.groupby("step")["value"].idxmax()]
-        yield f"probing: {PROBED.get(task, task)}", best.set_index("step")[["value", "n"]]
+        yield f"probing: {PROBE_NAMES.get(task, task)}", best.set_index("step")[["value", "n"]]

@@ -2,4 +2,4 @@
 
 from embryo_core.corpora.data_files import FETCHED, fetched, open_source, read_text, require
 from embryo_core.corpora.lama import read_lama
-from embryo_core.corpora.treebank import TREEBANK, read_probing, read_treebank
+from embryo_core.corpora.treebank import TREEBANK_FORM, read_probing, read_treebank

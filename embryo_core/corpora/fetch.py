@@ -14,7 +14,7 @@ from embryo_core.errors import CorpusError
 # UD release of 2025-05-10, and the hashes of its files at that commit. The hash of train was computed by joining the
 # release's documents in the order of its split list, which reproduces dev and test byte for byte. Test comes first
 # because `evaluate` uses it.
-TREEBANK = (
+TREEBANK_URL = (
     "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/15d613d8447b3478787d4c278730a1e48a945efb"
 )
 TREEBANK_FILES = {
@@ -26,7 +26,7 @@ TREEBANK_FILES = {
 # LAMA as its authors publish it, with negated templates that are not read. The checksum is from the data set "lama" in
 # Hugging Face's datasets 2. The content is checked too: each relation of the paper's Table 8 must have at least the
 # paper's number of facts, since the paper left out facts and added none.
-LAMA = "https://dl.fbaipublicfiles.com/LAMA/negated_data.tar.gz"
+LAMA_URL = "https://dl.fbaipublicfiles.com/LAMA/negated_data.tar.gz"
 LAMA_SHA256 = "1a151058e6608e47983ea4c99c50bb69248c1c0763a04a3793b0a0b657aa0b61"
 LAMA_MAX_BYTES = 2**30  # bytes of the unpacked files
 LAMA_FILES = re.compile(r"(?:.*/)?(relations\.jsonl|TREx/(P\d+)\.jsonl)")
@@ -40,7 +40,7 @@ LAMA_FACTS = {  # relation -> number of facts in the paper's Table 8
 def fetch_treebank(folder: Path) -> list[Path]:
     """Download the files of the treebank that are not in `folder`; return all of them. Raises CorpusError."""
     return [
-        _download(f"{TREEBANK}/{name}", folder / name, f"sha256:{sha256}", f"put it at {folder / name}")
+        _download(f"{TREEBANK_URL}/{name}", folder / name, f"sha256:{sha256}", f"put it at {folder / name}")
         for name, sha256 in TREEBANK_FILES.items()
     ]
 
@@ -57,14 +57,14 @@ def fetch_lama(folder: Path) -> Path:
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent) as temporary:
-        archive = _download(LAMA, Path(temporary) / "lama.tar.gz", f"sha256:{LAMA_SHA256}", by_hand)
+        archive = _download(LAMA_URL, Path(temporary) / "lama.tar.gz", f"sha256:{LAMA_SHA256}", by_hand)
         unpacked = Path(temporary) / "lama"
         try:
             _unpack_lama(archive, unpacked)
         except (tarfile.TarError, zlib.error, EOFError, OSError) as reason:
-            message = f"What {LAMA} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}."
+            message = f"What {LAMA_URL} sent cannot be unpacked ({reason}); fetch it again, or {by_hand}."
             raise CorpusError(message) from None
-        _check_lama(unpacked, f"What {LAMA} sent", f"get LAMA elsewhere and {by_hand}")
+        _check_lama(unpacked, f"What {LAMA_URL} sent", f"get LAMA elsewhere and {by_hand}")
         unpacked.rename(folder)
     return folder
 

@@ -18,7 +18,7 @@ RELATIONS = tuple(  # the 25 relations of the paper's Table 8
     "P740 P1376".split()
 )
 VARIANT_FILES = NEGATED, PARAPHRASES, MISPRIMED = "negated_templates.jsonl", "pararel_patterns.jsonl", "misprimed.jsonl"
-FORM = f"folder with {NEGATED}, {PARAPHRASES} or {MISPRIMED}"
+VARIANTS_FORM = f"folder with {NEGATED}, {PARAPHRASES} or {MISPRIMED}"
 PRIMES = ("high", "low", "random")  # kinds of wrong words, by their similarity to the object
 
 
@@ -106,7 +106,7 @@ def read_variants(folder: Path) -> Variants:
     """
     files = {name: find_file(folder, name) for name in VARIANT_FILES}
     if not any(files.values()):
-        raise CorpusError(f"{folder} has none of {', '.join(VARIANT_FILES)} (or .xz, .gz); give a {FORM}.")
+        raise CorpusError(f"{folder} has none of {', '.join(VARIANT_FILES)} (or .xz, .gz); give a {VARIANTS_FORM}.")
     variants = Variants()
     for location, row in _rows(files[NEGATED]):
         variants.negated[_text(location, row, "relation")] = _template(location, row, "template_negated")

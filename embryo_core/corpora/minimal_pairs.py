@@ -14,12 +14,12 @@ from embryo_core.errors import CorpusError
 from embryo_core.results import read_foreign
 from embryo_core.types import MinimalPair
 
-PAIRS = "JSON lines or parquet of minimal pairs, or a folder of such files"
-LINES, PARQUET = (".jsonl", ".jsonl.xz"), ".parquet"
+PAIRS_FORM = "JSON lines or parquet of minimal pairs, or a folder of such files"
+LINE_SUFFIXES, PARQUET = (".jsonl", ".jsonl.xz"), ".parquet"
 # Names of columns; the first that a row has is read.
-GOOD, BAD = ("sentence_good", "good"), ("sentence_bad", "bad")
-PARADIGM, PHENOMENON = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
-MAX_NAME = 100  # characters of a paradigm or phenomenon
+GOOD_COLUMNS, BAD_COLUMNS = ("sentence_good", "good"), ("sentence_bad", "bad")
+PARADIGM_COLUMNS, PHENOMENON_COLUMNS = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
+MAX_NAME_LENGTH = 100  # characters of a paradigm or phenomenon
 
 
 def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
@@ -46,14 +46,14 @@ def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
     if not pairs:
         raise CorpusError(
             f"{path} has no minimal pairs; give a .jsonl or .parquet file, or a folder of them, whose rows have "
-            f"{GOOD[0]}, {BAD[0]} and {PARADIGM[0]}."
+            f"{GOOD_COLUMNS[0]}, {BAD_COLUMNS[0]} and {PARADIGM_COLUMNS[0]}."
         )
     return pairs
 
 
 def _is_supported(file: Path) -> bool:
     """Return whether a file of a folder is read, by its suffix; hidden files and files in hidden folders are not."""
-    return file.name.endswith((*LINES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
+    return file.name.endswith((*LINE_SUFFIXES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
 
 
 def _stem(file: Path) -> str:
@@ -63,12 +63,14 @@ def _stem(file: Path) -> str:
 def _rows(file: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield phenomenon, paradigm, good and bad sentence of each pair in a file."""
     for location, row in _read_parquet(file) if file.name.endswith(PARQUET) else read_json_lines(file):
-        good, bad = _text(location, row, GOOD), _text(location, row, BAD)
-        paradigm = _text(location, row, PARADIGM, _stem(file))
-        phenomenon = _text(location, row, PHENOMENON, paradigm)
+        good, bad = _text(location, row, GOOD_COLUMNS), _text(location, row, BAD_COLUMNS)
+        paradigm = _text(location, row, PARADIGM_COLUMNS, _stem(file))
+        phenomenon = _text(location, row, PHENOMENON_COLUMNS, paradigm)
         for name in (paradigm, phenomenon):
-            if len(name) > MAX_NAME:
-                raise CorpusError(f"{location}: a name has at most {MAX_NAME} characters, received '{name[:40]}...'.")
+            if len(name) > MAX_NAME_LENGTH:
+                raise CorpusError(
+                    f"{location}: a name has at most {MAX_NAME_LENGTH} characters, received '{name[:40]}...'."
+                )
         yield phenomenon, paradigm, good, bad
 
 

@@ -11,7 +11,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.groups import are_penn
 from embryo_core.types import Example, Target
 
-TREEBANK = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # formats that read_treebank reads
+TREEBANK_FORM = "CoNLL-U, CoNLL-2012 or JSON lines; also .xz or .gz"  # formats that read_treebank reads
 # Escapes of CoNLL-2012 for characters that its format reserves.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 UNESCAPED = BRACKETS | {"/" + mark: mark for mark in ".?!,-"}

@@ -15,13 +15,17 @@ from embryo_core.corpora.treebank import read_treebank
 from embryo_core.errors import CorpusError
 from embryo_core.types import ListedWord
 
-WORD_LIST = "list of words: CSV or TSV with a column word, and age, category and concreteness if known; or .txt"
-TEXT = "sentences with the words: a treebank, or .txt with a sentence in each line; a file or a folder"
-WORD = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; all but the first are Wordbank's
-AGE, CATEGORY, CONCRETENESS = ("age", "aoa"), ("lexical_category", "category"), ("concreteness",)
-SEVERAL = "several"  # category of a word that is listed in several categories
-MAX_WORD = 60  # characters of a word
-PART = re.compile(r"\w+")  # a part of a word or text, between spaces or punctuation
+WORD_LIST_FORM = "list of words: CSV or TSV with a column word, and age, category and concreteness if known; or .txt"
+TEXT_FORM = "sentences with the words: a treebank, or .txt with a sentence in each line; a file or a folder"
+WORD_COLUMNS = ("word", "word_clean", "uni_lemma", "definition")  # names of columns; all but the first are Wordbank's
+AGE_COLUMNS, CATEGORY_COLUMNS, CONCRETENESS_COLUMNS = (
+    ("age", "aoa"),
+    ("lexical_category", "category"),
+    ("concreteness",),
+)
+SEVERAL_CATEGORIES = "several"  # category of a word that is listed in several categories
+MAX_WORD_LENGTH = 60  # characters of a word
+PART_PATTERN = re.compile(r"\w+")  # a part of a word or text, between spaces or punctuation
 
 Occurrence = tuple[int, int, int]  # index of the sentence, and first and end character of the word in it
 
@@ -32,7 +36,7 @@ Occurrence = tuple[int, int, int]  # index of the sentence, and first and end ch
 def read_word_list(path: Path) -> list[ListedWord]:
     """Read the words of a list in order; repeated words are merged, and their numbers averaged. Raises CorpusError."""
     if not path.is_file():
-        raise CorpusError(f"{path} is not a file; give a {WORD_LIST}.")
+        raise CorpusError(f"{path} is not a file; give a {WORD_LIST_FORM}.")
     lines = [(location, line) for location, line in read_lines(path) if line.strip()]
     kind = Path(without_compression(path.name)).suffix
     if kind == ".txt":
@@ -43,7 +47,7 @@ def read_word_list(path: Path) -> list[ListedWord]:
     for row in rows:
         rows_of_word.setdefault(row.word, []).append(row)
     if not rows_of_word:
-        raise CorpusError(f"{path} has no word; give a {WORD_LIST}.")
+        raise CorpusError(f"{path} has no word; give a {WORD_LIST_FORM}.")
     return [_merge(same) for same in rows_of_word.values()]
 
 
@@ -52,21 +56,24 @@ def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord
     try:
         names, *rows = csv.reader((line for _, line in lines), delimiter=delimiter) if lines else [[]]
     except csv.Error as reason:
-        raise CorpusError(f"{path} is not a table ({reason}); give a {WORD_LIST}.") from None
+        raise CorpusError(f"{path} is not a table ({reason}); give a {WORD_LIST_FORM}.") from None
     if not names:
-        raise CorpusError(f"{path} is empty; give a {WORD_LIST}.")
-    if not {*WORD} & {*names}:
-        raise CorpusError(f"{path} needs a column {WORD[0]}; its columns are {', '.join(names)[:200]}.")
+        raise CorpusError(f"{path} is empty; give a {WORD_LIST_FORM}.")
+    if not {*WORD_COLUMNS} & {*names}:
+        raise CorpusError(f"{path} needs a column {WORD_COLUMNS[0]}; its columns are {', '.join(names)[:200]}.")
     for (location, _), values in zip(lines[1:], rows, strict=False):  # not strict: a quoted line break joins two lines
         if len(values) != len(names):
             raise CorpusError(f"{location}: {len(names)} columns were expected, received {len(values)}.")
         row = dict(zip(names, values, strict=True))
-        word, written = _text(row, WORD), row.get("definition", "")
+        word, written = _text(row, WORD_COLUMNS), row.get("definition", "")
         if re.sub(r"['’]", "", written).lower() == word:  # Wordbank's clean form lacks capitals and apostrophes
             word = written
-        category = _text(row, CATEGORY).replace("_", " ")[:MAX_WORD] or None
+        category = _text(row, CATEGORY_COLUMNS).replace("_", " ")[:MAX_WORD_LENGTH] or None
         yield ListedWord(
-            _checked(location, word), category, _number(location, row, AGE), _number(location, row, CONCRETENESS)
+            _checked(location, word),
+            category,
+            _number(location, row, AGE_COLUMNS),
+            _number(location, row, CONCRETENESS_COLUMNS),
         )
 
 
@@ -78,8 +85,10 @@ def _text(row: Mapping[str, str], names: tuple[str, ...]) -> str:
 def _checked(location: str, word: str) -> str:
     """Return a word with plain apostrophes and single spaces. Raises CorpusError for no or too many letters."""
     word = " ".join(word.replace("’", "'").split())
-    if not PART.search(word) or len(word) > MAX_WORD:
-        raise CorpusError(f"{location}: a word has 1 to {MAX_WORD} characters, received {word[:MAX_WORD]!r}.")
+    if not PART_PATTERN.search(word) or len(word) > MAX_WORD_LENGTH:
+        raise CorpusError(
+            f"{location}: a word has 1 to {MAX_WORD_LENGTH} characters, received {word[:MAX_WORD_LENGTH]!r}."
+        )
     return word
 
 
@@ -100,7 +109,7 @@ def _number(location: str, row: Mapping[str, str], names: tuple[str, ...]) -> fl
 def _merge(same: Sequence[ListedWord]) -> ListedWord:
     """Merge words with the same spelling, such as "can" the verb and the object."""
     categories = {one.category for one in same}
-    category = categories.pop() if len(categories) == 1 else SEVERAL
+    category = categories.pop() if len(categories) == 1 else SEVERAL_CATEGORIES
     return ListedWord(
         same[0].word, category, _mean([one.age for one in same]), _mean([one.concreteness for one in same])
     )
@@ -127,7 +136,7 @@ def read_sentences(path: Path) -> list[str]:
             parts = zip(example.words, blanks, strict=True)
             sentences.append("".join(word + " " * blank for word, blank in parts).strip())
     if not sentences:
-        raise CorpusError(f"{path} has no sentence; give {TEXT}.")
+        raise CorpusError(f"{path} has no sentence; give {TEXT_FORM}.")
     return sentences
 
 
@@ -135,13 +144,13 @@ def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> d
     """Return the occurrences of each word in the sentences, in order, spelled as in the list, between ends of PARTs.
 
     A capitalised form counts only as the first word of a sentence, since "Will" and "US" elsewhere are other words. An
-    apostrophe, a hyphen and a combining accent end a PART: "can't" has an occurrence of "can", "ice-cream" of "ice".
+    apostrophe, a hyphen and a combining accent end a part: "can't" has an occurrence of "can", "ice-cream" of "ice".
     """
     occurrences: dict[str, list[Occurrence]] = {one.word: [] for one in words}
-    longest = max((len(PART.findall(word)) for word in occurrences), default=0)
+    longest = max((len(PART_PATTERN.findall(word)) for word in occurrences), default=0)
     for number, sentence in enumerate(sentences):
         text = sentence.replace("’", "'")
-        spans = [part.span() for part in PART.finditer(text)]
+        spans = [part.span() for part in PART_PATTERN.finditer(text)]
         for i, (start, _) in enumerate(spans):
             for _, end in spans[i : i + longest]:
                 word = text[start:end]

@@ -11,7 +11,7 @@ from embryo_core import runs
 from embryo_core.groups import ALL, BANDS, TAGS, TYPE_OF_RELATION
 from embryo_core.types import RightAnswers, Run
 
-COLUMNS = ["group", "answer", "value", "n"]
+BASELINE_COLUMNS = ["group", "answer", "value", "n"]
 
 
 def fact_baselines(facts: pd.DataFrame) -> pd.DataFrame:
@@ -27,7 +27,7 @@ def fact_baselines(facts: pd.DataFrame) -> pd.DataFrame:
     if rows:
         right = sum(value * n for *_, value, n in rows)
         rows.append((ALL, pd.NA, right / len(facts), len(facts)))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=BASELINE_COLUMNS)
 
 
 def type_baselines(table: pd.DataFrame) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def word_baselines(words: pd.DataFrame, cased: bool = True) -> pd.DataFrame:
         if group in totals.index:
             answer, count = _most_frequent(words_of.get_group(group).droplevel("group"))
             rows.append((group, answer, count / totals[group], int(totals[group])))
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=BASELINE_COLUMNS)
 
 
 def _most_frequent(counts: pd.Series) -> tuple[str, int]:

@@ -9,7 +9,7 @@ import torch
 
 from embryo_core.errors import ConfigError, first_line
 
-NAMES = ("cpu", "cuda", "mps")
+DEVICE_NAMES = ("cpu", "cuda", "mps")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CPU_TOKENS = 1024  # largest batch in tokens, so that its activations fit into a core's cache
 MAX_GPU_TOKENS = 32_768  # largest batch in tokens; fewer already keep a GPU busy
@@ -45,7 +45,7 @@ def find_device(name: str, dtype: str = "float32") -> Device:
     if name == "auto":
         name = next((gpu for gpu in ("cuda", "mps") if available[gpu]), "cpu")
     if not available.get(name):
-        present = ", ".join(device for device in NAMES if available[device])
+        present = ", ".join(device for device in DEVICE_NAMES if available[device])
         raise ConfigError(f"This machine has no device '{name}'; it has: {present}. Leave out --device, or name one.")
     return Device(name, DTYPES[dtype])
 

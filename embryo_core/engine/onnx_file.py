@@ -10,7 +10,7 @@ import numpy as np
 
 IR_VERSION, OPSET = 9, 20  # versions of the file format and of the operators
 FLOAT, INT64, FLOAT16 = 1, 7, 10  # TensorProto.DataType
-TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors files
+ONNX_TYPES = {"F32": FLOAT, "F16": FLOAT16}  # by their names in safetensors files
 Attribute = int | float | str | tuple[int, ...]
 
 

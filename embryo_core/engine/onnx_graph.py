@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine.capabilities import is_decoder
 from embryo_core.engine.fast_decoder import decoder_activation, frequencies, is_fast, output_name
 from embryo_core.engine.fast_engine import ACTIVATIONS, activation_of, output_names
-from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, TYPES, OnnxGraph
+from embryo_core.engine.onnx_file import FLOAT, FLOAT16, INT64, ONNX_TYPES, OnnxGraph
 from embryo_core.errors import MissingCapability
 from embryo_core.families import DECODERS, ENCODERS
 from embryo_core.runs.architecture import layer_group
@@ -54,7 +54,7 @@ class _Graph(OnnxGraph):
         """Return a tensor in float32, as an input. Raises MissingCapability unless it is stored as F16 or F32."""
         if name not in self._weights:
             tensor = self._tensors.get(name)
-            if tensor is None or (data_type := TYPES.get(tensor.dtype)) is None:
+            if tensor is None or (data_type := ONNX_TYPES.get(tensor.dtype)) is None:
                 problem = f"is stored as {tensor.dtype}, not F16 or F32" if tensor else "is missing"
                 raise MissingCapability(f"its tensor {name} {problem}")
             self.input(name, data_type, tensor.shape)

@@ -21,13 +21,15 @@ from embryo_core.types import Checkpoint
 Opcodes = Iterator[tuple[pickletools.OpcodeInfo, object]]
 MAX_OPCODES = 2**22  # opcodes that are read of a pickle; a tensor takes about 40
 LEGACY_PICKLES = 5  # pickles at the start of a file that torch wrote before version 1.6
-HEADS = {  # patterns of the names of a head's tensors, without the prefixes of training wrappers
+HEAD_NAME_PATTERNS = {  # patterns of the names of a head's tensors, without the prefixes of training wrappers
     "masked_words": r"(cls\.predictions|lm_predictions|lm_head|predictions|generator_predictions|vocab_transform"
     r"|head\.(dense|linear1|decoder)|decoder\.bias)\b",
     "replaced_tokens": r"discriminator_predictions\b",
 }
-OWN_HEADS = {"masked_words": "dense", "replaced_tokens": "detector_dense"}  # parts that only a head has
-PATTERNS = {capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capability, names in HEADS.items()}
+HEAD_ONLY_PARTS = {"masked_words": "dense", "replaced_tokens": "detector_dense"}  # parts that only a head has
+HEAD_REGEXES = {
+    capability: re.compile(rf"(module\.|_orig_mod\.)*{names}") for capability, names in HEAD_NAME_PATTERNS.items()
+}
 
 
 def heads_stored(checkpoint: Checkpoint) -> frozenset[str] | None:
@@ -64,10 +66,10 @@ def _heads_of(path: Path, root: Path, architecture: runs.Architecture, _state: o
     check_weights(path, root, architecture)
     names = _texts(path) if runs.is_pickled(path, root) else read_header(path, root)[0]
     layout = ENCODERS.get(architecture.model_type)
-    own_heads = {capability: layout.names.get(part) for capability, part in OWN_HEADS.items()} if layout else {}
+    own_heads = {capability: layout.names.get(part) for capability, part in HEAD_ONLY_PARTS.items()} if layout else {}
     return frozenset(
         capability
-        for capability, head in PATTERNS.items()
+        for capability, head in HEAD_REGEXES.items()
         if any(head.match(name) or name.startswith(own_heads.get(capability) or "\0") for name in names)
     )
 

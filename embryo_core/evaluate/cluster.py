@@ -24,9 +24,9 @@ from embryo_core.metric import Source
 from embryo_core.types import Checkpoint
 
 LOCAL = "local"  # the address of a temporary cluster on this machine
-RETRIES = 3  # retries of a job whose worker died
+MAX_RETRIES = 3  # retries of a job whose worker died
 CONNECT_TIMEOUT = 10  # seconds
-SUBMITTED = 2  # jobs submitted per worker, so that none waits for its next one
+JOBS_PER_WORKER = 2  # jobs submitted per worker, so that none waits for its next one
 
 
 def run_on_ray(
@@ -35,7 +35,7 @@ def run_on_ray(
     """Compute on a Ray cluster, one checkpoint at a time on each GPU (if `device` is cuda or auto), else on each core.
 
     `address` is Ray's (host:port, ray://host:port, auto) or LOCAL. If the worker of a checkpoint dies, the checkpoint
-    is computed again, up to RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster
+    is computed again, up to MAX_RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster
     answers.
     """
     if not work:
@@ -55,18 +55,18 @@ def map_on_ray(
 ) -> Iterator[tuple[tuple, Any]]:
     """Call a function with each job and `more`, one call at a time on each GPU if `device` is CUDA, or CPU core.
 
-    Yields each job with its result, as calls finish. If RETRIES + 1 workers die on a job, its result is a phrase that
-    says so. Raises the error of a call.
+    Yields each job with its result, as calls finish. If MAX_RETRIES + 1 workers die on a job, its result is a phrase
+    that says so. Raises the error of a call.
     """
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0)) if device in ("cuda", "auto") else 0
-    call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=RETRIES)(function).remote
+    call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=MAX_RETRIES)(function).remote
     left = iter(jobs)
 
     def submit(count: int) -> dict:
         return {call(*job, *more): job for job in islice(left, count)}
 
-    waiting = submit(SUBMITTED * (gpus or int(resources.get("CPU", 1))))
+    waiting = submit(JOBS_PER_WORKER * (gpus or int(resources.get("CPU", 1))))
     while waiting:
         (done,), _ = ray.wait([*waiting], num_returns=1)
         job = waiting.pop(done)
@@ -76,7 +76,7 @@ def map_on_ray(
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as reason:
-            result = f"{RETRIES + 1} workers ended ({type(reason).__name__})"
+            result = f"{MAX_RETRIES + 1} workers ended ({type(reason).__name__})"
         yield job, result
 
 

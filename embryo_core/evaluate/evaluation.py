@@ -22,7 +22,7 @@ from embryo_core.measurements import Findings
 from embryo_core.metric import Limits, Metric, MetricData
 from embryo_core.types import Checkpoint, Run
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class CheckpointEvaluator:
             if len(metrics) > 1:
                 return [outcome for metric in metrics for outcome in self._compute(model, [metric])]
             checkpoint = model.checkpoint
-            log.exception("%s failed at step %d of %s", first.name, checkpoint.step, checkpoint.run.name)
+            logger.exception("%s failed at step %d of %s", first.name, checkpoint.step, checkpoint.run.name)
             return [Failure.of_metric(first.name, checkpoint, reason)]
         return [
             MetricResult(metric.name, findings, data_of_metric.summary)

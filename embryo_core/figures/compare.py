@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import compare
-from embryo_core.compare import KNOWLEDGE, MASKED, MASKED_PIECES, PAIRS, PAPER
+from embryo_core.compare import MASKED_ACCURACY, MASKED_PIECES, PAIRS_PREFIX, PAPER, WORLD_KNOWLEDGE
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
@@ -171,10 +171,10 @@ def describe_differences(
     steps = table["step_second"].dropna().astype(int)
     step_text = count_range(steps) if steps.nunique() == 1 else f"{count_range(steps)}, by measure"
     measures, masking = set(table["measure"]), "; ".join(f"{run} {text}" for run, text in replacements.items())
-    differs = len(set(replacements.values())) > 1 and MASKED in measures
+    differs = len(set(replacements.values())) > 1 and MASKED_ACCURACY in measures
     counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
     mean = f"means ({counts}), with the multi-bootstrap of seeds and cases (Sellam et al., 2022)"
-    has_fixed_cases = any(measure == KNOWLEDGE or measure.startswith(PAIRS) for measure in measures)
+    has_fixed_cases = any(measure == WORLD_KNOWLEDGE or measure.startswith(PAIRS_PREFIX) for measure in measures)
     remarks = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
         "A run that continues the other: its last step minus the step where it began.": not table["step_first"].equals(

@@ -7,7 +7,7 @@ import pandas as pd
 from embryo_core import curves, results
 from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.overview import training_log
-from embryo_core.findings.layers import NAMES
+from embryo_core.findings.layers import PROBE_NAMES
 from embryo_core.types import Run
 from embryo_core.words import layer_name
 
@@ -116,7 +116,7 @@ def path(frame: pd.DataFrame, x_task: str, y_task: str) -> pd.DataFrame:
 
 def task_label(task: str) -> str:
     """Return the display name of a task; users' own tasks keep their names."""
-    return NAMES.get(task, task)
+    return PROBE_NAMES.get(task, task)
 
 
 def describe_layer(layer: str | int, frame: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 from embryo_core.groups import ALL
 from embryo_core.words import quantity
 
-PRECISION = "world_knowledge"
+PRECISION_METRIC = "world_knowledge"
 HISTORY_KINDS = ("learned", "forgotten", "oscillating", "never learned")
 MIN_SHARE = 0.01  # share of the facts that each kind should exceed
 MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten, and known again
@@ -17,8 +17,8 @@ MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten,
 
 def last_step_is_not_the_best(evidence: Evidence) -> TestOutcome:
     """Compare how far precision at the last step is below the best, for all facts and each relation ever learned."""
-    names = (ALL, *(relation for relation in evidence.groups(PRECISION) if relation != ALL))
-    curves_by_name = {name: curve for name in names if (curve := evidence.curve(PRECISION, name))}
+    names = (ALL, *(relation for relation in evidence.groups(PRECISION_METRIC) if relation != ALL))
+    curves_by_name = {name: curve for name in names if (curve := evidence.curve(PRECISION_METRIC, name))}
     learned_curves = {
         name: curve
         for name, curve in curves_by_name.items()
@@ -35,7 +35,7 @@ def last_step_is_not_the_best(evidence: Evidence) -> TestOutcome:
 
 def four_histories(evidence: Evidence) -> TestOutcome:
     """Compare the share of facts with each kind of history with MIN_SHARE."""
-    step_count = evidence.scores(PRECISION)["step"].nunique()
+    step_count = evidence.scores(PRECISION_METRIC)["step"].nunique()
     if step_count < MIN_STEPS:
         return TestOutcome(
             [], f"Facts were asked at {quantity(step_count, 'step')}; a fact oscillates over {MIN_STEPS} at least."
@@ -51,10 +51,10 @@ def four_histories(evidence: Evidence) -> TestOutcome:
     return TestOutcome(comparisons, ", ".join(f"{counts[kind]:,} {kind}" for kind in HISTORY_KINDS) + ".")
 
 
-KNOWLEDGE: dict[str, Any] = {
+SHARED_FIELDS: dict[str, Any] = {
     "page": "Knowledge",
     "view": {},
-    "metrics": (PRECISION,),
+    "metrics": (PRECISION_METRIC,),
     "command": "evaluate --lama FOLDER",
     "needs": frozenset({"words"}),
 }
@@ -65,7 +65,7 @@ FINDINGS = (
         section="Section 6, Figures 6 and 14",
         predicts="The last precision of a relation is below the best one before it.",
         test=last_step_is_not_the_best,
-        **KNOWLEDGE,
+        **SHARED_FIELDS,
     ),
     Finding(
         name="four_fates",
@@ -73,6 +73,6 @@ FINDINGS = (
         section="Section 6, Table 9",
         predicts="Each of the four kinds has more than one fact in a hundred.",
         test=four_histories,
-        **KNOWLEDGE,
+        **SHARED_FIELDS,
     ),
 )

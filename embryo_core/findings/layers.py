@@ -19,7 +19,7 @@ from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 
 F1_METRIC, SAME_METRIC = "edge_probing_f1", "head_behaviour_same"
 SYNTAX, SEMANTICS = ("pos", "constituent"), ("srl", "coref")
-NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
+PROBE_NAMES = {"pos": "parts of speech", "constituent": "constituents", "srl": "semantic roles", "coref": "coreference"}
 MAX_STEP_RATIO = 2.0  # two tasks rise together if the steps of half their rises differ by less than this factor
 EARLY_SHARE, SATURATED_SHARE = 0.25, 0.9  # share of the run by which this share of the rise should be complete
 MIN_PATTERN_GAIN = 0.05  # smallest gain in attention weight of a head that shows the pattern
@@ -29,7 +29,9 @@ def syntax_and_semantics_together(evidence: Evidence) -> TestOutcome:
     """Compare the rise of every syntactic task with that of every semantic task, each in the layer best at the end."""
     best_curves = _best_curves(evidence, (*SYNTAX, *SEMANTICS))
     comparisons = [
-        compare_rises(f"{NAMES[first]} with {NAMES[second]}", best_curves[first], best_curves[second], MAX_STEP_RATIO)
+        compare_rises(
+            f"{PROBE_NAMES[first]} with {PROBE_NAMES[second]}", best_curves[first], best_curves[second], MAX_STEP_RATIO
+        )
         for first, second in product(SYNTAX, SEMANTICS)
         if first in best_curves and second in best_curves
     ]
@@ -43,10 +45,12 @@ def syntax_saturates(evidence: Evidence) -> TestOutcome:
     early_curves = {
         task: curve for task, curve in rising_curves.items() if curve.steps[0] <= EARLY_SHARE * curve.steps[-1]
     }
-    late_names = [NAMES[task] for task in rising_curves if task not in early_curves]
+    late_names = [PROBE_NAMES[task] for task in rising_curves if task not in early_curves]
     late_notes = [f"Not probed within a quarter of the run: {', '.join(late_names)}."] if late_names else []
     statistic = " ".join(filter(None, [_describe_unrisen(best_curves), *late_notes]))
-    return TestOutcome([_compare_saturation(NAMES[task], curve) for task, curve in early_curves.items()], statistic)
+    return TestOutcome(
+        [_compare_saturation(PROBE_NAMES[task], curve) for task, curve in early_curves.items()], statistic
+    )
 
 
 def _best_curves(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
@@ -56,7 +60,7 @@ def _best_curves(evidence: Evidence, tasks: Iterable[str]) -> dict[str, Curve]:
 
 def _describe_unrisen(best_curves: Mapping[str, Curve]) -> str:
     """Return a sentence that names the tasks without a significant rise; "" if all have risen."""
-    names = [NAMES[task] for task, curve in best_curves.items() if curve.rise() is None]
+    names = [PROBE_NAMES[task] for task, curve in best_curves.items() if curve.rise() is None]
     return f"No significant rise: {', '.join(names)}." if names else ""
 
 
@@ -81,7 +85,7 @@ def _compare_saturation(name: str, curve: Curve) -> Comparison:
 def upper_layers(evidence: Evidence) -> TestOutcome:
     """Compare for each task whether the last layer rises after the first, and ends below its peak."""
     return TestOutcome(
-        [comparison for task, name in NAMES.items() for comparison in _compare_last_layer(evidence, task, name)]
+        [comparison for task, name in PROBE_NAMES.items() for comparison in _compare_last_layer(evidence, task, name)]
     )
 
 
@@ -144,7 +148,7 @@ def best_layer(evidence: Evidence, task: str) -> Curve | None:
     return max((curve for curve in layers if curve), key=lambda curve: curve.values[-1], default=None)
 
 
-PROBING: dict[str, Any] = {
+PROBING_FIELDS: dict[str, Any] = {
     "page": "Probing",
     "metrics": (F1_METRIC,),
     "command": "evaluate --probing FOLDER",
@@ -158,7 +162,7 @@ FINDINGS = (
         predicts="The steps at which half of their rises is complete differ by less than a factor of two.",
         view={"probing": "tasks"},
         test=syntax_and_semantics_together,
-        **PROBING,
+        **PROBING_FIELDS,
     ),
     Finding(
         name="syntax_saturates",
@@ -167,7 +171,7 @@ FINDINGS = (
         predicts="A quarter of the run makes at least 90 % of the rise.",
         view={"probing": "tasks"},
         test=syntax_saturates,
-        **PROBING,
+        **PROBING_FIELDS,
     ),
     Finding(
         name="upper_layers",
@@ -176,7 +180,7 @@ FINDINGS = (
         predicts="The last layer has its onset after the first layer, and ends below its peak.",
         view={"probing": "layers"},
         test=upper_layers,
-        **PROBING,
+        **PROBING_FIELDS,
     ),
     Finding(
         name="semantic_roles_decay",
@@ -185,7 +189,7 @@ FINDINGS = (
         predicts="In each layer the last value is below the best one before it.",
         view={"probing": "layers", "probe_task": "srl"},
         test=semantic_roles_decay,
-        **PROBING,
+        **PROBING_FIELDS,
     ),
     Finding(
         name="diagonals",

@@ -13,10 +13,10 @@ from embryo_core.findings.finding import Comparison, Finding, TestOutcome
 from embryo_core.groups import BANDS
 from embryo_core.types import Run
 
-FUNCTION = ("determiner", "preposition", "conjunction", "pronoun")
-CONTENT = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
+FUNCTION_CATEGORIES = ("determiner", "preposition", "conjunction", "pronoun")
+CONTENT_CATEGORIES = ("verb", "adverb", "adjective", "noun", "proper noun")  # in the paper's order
 VERB_FORMS = ("VB", "VBD", "VBG", "VBN", "VBZ")  # tags in the paper's Table 4
-RECONSTRUCTION, PREDICTION = TASKS = ("token_reconstruction", "mask_prediction")
+RECONSTRUCTION, PREDICTION = WORD_METRICS = ("token_reconstruction", "mask_prediction")
 NEXT_PREDICTION = "next_word_prediction"  # replaces PREDICTION for decoders
 PREDICTIONS = (PREDICTION, NEXT_PREDICTION)
 SHORT_NAMES = {RECONSTRUCTION: "reconstruction", PREDICTION: "prediction", NEXT_PREDICTION: "next-word prediction"}
@@ -39,29 +39,41 @@ def measured_as(run: Run, metric: str) -> str:
 
 def reconstruction_first(evidence: Evidence) -> TestOutcome:
     """Compare the onsets of reconstruction and prediction in every category."""
-    pairs = ((name, (RECONSTRUCTION, name), (PREDICTION, name)) for name in (*FUNCTION, *CONTENT))
+    pairs = ((name, (RECONSTRUCTION, name), (PREDICTION, name)) for name in (*FUNCTION_CATEGORIES, *CONTENT_CATEGORIES))
     return TestOutcome(_compare_curves(evidence, pairs))
 
 
 def function_words_first(evidence: Evidence, task: str) -> TestOutcome:
     """Compare the onset of every category of function words with that of every category of content words."""
-    return TestOutcome(_compare_pairs(evidence, task, [(first, second) for first in FUNCTION for second in CONTENT]))
+    return TestOutcome(
+        _compare_pairs(
+            evidence, task, [(first, second) for first in FUNCTION_CATEGORIES for second in CONTENT_CATEGORIES]
+        )
+    )
 
 
 def order_of_content_words(evidence: Evidence, task: str) -> TestOutcome:
     """Compare the onsets of every two content-word categories, and add the rank agreement with the paper's order."""
-    onsets = {name: curve.onset() for name in (*FUNCTION, *CONTENT) if (curve := evidence.curve(task, name))}
+    onsets = {
+        name: curve.onset()
+        for name in (*FUNCTION_CATEGORIES, *CONTENT_CATEGORIES)
+        if (curve := evidence.curve(task, name))
+    }
     onset_steps = {name: onset.step for name, onset in onsets.items() if onset}
     paper_order = list(paper_ranks(onset_steps).values())
     return TestOutcome(
-        _compare_pairs(evidence, task, combinations(CONTENT, 2)),
+        _compare_pairs(evidence, task, combinations(CONTENT_CATEGORIES, 2)),
         agreement_with_paper(list(onset_steps.values()), paper_order),
     )
 
 
 def paper_ranks(names: Iterable[str]) -> dict[str, int]:
     """Return the ranks of categories in the paper's order, 0 for function words; unknown names are left out."""
-    return {name: 0 if name in FUNCTION else 1 + CONTENT.index(name) for name in names if name in (*FUNCTION, *CONTENT)}
+    return {
+        name: 0 if name in FUNCTION_CATEGORIES else 1 + CONTENT_CATEGORIES.index(name)
+        for name in names
+        if name in (*FUNCTION_CATEGORIES, *CONTENT_CATEGORIES)
+    }
 
 
 def frequent_verb_forms_first(evidence: Evidence, task: str) -> TestOutcome:
@@ -192,7 +204,7 @@ FINDINGS = (
         predicts="In each category the onset of reconstruction precedes that of prediction.",
         page="Tokens",
         view={},
-        metrics=TASKS,
+        metrics=WORD_METRICS,
         command=COMMAND,
         test=reconstruction_first,
         needs=NEEDS[RECONSTRUCTION],
@@ -202,5 +214,5 @@ FINDINGS = (
         replace(finding, otherwise=alternative)
         for finding, alternative in zip(_findings_of(PREDICTION), _findings_of(NEXT_PREDICTION), strict=True)
     ),
-    replace(_frequent_words(TASKS), otherwise=_frequent_words((NEXT_PREDICTION,))),
+    replace(_frequent_words(WORD_METRICS), otherwise=_frequent_words((NEXT_PREDICTION,))),
 )

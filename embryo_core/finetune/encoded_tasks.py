@@ -152,7 +152,7 @@ def score(metric: str, gold: np.ndarray, answers: np.ndarray) -> float:
     computed in float64.
     """
     with warnings.catch_warnings(action="ignore", category=stats.ConstantInputWarning):
-        value = float(METRICS[metric](gold, answers))
+        value = float(METRIC_FUNCTIONS[metric](gold, answers))
     return 0.0 if np.isnan(value) else min(max(value, -1.0), 1.0)  # rounding may exceed the interval
 
 
@@ -168,7 +168,7 @@ def control(labels: Sequence[str], train: np.ndarray, n: int) -> tuple[str, np.n
     return "mean", np.full(n, train.mean())
 
 
-METRICS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
+METRIC_FUNCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
     "matthews": metrics.matthews_corrcoef,
     "accuracy": metrics.accuracy_score,
     "f1": metrics.f1_score,  # the F1 of label 1

@@ -18,7 +18,7 @@ from embryo_core.finetune import plan as planning
 from embryo_core.finetune import workers
 from embryo_core.finetune.encoded_tasks import EncodedTask, encode_task
 from embryo_core.finetune.plan import TaskPlan
-from embryo_core.finetune.rates import HELD_OUT, choose_rates
+from embryo_core.finetune.rates import HELD_OUT_SUFFIX, choose_rates
 from embryo_core.finetune.task_specs import (
     PROTOCOLS,
     QUICK_LENGTH,
@@ -106,7 +106,7 @@ def _finetune(
         for name, plan in by_name.items():
             if name not in tasks_to_choose:
                 _set_settings(run, plan, encoded_tasks[name], choices.get(name))
-        lengths = {name: encoded_tasks[name + HELD_OUT].train.lengths for name in tasks_to_choose}
+        lengths = {name: encoded_tasks[name + HELD_OUT_SUFFIX].train.lengths for name in tasks_to_choose}
         identities = {name: by_name[name].identity for name in tasks_to_choose}
         for name, rate in choose_rates(pool, last_checkpoint, lengths, identities, progress):
             if isinstance(rate, str):
@@ -157,7 +157,7 @@ def _encode(
         length = min(QUICK_LENGTH if is_quick else paper_settings(plan.name, plan.unanswerable).length, max_length)
         encoded_tasks[plan.name] = encode_task(data, tokenizer, length)
         if plan.name in to_choose:
-            encoded_tasks[plan.name + HELD_OUT] = encode_task(data.held_out(), tokenizer, length)
+            encoded_tasks[plan.name + HELD_OUT_SUFFIX] = encode_task(data.held_out(), tokenizer, length)
     return encoded_tasks
 
 

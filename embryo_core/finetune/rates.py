@@ -22,10 +22,10 @@ from embryo_core.finetune.training import tune
 from embryo_core.finetune.workers import ClusterWorkers, EncodedTasks, Workers, cache_folder, fingerprint
 from embryo_core.types import Checkpoint
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TRIAL_SEED = 0  # seeds of results start at 1
-HELD_OUT = " held out"  # name suffix of a task encoded with a part of its training data as validation split
+HELD_OUT_SUFFIX = " held out"  # name suffix of a task encoded with a part of its training data as validation split
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _best_rate(step: int, task: str, results: Mapping[float, TrialResult]) -> Ra
 
 def _try(trial: RateTrial, encoded_tasks: EncodedTasks, device: str) -> TrialResult:
     """Fine-tune with one learning rate and score the model on the held-out data."""
-    task = encoded_tasks[trial.task + HELD_OUT]
+    task = encoded_tasks[trial.task + HELD_OUT_SUFFIX]
     try:
         outcome = tune(trial.checkpoint, task, trial.settings, TRIAL_SEED, device)
         loss = task.loss(outcome.outputs)
@@ -128,5 +128,5 @@ def _try(trial: RateTrial, encoded_tasks: EncodedTasks, device: str) -> TrialRes
     except OSError:  # such as a full disk
         raise
     except Exception as reason:  # one failure does not stop the other tasks
-        log.debug("A trial on '%s' failed", trial.task, exc_info=True)
+        logger.debug("A trial on '%s' failed", trial.task, exc_info=True)
         return TrialResult(failure=str(reason))

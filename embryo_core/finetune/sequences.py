@@ -7,7 +7,7 @@ import numpy as np
 
 from embryo_core.tokenizers.tokenizer import Frame, Tokenizer
 
-POOL = 64  # batches per pool sorted by length: larger pools need less padding, smaller ones mix examples better
+POOL_SIZE = 64  # batches per pool sorted by length: larger pools need less padding, smaller ones mix examples better
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ def training_batches(lengths: np.ndarray, size: int, random: np.random.Generator
     while True:
         order = random.permutation(len(lengths))
         batches = []
-        for start in range(0, len(order), POOL * size):
-            pool = order[start : start + POOL * size]
+        for start in range(0, len(order), POOL_SIZE * size):
+            pool = order[start : start + POOL_SIZE * size]
             pool = pool[np.argsort(lengths[pool], kind="stable")]
             batches += [pool[i : i + size] for i in range(0, len(pool), size)]
         for i in random.permutation(len(batches)):

@@ -17,7 +17,7 @@ from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.finetune.tasks import Columns, check_count, column, held_out_rows, read_split
 from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
 
-COLUMNS = ("id", "context", "question", "answers")
+SQUAD_COLUMNS = ("id", "context", "question", "answers")
 # The defaults of run_squad_v2.py in google-research/albert.
 MAX_QUESTION_PIECES = 64  # longer questions are truncated, also to half of a short window
 STRIDE = 128  # pieces between the starts of two windows; in short windows, half the pieces left for the paragraph
@@ -76,7 +76,7 @@ def read_questions(folder: Path) -> QuestionTask:
 
 def _questions(subject: str, columns: Columns) -> list[SquadQuestion]:
     """Return the questions of a split; errors begin with `subject`. Raises CorpusError."""
-    rows = zip(*(column(subject, columns, name) for name in COLUMNS), strict=True)
+    rows = zip(*(column(subject, columns, name) for name in SQUAD_COLUMNS), strict=True)
     questions = [_question(f"{subject}, row {row}", *values) for row, values in enumerate(rows)]
     check_count(subject, len(questions), "question")
     if len({question.id for question in questions}) < len(questions):

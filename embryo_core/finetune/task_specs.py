@@ -37,12 +37,12 @@ class TaskSpec:
     from_mnli: bool = False  # the paper starts from the checkpoint's own weights after MNLI
 
 
-PAIR = ("sentence1", "sentence2")
+PAIR_COLUMNS = ("sentence1", "sentence2")
 GLUE = {  # the tasks of the paper's Table 6, which leaves out WNLI
     "cola": TaskSpec(("sentence",), ("matthews",), ("unacceptable", "acceptable")),
     "sst2": TaskSpec(("sentence",), ("accuracy",), ("negative", "positive")),
-    "mrpc": TaskSpec(PAIR, ("f1", "accuracy"), ("not_equivalent", "equivalent"), from_mnli=True),
-    "stsb": TaskSpec(PAIR, ("spearman", "pearson"), labels=(), from_mnli=True),
+    "mrpc": TaskSpec(PAIR_COLUMNS, ("f1", "accuracy"), ("not_equivalent", "equivalent"), from_mnli=True),
+    "stsb": TaskSpec(PAIR_COLUMNS, ("spearman", "pearson"), labels=(), from_mnli=True),
     "qqp": TaskSpec(("question1", "question2"), ("f1", "accuracy"), ("not_duplicate", "duplicate")),
     "mnli": TaskSpec(
         ("premise", "hypothesis"),
@@ -51,10 +51,10 @@ GLUE = {  # the tasks of the paper's Table 6, which leaves out WNLI
         validation="validation_matched",
     ),
     "qnli": TaskSpec(("question", "sentence"), ("accuracy",), ("entailment", "not_entailment")),
-    "rte": TaskSpec(PAIR, ("accuracy",), ("entailment", "not_entailment"), from_mnli=True),
+    "rte": TaskSpec(PAIR_COLUMNS, ("accuracy",), ("entailment", "not_entailment"), from_mnli=True),
 }
 # Text columns that a user's task may have: pairs before single texts, each in the order of GLUE.
-TEXTS = tuple(sorted(dict.fromkeys(spec.texts for spec in GLUE.values()), key=len, reverse=True))
+TEXT_COLUMNS = tuple(sorted(dict.fromkeys(spec.texts for spec in GLUE.values()), key=len, reverse=True))
 
 
 def validation_split(task: str) -> str:
@@ -83,7 +83,7 @@ class TuningSettings:
 # updates, warm-ups and lengths also against run_glue.sh of google-research/albert (commit 557c37b). Table 7 of Chiang,
 # Huang and Lee was not available. SQuAD is trained for two epochs of the 87,599 examples of version 1.1, or three of
 # the 130,319 of version 2.0.
-PAPER = {
+PAPER_SETTINGS = {
     "cola": TuningSettings(1e-5, 16, 5336, 320, 512),
     "stsb": TuningSettings(2e-5, 16, 3598, 214, 512),
     "sst2": TuningSettings(1e-5, 32, 20935, 1256, 512),
@@ -110,12 +110,12 @@ def paper_settings(task: str, unanswerable: bool = False) -> TuningSettings:
 
     Raises ConfigError for tasks that the paper does not have.
     """
-    if task not in PAPER:
+    if task not in PAPER_SETTINGS:
         raise ConfigError(
-            f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER)}; use --protocol "
-            "quick."
+            f"Protocol 'paper' has no settings for the task '{task}', only for {', '.join(PAPER_SETTINGS)}; use "
+            "--protocol quick."
         )
-    return PAPER_UNANSWERABLE if unanswerable else PAPER[task]
+    return PAPER_UNANSWERABLE if unanswerable else PAPER_SETTINGS[task]
 
 
 def quick_settings(lengths: "np.ndarray", learning_rate: float) -> TuningSettings:

@@ -12,7 +12,7 @@ import numpy as np
 from embryo_core import corpora
 from embryo_core.curves.reached import MAX_LABELS
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.task_specs import GLUE, TEXTS, TaskSpec, validation_split
+from embryo_core.finetune.task_specs import GLUE, TEXT_COLUMNS, TaskSpec, validation_split
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
@@ -225,9 +225,9 @@ def _check_values(folder: Path, train: np.ndarray, validation: np.ndarray) -> No
 
 def text_columns(folder: Path, columns: Columns) -> tuple[str, ...]:
     """Return the names of the text columns of a user's task. Raises CorpusError if none fit, or if two choices fit."""
-    candidates = [names for names in TEXTS if all(name in columns for name in names)]
+    candidates = [names for names in TEXT_COLUMNS if all(name in columns for name in names)]
     if not candidates:
-        options = "; ".join(", ".join(names) for names in TEXTS)
+        options = "; ".join(", ".join(names) for names in TEXT_COLUMNS)
         raise CorpusError(
             f"{folder} has the columns {', '.join(columns)}, and no texts among them; name them as one of: {options}."
         )

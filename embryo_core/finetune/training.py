@@ -32,7 +32,7 @@ MODEL_CLASSES = {
     "value": transformers.AutoModelForSequenceClassification,
     "span": transformers.AutoModelForQuestionAnswering,
 }
-HEADS = {"classes": "classification", "value": "classification", "span": "question-answering"}
+HEAD_NAMES = {"classes": "classification", "value": "classification", "span": "question-answering"}
 FUSED_ACTIVATIONS = {"gelu_new": "gelu_pytorch_tanh"}  # the same function in one kernel instead of eight
 
 # name prefixes of the configuration's dropout settings for heads
@@ -162,7 +162,7 @@ def _model_class(config: transformers.PreTrainedConfig, head_type: str) -> type[
         return mapping[type(config)]
     except KeyError:
         raise MissingCapability(
-            f"family '{config.model_type}' has no {HEADS[head_type]} head in transformers."
+            f"family '{config.model_type}' has no {HEAD_NAMES[head_type]} head in transformers."
         ) from None
 
 

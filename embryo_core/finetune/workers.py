@@ -30,7 +30,7 @@ from embryo_core.finetune.training import tune
 from embryo_core.measurements import Findings
 from embryo_core.types import Checkpoint, Run
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 EncodedTasks = Mapping[str, EncodedTask]
 JobFunction = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
@@ -112,7 +112,7 @@ def _outcomes(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> Itera
         except OSError:  # such as a full disk: later writes would fail too
             raise
         except Exception as reason:  # one failure does not stop the other tasks
-            log.debug("%s failed", job.describe(task), exc_info=True)
+            logger.debug("%s failed", job.describe(task), exc_info=True)
             outcome = f"{job.describe(task)} failed: {reason}"
         yield task, outcome
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from embryo_core.corpora import TREEBANK
+from embryo_core.corpora import TREEBANK_FORM
 from embryo_core.measurements import AttentionMap, Findings
 from embryo_core.metric import Limits, Metric, Source
 from embryo_core.metrics import batches
@@ -48,7 +48,7 @@ class AttentionMetric(Metric):
 
     page = "attention"
     source = "treebank"
-    form = TREEBANK
+    form = TREEBANK_FORM
     needs = frozenset({"attentions"})
 
     @abstractmethod

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora import TREEBANK
+from embryo_core.corpora import TREEBANK_FORM
 from embryo_core.curves import geometry
 from embryo_core.errors import CorpusError
 from embryo_core.measurements import Findings, Score, StateProducts
@@ -56,7 +56,7 @@ class Geometry(Metric):
     name = "geometry"
     page = "geometry"
     source = "treebank"
-    form = TREEBANK
+    form = TREEBANK_FORM
     needs = frozenset({"states"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> WordSample:

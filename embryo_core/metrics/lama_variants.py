@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core.corpora import read_lama
-from embryo_core.corpora.lama import FORM, PRIMES, Variants, read_variants
+from embryo_core.corpora.lama import PRIMES, VARIANTS_FORM, Variants, read_variants
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
 from embryo_core.measurements import Findings, Score, VariantAnswer
@@ -54,7 +54,7 @@ class LamaVariants(Metric):
     name = "lama_variants"
     page = "knowledge"
     source = "lama-variants"
-    form = FORM
+    form = VARIANTS_FORM
     second = WorldKnowledge.source
     second_form = WorldKnowledge.form
     needs = frozenset({"words"})

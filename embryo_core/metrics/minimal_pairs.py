@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from embryo_core.corpora.minimal_pairs import PAIRS, read_pairs
+from embryo_core.corpora.minimal_pairs import PAIRS_FORM, read_pairs
 from embryo_core.errors import CorpusError
 from embryo_core.measurements import Findings, PairScore, Score
 from embryo_core.metric import Limits, Metric, Option, Source
@@ -52,7 +52,7 @@ class MinimalPairs(Metric):
     name = "minimal_pairs"
     page = "grammar"
     source = "pairs"
-    form = PAIRS
+    form = PAIRS_FORM
     needs = frozenset({"words"})
     options = (
         Option(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from embryo_core.corpora import TREEBANK
+from embryo_core.corpora import TREEBANK_FORM
 from embryo_core.errors import CorpusError
 from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Limits, Metric, Source
@@ -36,7 +36,7 @@ class Positions(Metric):
     name = "positions"
     page = "overview"
     source = "treebank"
-    form = TREEBANK
+    form = TREEBANK_FORM
     needs = frozenset({"states"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:

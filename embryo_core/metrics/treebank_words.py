@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from embryo_core import runs
-from embryo_core.corpora import TREEBANK, read_treebank
+from embryo_core.corpora import TREEBANK_FORM, read_treebank
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL, BANDS, band_of, groups_of_tags
 from embryo_core.measurements import Findings, Score, WordCount
@@ -136,7 +136,7 @@ class WordMetric(Metric):
 
     page = "tokens"
     source = "treebank"
-    form = TREEBANK
+    form = TREEBANK_FORM
     needs = frozenset({"masked_words"})
     options = (AS_WRITTEN,)
 

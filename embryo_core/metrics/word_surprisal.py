@@ -63,9 +63,9 @@ class WordSurprisal(Metric):
     name = "word_surprisal"
     page = "words"
     source = "words"
-    form = word_list.WORD_LIST
+    form = word_list.WORD_LIST_FORM
     second = "text"
-    second_form = word_list.TEXT
+    second_form = word_list.TEXT_FORM
     needs = frozenset({"words"})
     limited = False  # `occurrences` bounds the cost; a limit on sentences would lose words
     options = (Option("occurrences", 64, "of a word in the text, at most", identifies=True),)
@@ -270,4 +270,4 @@ class WordBigrams:
 
 def split(text: str) -> list[str]:
     """Return the words of a text in lower case, split as in lists of words."""
-    return [match.casefold() for match in word_list.PART.findall(text)]
+    return [match.casefold() for match in word_list.PART_PATTERN.findall(text)]

@@ -17,7 +17,7 @@ EXPONENT = np.uint16(0x7C00)  # bits of a float16 that are all set if it is not 
 MAP = pa.large_binary()
 # the column's type in files of earlier versions
 LIST_OF_WEIGHTS = pa.list_(pa.field("item", pa.float16(), nullable=False))
-COLUMN = "weights"
+WEIGHTS_COLUMN = "weights"
 STORED_COLUMN = "halves"  # the column's name in a file
 
 
@@ -46,17 +46,17 @@ def to_numbers(column: pa.ChunkedArray) -> np.ndarray:
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a table in a file."""
-    return pa.schema([field.with_name(STORED_COLUMN) if field.name == COLUMN else field for field in schema])
+    return pa.schema([field.with_name(STORED_COLUMN) if field.name == WEIGHTS_COLUMN else field for field in schema])
 
 
 def stored_names(columns: list[str], in_file: Iterable[str]) -> list[str]:
     """Return the names of a table's columns in a file with the columns `in_file`."""
-    return [STORED_COLUMN if name == COLUMN and STORED_COLUMN in in_file else name for name in columns]
+    return [STORED_COLUMN if name == WEIGHTS_COLUMN and STORED_COLUMN in in_file else name for name in columns]
 
 
 def encode(rows: pa.Table) -> pa.Table:
     """Return rows of a table as a file stores them; rows without maps are unchanged."""
-    return _convert(rows, COLUMN, STORED_COLUMN, lambda maps: _reorder(maps, _split_bytes))
+    return _convert(rows, WEIGHTS_COLUMN, STORED_COLUMN, lambda maps: _reorder(maps, _split_bytes))
 
 
 def decode(rows: pa.Table) -> pa.Table:
@@ -64,9 +64,9 @@ def decode(rows: pa.Table) -> pa.Table:
 
     Raises ValueError if a map ends within a number.
     """
-    if COLUMN in rows.column_names and rows[COLUMN].type == LIST_OF_WEIGHTS:
-        return _convert(rows, COLUMN, COLUMN, _bytes_of_lists)
-    return _convert(rows, STORED_COLUMN, COLUMN, lambda maps: _reorder(maps, _join_bytes))
+    if WEIGHTS_COLUMN in rows.column_names and rows[WEIGHTS_COLUMN].type == LIST_OF_WEIGHTS:
+        return _convert(rows, WEIGHTS_COLUMN, WEIGHTS_COLUMN, _bytes_of_lists)
+    return _convert(rows, STORED_COLUMN, WEIGHTS_COLUMN, lambda maps: _reorder(maps, _join_bytes))
 
 
 def _convert(rows: pa.Table, name: str, new_name: str, convert: Callable[[pa.Array], pa.Array]) -> pa.Table:

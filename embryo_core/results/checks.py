@@ -27,7 +27,7 @@ MAX_TEXT = 4096  # bytes of a text
 MAX_SIZE = 1024  # layers or heads of a model
 SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # keys of summaries.py
 # bytes column -> another column, and the function from its values to the count of numbers in each cell
-NUMBERS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
+NUMBER_COUNTS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "weights": ("length", lambda length: pc.power(length, 2)),
     "occurrences": ("n", lambda n: n),
     "products": ("n", lambda n: pc.divide(pc.multiply(n, pc.subtract(n, 1)), 2)),
@@ -76,7 +76,7 @@ def check_rows(table: Table, rows: pa.Table, bounds: Bounds, columns: list[str] 
             raise ValueError(f"{name} {odd} is out of bounds")
         if (most := AT_MOST.get(name)) in rows.column_names and pc.any(pc.greater(rows[name], rows[most])).as_py():
             raise ValueError(f"{name} is more than {most}")
-    for name, (length, count) in NUMBERS.items():
+    for name, (length, count) in NUMBER_COUNTS.items():
         if {name, length} <= {*rows.column_names}:
             attention_codec.check_numbers(name, rows[name], count(rows[length]))
     noted = {name: value for name, value in (rows.schema.metadata or {}).items() if name in SUMMARY_METADATA}

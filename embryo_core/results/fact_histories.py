@@ -23,11 +23,11 @@ FACT_HISTORIES = Table(
     is_summary=True,
 )
 SCHEMA = FACT_HISTORIES.schema
-STEPS = b"steps"  # metadata key: the steps as a JSON list
-WHOLE = b"asked_at_every_step"  # metadata key: "yes" if every fact was asked at every step
+STEPS_KEY = b"steps"  # metadata key: the steps as a JSON list
+WHOLE_KEY = b"asked_at_every_step"  # metadata key: "yes" if every fact was asked at every step
 COLUMNS = ("relation", "fact", "step", "rank")
-WORDS = ["relation", "fact", "subject", "object"]
-DECODER = Decoder(list[int])
+TEXT_COLUMNS = ["relation", "fact", "subject", "object"]
+STEPS_DECODER = Decoder(list[int])
 
 
 @memoized
@@ -36,33 +36,33 @@ def read_histories(run: Run) -> pd.DataFrame:
 
     `history` is a class of `curves.classify_histories`; `first` is the first step at which the answer was right, or NA.
     """
-    return read_summary(run, FACTS).drop_columns("right").to_pandas().astype({"first": "Int64"})
+    return read_summary(run, FACTS_SUMMARY).drop_columns("right").to_pandas().astype({"first": "Int64"})
 
 
 def read_right_answers(run: Run) -> RightAnswers:
     """Return the steps at which each fact was answered right. Raises ResultsError."""
-    return RightAnswers(*_right(read_summary(run, FACTS)))
+    return RightAnswers(*_right(read_summary(run, FACTS_SUMMARY)))
 
 
 def takes_pending(run: Run) -> bool:
     """Return whether the stored summary has all facts at every step, so that a pending step can be added to it."""
     try:
         with open_table(run, run.results / f"{FACT_HISTORIES.name}.parquet", FACT_HISTORIES) as stored:
-            return stored is not None and stored.footer.metadata.get(WHOLE) == b"yes"
+            return stored is not None and stored.footer.metadata.get(WHOLE_KEY) == b"yes"
     except (ResultsError, FileNotFoundError):
         return False
 
 
 def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the steps [S] of a summary, and whether each fact was answered right at each, bool [F, S]."""
-    steps = np.array(DECODER.decode(rows.schema.metadata[STEPS]), np.int64)
+    steps = np.array(STEPS_DECODER.decode(rows.schema.metadata[STEPS_KEY]), np.int64)
     packed = np.frombuffer(b"".join(rows["right"].to_pylist()), np.uint8).reshape(rows.num_rows, -(-len(steps) // 8))
     return steps, np.unpackbits(packed, axis=1, count=len(steps)).astype(bool)
 
 
 def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
     """Raise ValueError unless a summary has the steps of its table, and its columns agree."""
-    steps = DECODER.decode(rows.schema.metadata[STEPS])
+    steps = STEPS_DECODER.decode(rows.schema.metadata[STEPS_KEY])
     lengths = set(pc.unique(pc.binary_length(rows["right"])).to_pylist())
     if steps != sorted(set().union(*done.values())):
         raise ValueError("its steps are not those of the table")
@@ -85,13 +85,13 @@ def _compute(run: Run) -> pa.Table:
     steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in tables)]))
     right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in tables)]
     is_whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in tables)
-    words = pa.concat_tables([SCHEMA.empty_table().select(WORDS), *(words for words, _ in tables)])
+    words = pa.concat_tables([SCHEMA.empty_table().select(TEXT_COLUMNS), *(words for words, _ in tables)])
     return _summary(words, steps, np.concatenate(right), is_whole)
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
     """Return the summary with the answers at pending steps; None unless every step asked all facts."""
-    if summary.schema.metadata.get(WHOLE) != b"yes" or len({metric for metric, _ in pending}) != 1:
+    if summary.schema.metadata.get(WHOLE_KEY) != b"yes" or len({metric for metric, _ in pending}) != 1:
         return None
     steps, right = _right(summary)
     facts = summary.select(["relation", "fact"]).combine_chunks()
@@ -102,25 +102,27 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
         if place == len(steps) or steps[place] != step:
             steps, right = np.insert(steps, place, step), np.insert(right, place, False, axis=1)
         right[:, place] = answers["rank"].to_numpy() == 1
-    return _summary(summary.select(WORDS), steps, right, is_whole=True)
+    return _summary(summary.select(TEXT_COLUMNS), steps, right, is_whole=True)
 
 
 def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, is_whole: bool) -> pa.Table:
     """Return the summary of facts from whether each was answered right at the steps [S], bool [F, S]."""
     history, first = _developed(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
-    columns = {name: words[name] for name in WORDS} | {"history": history, "first": first, "right": packed}
-    return pa.table(columns, SCHEMA.with_metadata({STEPS: encode(steps.tolist()), WHOLE: "yes" if is_whole else "no"}))
+    columns = {name: words[name] for name in TEXT_COLUMNS} | {"history": history, "first": first, "right": packed}
+    return pa.table(
+        columns, SCHEMA.with_metadata({STEPS_KEY: encode(steps.tolist()), WHOLE_KEY: "yes" if is_whole else "no"})
+    )
 
 
 def _relation_ranks(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:
     """Return the words of a relation's facts, and the rank of each fact at each step."""
-    columns = [*WORDS, "step", "rank"]
+    columns = [*TEXT_COLUMNS, "step", "rank"]
     cloze = read_table(run, CLOZE, pc.field("relation") == relation, columns=columns).to_pandas()
     ranks = cloze.pivot(index=["relation", "fact"], columns="step", values="rank")
     words = cloze.drop_duplicates(["relation", "fact"]).set_index(["relation", "fact"])[["subject", "object"]]
     words = words.reindex(ranks.index).reset_index()
-    return pa.table({name: pa.array(words[name], pa.string()) for name in WORDS}), ranks
+    return pa.table({name: pa.array(words[name], pa.string()) for name in TEXT_COLUMNS}), ranks
 
 
-FACTS = Summary(FACT_HISTORIES, CLOZE, _compute, COLUMNS, _add, _check)
+FACTS_SUMMARY = Summary(FACT_HISTORIES, CLOZE, _compute, COLUMNS, _add, _check)

@@ -17,8 +17,8 @@ import pandas as pd
 from embryo_core.runs import read_once
 from embryo_core.types import Run
 
-MAX_BYTES = 32 * 2**20  # bytes of all cached frames
-MAX_FRAME_BYTES = MAX_BYTES // 8  # bytes of one frame
+MAX_CACHE_BYTES = 32 * 2**20  # bytes of all cached frames
+MAX_FRAME_BYTES = MAX_CACHE_BYTES // 8  # bytes of one frame
 MAX_COPIES = 50  # copies of one frame: each leaves weak references, which pandas removes only by the hundred
 
 _frames: OrderedDict[Hashable, "_CachedFrame"] = OrderedDict()
@@ -49,7 +49,7 @@ def memoized(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
         if size <= MAX_FRAME_BYTES:
             with _lock:
                 _frames[key] = _CachedFrame(frame, size)
-                while sum(kept.size for kept in _frames.values()) > MAX_BYTES:
+                while sum(kept.size for kept in _frames.values()) > MAX_CACHE_BYTES:
                     _frames.popitem(last=False)
         return frame.copy(deep=False)
 

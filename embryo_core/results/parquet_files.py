@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from datasets import Dataset
 
-MAX_BYTES = 2**31  # bytes of a table's file
+MAX_TABLE_BYTES = 2**31  # bytes of a table's file
 MAX_FOREIGN_BYTES = 2**30  # bytes of another tool's file, and of its rows in memory
 MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # limited, since a value of one bit takes eight bytes in a list
 MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
-NOTHING = hashlib.sha256().hexdigest()  # checksum of an empty file: the table is missing
+EMPTY_SHA256 = hashlib.sha256().hexdigest()  # checksum of an empty file: the table is missing
 EVERYTHING = pc.scalar(True)
 
 
@@ -66,14 +66,14 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
     not what was written, or it is not a regular file of this run's results.
     """
     listed = _listed(path, run.results)
-    if not os.path.lexists(path) and (NOTHING, path.name) in listed:
+    if not os.path.lexists(path) and (EMPTY_SHA256, path.name) in listed:
         return None
     try:
         if not os.path.lexists(path):
             raise ValueError("it is missing")
-        _, now = trust.locate(path, run.results, ResultsError, MAX_BYTES)
-        if (trust.digest(path, run.results, ResultsError, MAX_BYTES), path.name) in listed:
-            file = trust.open_inside(path, run.results, ResultsError, MAX_BYTES)
+        _, now = trust.locate(path, run.results, ResultsError, MAX_TABLE_BYTES)
+        if (trust.digest(path, run.results, ResultsError, MAX_TABLE_BYTES), path.name) in listed:
+            file = trust.open_inside(path, run.results, ResultsError, MAX_TABLE_BYTES)
             if (state := trust.state_from(os.fstat(file.fileno()))) == trust.state_from(now):
                 return VerifiedFile(state, pa.PythonFile(file, "r"))
             file.close()
@@ -237,7 +237,7 @@ def replacing_table(path: Path) -> Iterator[Path]:
 def remove_table(path: Path) -> None:
     """Remove a table and its checksum, if they exist."""
     if is_stored(path):
-        trust.write_checksums(_checksum_file(path), {*_listed(path, path.parent), (NOTHING, path.name)})
+        trust.write_checksums(_checksum_file(path), {*_listed(path, path.parent), (EMPTY_SHA256, path.name)})
         path.unlink(missing_ok=True)
         _checksum_file(path).unlink()
 
@@ -245,7 +245,7 @@ def remove_table(path: Path) -> None:
 def stored_checksum(path: Path, within: Path) -> str | None:
     """Return the checksum of a table; None without a table, or while it is being replaced. Raises ResultsError."""
     listed = {sha256 for sha256, _ in _listed(path, within)}
-    return next(iter(listed)) if len(listed) == 1 and NOTHING not in listed else None
+    return next(iter(listed)) if len(listed) == 1 and EMPTY_SHA256 not in listed else None
 
 
 def _checksum_file(path: Path) -> Path:
@@ -253,10 +253,10 @@ def _checksum_file(path: Path) -> Path:
 
 
 def _listed(path: Path, within: Path) -> trust.Checksums:
-    """Return the content of the checksum file; without one, an empty set for an existing table, else `NOTHING`."""
+    """Return the content of the checksum file; without one, an empty set for an existing table, else `EMPTY_SHA256`."""
     checksums = trust.read_checksums(_checksum_file(path), within, ResultsError)
     if checksums is None:
-        return frozenset() if os.path.lexists(path) else frozenset({(NOTHING, path.name)})
+        return frozenset() if os.path.lexists(path) else frozenset({(EMPTY_SHA256, path.name)})
     return checksums
 
 

@@ -27,7 +27,7 @@ from embryo_core.curves import normalise_rows
 from embryo_core.curves.reached import LABEL_METRICS, SHARES, Reached, reached
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.errors import ResultsError
-from embryo_core.results.attention_codec import COLUMN, to_numbers
+from embryo_core.results.attention_codec import WEIGHTS_COLUMN, to_numbers
 from embryo_core.results.checks import check_keys
 from embryo_core.results.memo import memoized
 from embryo_core.results.parquet_files import is_stored, open_table, remove_table, replacing_table, stored_checksum
@@ -37,7 +37,7 @@ from embryo_core.results.rows import read_pending, read_table, read_values, sort
 from embryo_core.results.tables import ANSWERS, ATTENTION, SPANS, WORDS, Table
 from embryo_core.types import Run
 
-SOURCE = b"made_from"
+SOURCE_KEY = b"made_from"
 MIN_ROWS = 4096  # rows that a summary may always have, even if its table has fewer
 PendingRows = dict[tuple[str, int], pa.Table]  # (metric, step) -> rows
 
@@ -85,7 +85,7 @@ def write_summary(run: Run, summary: Summary) -> None:
         remove_table(path)
     elif not is_written(run, summary):
         rows = summary.compute(run)
-        rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), SOURCE: source})
+        rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), SOURCE_KEY: source})
         with replacing_table(path) as temporary:
             pq.write_table(rows, temporary, compression="zstd", write_page_checksum=True)
 
@@ -115,7 +115,7 @@ def _read_file(run: Run, summary: Summary) -> pa.Table | None:
             rows = stored.read()
             check_keys(summary.table, rows)
             summary.check(rows, table.done)
-        current = rows.schema.metadata.get(SOURCE) == (_source(run, summary) or "").encode()
+        current = rows.schema.metadata.get(SOURCE_KEY) == (_source(run, summary) or "").encode()
         return rows if current else None
     except (ResultsError, FileNotFoundError):
         return None
@@ -129,7 +129,7 @@ WORD_COUNTS = Table("counts", "metric tag word band n", "metric tag word", optio
 @memoized
 def read_word_counts(run: Run, metric: str) -> pd.DataFrame:
     """Return the words of a metric at the last step of its evaluation: metric, tag, word, band, n."""
-    return read_summary(run, COUNTS).filter(pc.field("metric") == metric).to_pandas()
+    return read_summary(run, WORD_COUNTS_SUMMARY).filter(pc.field("metric") == metric).to_pandas()
 
 
 def _count_words(run: Run) -> pa.Table:
@@ -144,11 +144,11 @@ def _count_words(run: Run) -> pa.Table:
     return pa.concat_tables([WORD_COUNTS.schema.empty_table(), *(rows.select(WORD_COUNTS.columns) for rows in counts)])
 
 
-COUNTS = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
+WORD_COUNTS_SUMMARY = Summary(WORD_COUNTS, WORDS, _count_words, ("metric", "step"))
 
 # === When a task's score reached a share of its last value ===
 
-KEY = "task metric share"
+REACHED_KEY = "task metric share"
 ENDS = ("step", "earliest", "latest")  # columns, null if the last score is not significantly above 0
 REACHED_METRICS = {ANSWERS.name: (*LABEL_METRICS, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 
@@ -188,7 +188,7 @@ def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:
 
 
 def _reached_summary(name: str, table: Table) -> Summary:
-    own = Table(name, " ".join([KEY, *ENDS]), KEY, optional=ENDS, is_summary=True)
+    own = Table(name, " ".join([REACHED_KEY, *ENDS]), REACHED_KEY, optional=ENDS, is_summary=True)
     return Summary(own, table, partial(_compute_reached, table, own), ("task", "step"))
 
 
@@ -236,12 +236,12 @@ def _summarise_step(maps: pa.Table) -> pa.Table:
     lengths = pc.unique(maps["length"]).to_pylist()
     if len(lengths) != 1 or lengths[0] < 2:
         return POSITION_WEIGHTS.schema.empty_table()
-    weights = to_numbers(maps[COLUMN]).reshape(-1, lengths[0], lengths[0])
+    weights = to_numbers(maps[WEIGHTS_COLUMN]).reshape(-1, lengths[0], lengths[0])
     means = np.hstack([position_weights(weights), position_weights(normalise_rows(weights))])
     columns = {name: maps[name] for name in ATTENTION.key} | dict(zip(MEANS, means.T, strict=True))
     return pa.table(columns, POSITION_WEIGHTS.schema)
 
 
 POSITION_WEIGHTS_SUMMARY = Summary(
-    POSITION_WEIGHTS, ATTENTION, _weigh_positions, (*ATTENTION.key, "length", COLUMN), _add_positions
+    POSITION_WEIGHTS, ATTENTION, _weigh_positions, (*ATTENTION.key, "length", WEIGHTS_COLUMN), _add_positions
 )

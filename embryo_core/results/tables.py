@@ -35,7 +35,7 @@ COLUMNS: tuple[tuple[pa.DataType, tuple[float, float] | None, str], ...] = (
     (pa.binary(), None, "right"),
     (pa.large_binary(), None, "weights occurrences products"),  # float16, little-endian; see attention_codec.py
 )
-TYPES = {name: kind for kind, _, names in COLUMNS for name in names.split()}
+COLUMN_TYPES = {name: kind for kind, _, names in COLUMNS for name in names.split()}
 BOUNDS: Bounds = {name: bounds for _, bounds, names in COLUMNS if bounds for name in names.split()}
 
 
@@ -75,7 +75,7 @@ class Table:
     def schema(self) -> pa.Schema:
         """Return the schema of the table."""
         names = self.columns if self.is_summary else ["evaluation", "step", *self.columns]
-        return pa.schema({name: TYPES.get(f"{self.name}.{name}") or TYPES[name] for name in names})
+        return pa.schema({name: COLUMN_TYPES.get(f"{self.name}.{name}") or COLUMN_TYPES[name] for name in names})
 
     def schema_of(self, columns: list[str] | None) -> pa.Schema:
         """Return the schema of some columns, in their order, or of all."""

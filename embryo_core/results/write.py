@@ -28,16 +28,16 @@ from embryo_core.errors import DatasetMismatch, ResultsError
 from embryo_core.measurements import Findings
 from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
-from embryo_core.results.fact_histories import FACTS, takes_pending
+from embryo_core.results.fact_histories import FACTS_SUMMARY, takes_pending
 from embryo_core.results.parquet_files import is_stored, remove_table, replacing_table, write_checksum
 from embryo_core.results.provenance import DatasetId, check_dataset, read_sources
 from embryo_core.results.read import EXAMPLES_FILE, steps_by_metric
 from embryo_core.results.rows import EVERYTHING, read_table, read_values, sort_rows, steps_of_file
 from embryo_core.results.summaries import (
-    COUNTS,
     IN_ANSWERS,
     IN_SPANS,
     POSITION_WEIGHTS_SUMMARY,
+    WORD_COUNTS_SUMMARY,
     is_written,
     write_summary,
 )
@@ -47,7 +47,7 @@ from embryo_core.runs.atomic_files import UNFINISHED
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Checkpoint, Run
 
-SUMMARIES = (FACTS, COUNTS, IN_ANSWERS, IN_SPANS, POSITION_WEIGHTS_SUMMARY)
+SUMMARIES = (FACTS_SUMMARY, WORD_COUNTS_SUMMARY, IN_ANSWERS, IN_SPANS, POSITION_WEIGHTS_SUMMARY)
 STEPS_PER_PENDING = 50  # compacted steps of a metric for each evaluation that may stay pending
 
 

@@ -2,7 +2,7 @@
 
 from embryo_core.runs.architecture import Architecture, DecoderConfig, model_fields
 from embryo_core.runs.atomic_files import link_or_copy, locked, replacing, sha256, write_json
-from embryo_core.runs.audit import AUDIT, Audit, Fault, gaps, missing_steps, read_audit, write_audit
+from embryo_core.runs.audit import AUDIT_FILE, Audit, Fault, gaps, missing_steps, read_audit, write_audit
 from embryo_core.runs.checkpoint_files import is_pickled, read_config, read_header, verify, weights_file, weights_files
 from embryo_core.runs.layout import (
     REPOSITORY,

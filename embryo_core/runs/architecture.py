@@ -25,7 +25,7 @@ WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # families th
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())
 ASSUMED_POSITIONS = 2048  # longest text in pieces, for these families
 MAX_PARAMETERS = 2**32  # parameters of a model; BERT-large has 0.34 billion, Pythia-2.8b 2.8 billion
-OTHER = EncoderLayout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
+OTHER_LAYOUT = EncoderLayout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
 NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or without an effect on outputs
     "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "
     "cls_token_id mask_token_id attn_implementation _attn_implementation gradient_checkpointing output_attentions "
@@ -136,7 +136,7 @@ class Architecture(Others, frozen=True, kw_only=True):
     @property
     def layout(self) -> EncoderLayout:
         """Return the layout of the family's checkpoints."""
-        return ENCODERS.get(self.model_type, OTHER)
+        return ENCODERS.get(self.model_type, OTHER_LAYOUT)
 
 
 class Rotation(Struct, frozen=True):

@@ -13,10 +13,10 @@ from typing import Any
 
 from embryo_core.errors import EmbryoError
 
-LOCK = ".lock.tmp"  # with the suffix of temporary files, so that no reader takes it for content
+LOCK_FILE = ".lock.tmp"  # with the suffix of temporary files, so that no reader takes it for content
 UNFINISHED = ".tmp"  # suffix of a file that is being written, or was left by a killed writer
-TABLE = re.compile(r"\w+\.parquet(\.sha256)?")
-OWN = frozenset(  # names of Embryo's files, besides tables, in folders that are replaced or removed
+TABLE_PATTERN = re.compile(r"\w+\.parquet(\.sha256)?")
+OWN_FILES = frozenset(  # names of Embryo's files, besides tables, in folders that are replaced or removed
     "run.json log.jsonl audit.json frequencies.tsv config.json manifest.json model.safetensors pytorch_model.bin "
     "tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json merges.txt "
     "spiece.model sentencepiece.bpe.model spm.model tokenizer.model tokens.bin sentences.npy documents.npy".split()
@@ -29,7 +29,7 @@ def refuse_foreign_files(folder: Path, error: type[EmbryoError] = EmbryoError) -
         return
     for parent, _, names in os.walk(folder):
         for name in sorted(names):
-            if (finished := name.removesuffix(UNFINISHED)) not in OWN and not TABLE.fullmatch(finished):
+            if (finished := name.removesuffix(UNFINISHED)) not in OWN_FILES and not TABLE_PATTERN.fullmatch(finished):
                 raise error(
                     f"{os.path.join(parent, name)!r} is not a file that Embryo wrote, and {folder.name} is to be "
                     "replaced or removed; move it elsewhere, then give the same command."
@@ -104,7 +104,7 @@ def locked(folder: Path, busy: EmbryoError | None = None, waiting: Callable[[], 
     if os.name != "nt":
         opened = os.open(folder, os.O_RDONLY | os.O_NONBLOCK)
     else:  # Windows cannot open a folder: lock a file in it
-        opened = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT)
+        opened = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT)
     try:
         if not lock_descriptor(opened, blocking=False):
             if busy:

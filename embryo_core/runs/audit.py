@@ -15,7 +15,7 @@ from embryo_core.runs.trust import own_folder, read_json, refusal
 from embryo_core.runs.value_types import Count, Label, Text
 from embryo_core.types import Run
 
-AUDIT = "audit.json"
+AUDIT_FILE = "audit.json"
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,18 @@ class Audit:
 
 def write_audit(run: Run, audit: Audit) -> None:
     """Write the audit of a run, replacing an earlier one. Raises BrokenRun if audit.json is a link."""
-    write_json(own_folder(run.path / AUDIT, run.path, BrokenRun), asdict(audit))
+    write_json(own_folder(run.path / AUDIT_FILE, run.path, BrokenRun), asdict(audit))
 
 
 def read_audit(run: Run) -> Audit | None:
     """Return the last audit of a run, or None without one. Raises BrokenRun if audit.json is not valid."""
-    if not (run.path / AUDIT).is_file():
+    if not (run.path / AUDIT_FILE).is_file():
         return None
-    audit = read_json(run.path / AUDIT, run.path, Audit, BrokenRun)
+    audit = read_json(run.path / AUDIT_FILE, run.path, Audit, BrokenRun)
     if (steps := sum(len(fault.steps) for fault in audit.faults)) > MAX_STEPS:
-        raise refusal(run.path / AUDIT, f"has faults that name {steps:,} steps, more than {MAX_STEPS:,}", BrokenRun)
+        raise refusal(
+            run.path / AUDIT_FILE, f"has faults that name {steps:,} steps, more than {MAX_STEPS:,}", BrokenRun
+        )
     return audit
 
 

@@ -30,9 +30,9 @@ class LogPlace(Struct, frozen=True):
 
 
 OBJECTIVES = ("masked_lm", "sentence_order", "next_sentence", "replaced_token", "next_token")
-NUMBERS = "loss learning_rate gradient_norm tokens tokens_per_second time".split()
-NUMBERS += "n_masked n_predicted n_sequences n_tokens".split()
-NUMBERS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
+NUMBER_FIELDS = "loss learning_rate gradient_norm tokens tokens_per_second time".split()
+NUMBER_FIELDS += "n_masked n_predicted n_sequences n_tokens".split()
+NUMBER_FIELDS += [f"{name}_{kind}" for name in OBJECTIVES for kind in ("loss", "accuracy", "n", "baseline")]
 LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; other columns are ignored
     "LogRow",
     {
@@ -41,14 +41,14 @@ LogRow = TypedDict(  # type: ignore[misc]  # a line of the log; other columns ar
         "by_length": Nested2,  # numbers of sequences of each length
         "measures": Nested5,  # see LoggedMeasure
     }
-    | dict.fromkeys(NUMBERS, Whole | Number | None),
+    | dict.fromkeys(NUMBER_FIELDS, Whole | Number | None),
     total=False,
 )
 
-HELDOUT = b'"heldout"'
+HELDOUT_MARK = b'"heldout"'
 GZIP = b"\x1f\x8b"  # first bytes of a gzip file
-ROW: Decoder[dict[str, Any]] = Decoder(LogRow)
-PLACE = Decoder(LogPlace)
+ROW_DECODER: Decoder[dict[str, Any]] = Decoder(LogRow)
+PLACE_DECODER = Decoder(LogPlace)
 MAX_ROW_BYTES = MB
 MAX_LINES = 500_000  # lines of a file that is read line by line
 MAX_ROWS = 10_000  # rows of a split that are read; a screen is only 2,000 pixels wide
@@ -62,7 +62,7 @@ def read_log(run: Run) -> list[dict[str, Any]]:
     """
     lines = read_lines(run.path / "log.jsonl")
     if len(lines) > MAX_ROWS:
-        heldout = [HELDOUT in line for line in lines]
+        heldout = [HELDOUT_MARK in line for line in lines]
         lines = [line for split in (False, True) for line in _spread([*compress(lines, (h == split for h in heldout))])]
     rows = [row for row in map(parse_row, lines) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
@@ -79,7 +79,7 @@ def last_logged(run: Run) -> dict[str, int]:
     last_steps: dict[str, int] = {}
     for line in read_lines(run.path / "log.jsonl"):
         try:
-            place = PLACE.decode(line)
+            place = PLACE_DECODER.decode(line)
         except (ValueError, RecursionError):
             continue
         last_steps[place.split] = max(place.step, last_steps.get(place.split, 0))
@@ -94,7 +94,7 @@ def damaged_lines(run: Run) -> int:
 def parse_row(line: bytes) -> dict[str, Any] | None:
     """Return the row in a line of log.jsonl (see `LogRow`); None if it is not a row."""
     try:
-        return ROW.decode(line) if len(line) <= MAX_ROW_BYTES else None
+        return ROW_DECODER.decode(line) if len(line) <= MAX_ROW_BYTES else None
     except (ValueError, RecursionError):
         return None
 

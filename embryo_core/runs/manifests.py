@@ -10,7 +10,7 @@ from typing import Any
 
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, UnknownStep
 from embryo_core.runs.atomic_files import UNFINISHED, sha256, write_json
-from embryo_core.runs.pointers import ADDED, follow, list_state
+from embryo_core.runs.pointers import ADDED_FILE, follow, list_state
 from embryo_core.runs.schema import Manifest, PointerCard
 from embryo_core.runs.snapshot import read_once
 from embryo_core.runs.trust import State, read_unchanged, refusal, state_of
@@ -153,7 +153,7 @@ def _scan(run: Run) -> list[ScannedFolder]:
     for name in states:
         with suppress(BrokenCheckpoint):
             states[name] = state_of(f"{folder}/{name}/manifest.json", BrokenCheckpoint)
-    key = run, tuple(states.items()), list_state(ADDED)
+    key = run, tuple(states.items()), list_state(ADDED_FILE)
     if (scanned := _scanned.get(key)) is None:
         scanned = [*_read_folders(run, states)]
         # scans with errors are not cached, since these may be temporary

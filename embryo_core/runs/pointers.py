@@ -20,9 +20,9 @@ from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
 HUB = "hf:"  # prefix of the name of a repository
-SHARED = "blobs"  # folder in the cache of huggingface_hub; repositories link to its files
-ADDED = "added.json"
-TASKS = "tasks.json"
+BLOBS_FOLDER = "blobs"  # folder in the cache of huggingface_hub; repositories link to its files
+ADDED_FILE = "added.json"
+TASKS_FILE = "tasks.json"
 MAX_FOLDERS = 1000  # remembered folders of data
 Folders = Annotated[dict[Sha256, Text], Meta(max_length=MAX_FOLDERS)]
 Added = Annotated[dict[Text, Annotated[frozenset[Text], Meta(max_length=100_000)]], Meta(max_length=100_000)]
@@ -60,13 +60,13 @@ def remember_folder(sha256: str, folder: Path) -> None:
     """Record the folder of data with this hash in the user's settings; do nothing if these cannot be written."""
     with suppress(OSError, UnicodeEncodeError), locked(settings_folder()):
         folders = remembered_folders() | {sha256: os.path.realpath(folder)}
-        write_json(settings_folder() / TASKS, dict([*folders.items()][-MAX_FOLDERS:]))
+        write_json(settings_folder() / TASKS_FILE, dict([*folders.items()][-MAX_FOLDERS:]))
 
 
 def remembered_folders() -> dict[str, str]:
     """Return the recorded folders by the hash of their data; {} if the list cannot be read."""
     try:
-        return read_list(TASKS, Folders)
+        return read_list(TASKS_FILE, Folders)
     except BrokenUserList:
         return {}
 
@@ -76,7 +76,7 @@ def allow(run: Path, locations: Iterable[str]) -> None:
     named: list[Path | str] = [run, *locations]
     for place in named:
         check_path(place)
-    add_to_list(ADDED, Added, {os.path.realpath(run): sorted(set(locations))})
+    add_to_list(ADDED_FILE, Added, {os.path.realpath(run): sorted(set(locations))})
 
 
 def check_path(path: Path | str) -> None:
@@ -89,12 +89,12 @@ def check_path(path: Path | str) -> None:
 
 def was_added(run: Path) -> bool:
     """Return whether the user added the run in this folder."""
-    return os.path.realpath(run) in read_list(ADDED, Added)
+    return os.path.realpath(run) in read_list(ADDED_FILE, Added)
 
 
 def allowed_sources(run: Path) -> frozenset[str]:
     """Return the folders and "hf:" repositories from which a run may read weights."""
-    return read_list(ADDED, Added).get(os.path.realpath(run), frozenset())
+    return read_list(ADDED_FILE, Added).get(os.path.realpath(run), frozenset())
 
 
 def source_of(pointer: Pointer) -> str:
@@ -124,7 +124,7 @@ def cached_file(pointer: Pointer) -> Path:
 def hub_store(path: Path, repository: str) -> Path:
     """Return the folder that a file in the cache must be in: its repository's, or the shared store of blobs."""
     folder = hub_folder(repository)
-    shared = os.path.realpath(folder.parent / SHARED)
+    shared = os.path.realpath(folder.parent / BLOBS_FOLDER)
     return Path(shared) if Path(os.path.realpath(path)).is_relative_to(shared) else folder
 
 

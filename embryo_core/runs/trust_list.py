@@ -22,11 +22,11 @@ from embryo_core.runs.trust import State, digest, own_entries, state_from
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Run
 
-MAX_BYTES = 2**31  # largest size of a file
+MAX_FILE_BYTES = 2**31  # largest size of a file
 # not hashed, since no page reads the state of pretraining, and manifests have the hashes of weights
 NOT_SHOWN = ("state", *WEIGHTS)
 Hashes = dict[str, str]  # path below the root -> hash
-TRUSTED = "trusted.json"
+TRUSTED_FILE = "trusted.json"
 Trusted = Annotated[dict[Text, dict[Text, Sha256]], Meta(max_length=10_000)]
 States = tuple[tuple[str, State], ...]
 
@@ -34,7 +34,7 @@ States = tuple[tuple[str, State], ...]
 def trust_files(run: Run) -> tuple[Path, int]:
     """Record the hashes of a run's files; return the list's path and their number. Raises BrokenRun, BrokenUserList."""
     root, states = run.path.parents[1], _states(run)
-    return add_to_list(TRUSTED, Trusted, {run.name: _hashes(root, states)}), len(states)
+    return add_to_list(TRUSTED_FILE, Trusted, {run.name: _hashes(root, states)}), len(states)
 
 
 def check_trusted(run: Run) -> Run:
@@ -42,7 +42,7 @@ def check_trusted(run: Run) -> Run:
     if os.environ.get("EMBRYO_TRUSTED") != "listed":
         return run
     # read before hashing, since a run that is not listed need not be hashed
-    expected = read_list(TRUSTED, Trusted).get(run.name, {})
+    expected = read_list(TRUSTED_FILE, Trusted).get(run.name, {})
     hashes = _hashes(run.path.parents[1], _states(run)) if expected else {}
     if hashes != expected or not expected:
         differing = min((name for name, _ in hashes.items() ^ expected.items()), default="")
@@ -73,4 +73,4 @@ def _walk(folder: Path) -> Iterator[tuple[str, State]]:
 @lru_cache(maxsize=64)
 def _hashes(root: Path, states: States) -> Hashes:
     """Return the hash of each file, cached until one of them changes."""
-    return {os.path.relpath(path, root): digest(Path(path), root, BrokenRun, MAX_BYTES) for path, _ in states}
+    return {os.path.relpath(path, root): digest(Path(path), root, BrokenRun, MAX_FILE_BYTES) for path, _ in states}

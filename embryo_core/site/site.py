@@ -27,7 +27,7 @@ from embryo_core.figures.overview import training_phases
 from embryo_core.figures.smoothing import WINDOWS
 from embryo_core.runs.atomic_files import locked, replacing, sha256
 from embryo_core.runs.trust import read_json
-from embryo_core.runs.trust_list import MAX_BYTES
+from embryo_core.runs.trust_list import MAX_FILE_BYTES
 from embryo_core.site.live import write_live
 from embryo_core.site.note import to_html
 from embryo_core.site.packages import PLOTLY, add_packages
@@ -162,7 +162,7 @@ def _program_fingerprint() -> str:
 
 def _fingerprint(run: Run) -> str:
     roots = dict.fromkeys(run.results.rglob("*"), run.results)
-    roots |= {run.path / name: run.path for name in ("run.json", "log.jsonl", run_files.AUDIT)}
+    roots |= {run.path / name: run.path for name in ("run.json", "log.jsonl", run_files.AUDIT_FILE)}
     lines = [f"{path.name} {_digest(path, folder)}" for path, folder in sorted(roots.items()) if path.is_file()]
     steps = [(checkpoint.step, checkpoint.has_weights) for checkpoint in run_files.checkpoints(run)]
     return json.dumps([run.name, lines, steps])
@@ -171,7 +171,7 @@ def _fingerprint(run: Run) -> str:
 def _digest(path: Path, root: Path) -> str:
     """Return the SHA-256 of a file, or the reason why no reader opens it."""
     try:
-        return run_files.digest(path, root, ResultsError, MAX_BYTES)
+        return run_files.digest(path, root, ResultsError, MAX_FILE_BYTES)
     except ResultsError as reason:
         return str(reason)
 

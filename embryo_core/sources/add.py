@@ -25,8 +25,8 @@ from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, pl
 from embryo_core.sources.write import draft_run, write_checkpoints, write_tokenizer
 from embryo_core.types import Run
 
-LISTED = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
-NAME = re.compile(r"[\w.+-]{1,100}")
+LISTED_PATTERN = re.compile(r"(\d{1,18}):(.+)")  # STEP:PATH
+NAME_PATTERN = re.compile(r"[\w.+-]{1,100}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def add(
 
 def _target(name: str) -> Path:
     """Return the folder of the run. Raises RunError for an invalid name, or if a run that was not added has it."""
-    if not NAME.fullmatch(name):
+    if not NAME_PATTERN.fullmatch(name):
         raise RunError(f"'{name}' is not a valid run name; use letters, digits and . _ + - (--name NAME).")
     target = runs.roots()[0] / "runs" / name
     if os.path.lexists(target) and not (runs.was_added(target) or earlier.points_elsewhere(target)):
@@ -112,7 +112,7 @@ def _find(source: Sequence[str], patterns: Sequence[str]) -> SourceSeries:
     """Return the checkpoints of the source: listed as STEP:PATH, in a folder, or on the Hub. Raises RunError."""
     for one in source:
         runs.check_path(one)
-    listed = [match for one in source if (match := LISTED.fullmatch(one))]
+    listed = [match for one in source if (match := LISTED_PATTERN.fullmatch(one))]
     if len(listed) == len(source):
         series = SourceSeries([])
         for step, place in (match.groups() for match in listed):

@@ -13,7 +13,7 @@ from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import GENERATOR, check_path
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.value_types import AnyFileName
-from embryo_core.sources.patterns import KNOWN, Counts, conversion_hint, match_names, unmatched
+from embryo_core.sources.patterns import KNOWN_PATTERNS, Counts, conversion_hint, match_names, unmatched
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
 from embryo_core.sources.trainer import read_state
@@ -33,7 +33,7 @@ def find_in(folder: Path, patterns: Sequence[str]) -> SourceSeries:
     names = [path.relative_to(folder).as_posix() for path in below][:MAX_NAMES]
     matched = match_names(names, patterns)
     if not matched:
-        tried, more = ", ".join(patterns or KNOWN), conversion_hint(_files_of_others(folder))
+        tried, more = ", ".join(patterns or KNOWN_PATTERNS), conversion_hint(_files_of_others(folder))
         raise RunError(f"{folder} has no checkpoint whose name matches {tried}; name its form with --pattern.{more}")
     series = SourceSeries([], unmatched=[] if patterns else unmatched(names, matched))
     for name, counts in matched.items():

@@ -18,9 +18,9 @@ from embryo_core.runs import GENERATOR
 from embryo_core.runs.checkpoint_files import WEIGHTS
 from embryo_core.runs.pointers import HUB, cached_file, hub_store
 from embryo_core.runs.schema import TrainerState
-from embryo_core.sources.hub_listing import COMMIT, Files, files, history, repositories, revisions, where
+from embryo_core.sources.hub_listing import COMMIT_PATTERN, Files, files, history, repositories, revisions, where
 from embryo_core.sources.patterns import (
-    FIELD,
+    FIELD_PATTERN,
     Counts,
     conversion_hint,
     match_folders,
@@ -30,7 +30,7 @@ from embryo_core.sources.patterns import (
 )
 from embryo_core.sources.shards import INDEXES, shard_names
 from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, with_unnumbered
-from embryo_core.sources.trainer import STATE, read_state
+from embryo_core.sources.trainer import STATE_FILE, read_state
 from embryo_core.tokenizers.checks import TOKENIZER_FILES, TOKENIZER_SETTINGS
 from embryo_core.types import Pointer
 
@@ -65,7 +65,7 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     commits. OWNER/NAME/FOLDER@REVISION is searched only for folders and commits. Raises RunError if no checkpoint is
     found, and if the Hub does not answer.
     """
-    if FIELD.search(name):
+    if FIELD_PATTERN.search(name):
         if not (matched := match_names(repositories(name), [name])):
             raise _not_found(name, "repository", "")
         return _series({_place(one): counts for one, counts in matched.items()})
@@ -126,7 +126,7 @@ def _split(name: str) -> tuple[str, str, str]:
 def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
     """Resolve a name; the commit is "" if there is no main branch. Raises RunError for an unknown revision."""
     repository, folder, revision = _split(name)
-    if COMMIT.fullmatch(revision):
+    if COMMIT_PATTERN.fullmatch(revision):
         return HubFolder(HUB + name, repository, revision, folder)
     refs = revisions(repository) if refs is None else refs
     if revision not in refs and (revision or not refs):
@@ -235,9 +235,9 @@ def _model(place: HubFolder, counts: Counts, hashes: Files, inside: str = "") ->
 
 def _state(place: HubFolder, hashes: Files) -> TrainerState | None:
     """Return the Trainer's state among these files; None if it is missing or cannot be read."""
-    if STATE not in hashes:
+    if STATE_FILE not in hashes:
         return None
-    path = fetch(place.pointer(STATE), place.name)
+    path = fetch(place.pointer(STATE_FILE), place.name)
     try:
         return read_state(path.parent)
     except BrokenTrainerState:

@@ -8,15 +8,15 @@ from embryo_core.engine.hub_cache import blob_of, is_offline, retry_while_busy, 
 from embryo_core.errors import RunError
 from embryo_core.runs import hub_folder
 from embryo_core.runs.pointers import HUB
-from embryo_core.sources.patterns import FIELD
+from embryo_core.sources.patterns import FIELD_PATTERN
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 Answer = TypeVar("Answer")
 Files = dict[str, str | None]  # name -> SHA-256, if known
-COMMIT = re.compile(r"[0-9a-f]{40}")
-SHA256 = re.compile(r"[0-9a-f]{64}")
+COMMIT_PATTERN = re.compile(r"[0-9a-f]{40}")
+SHA256_PATTERN = re.compile(r"[0-9a-f]{64}")
 
 
 def revisions(repository: str) -> dict[str, str]:
@@ -30,14 +30,14 @@ def revisions(repository: str) -> dict[str, str]:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     contents = {path.relative_to(folder).as_posix(): path.read_text("ascii", errors="replace") for path in files}
     commits = {name: content.strip() for name, content in contents.items()}
-    return {name: commit for name, commit in commits.items() if COMMIT.fullmatch(commit)}
+    return {name: commit for name, commit in commits.items() if COMMIT_PATTERN.fullmatch(commit)}
 
 
 def repositories(pattern: str) -> list[str]:
     """Return the owner's repositories, which may match a pattern OWNER/NAME-{step}. Raises RunError."""
     owner, _, _ = pattern.rpartition("/")
     if not is_offline():
-        start = FIELD.split(pattern)[0].rpartition("/")[2]
+        start = FIELD_PATTERN.split(pattern)[0].rpartition("/")[2]
         return [model.id for model in _asked(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
     folders = hub_folder(pattern).parent.glob("models--*")
     return [folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders]
@@ -63,7 +63,7 @@ def files(repository: str, commit: str) -> Files:
     folder = hub_folder(repository) / "snapshots" / commit
     # A blob's name is the Hub's hash of it; `blob_of` follows links from blob to blob.
     blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in folder.rglob("*") if not path.is_dir()}
-    return {name: blob if SHA256.fullmatch(blob) else None for name, blob in blobs.items()}
+    return {name: blob if SHA256_PATTERN.fullmatch(blob) else None for name, blob in blobs.items()}
 
 
 def where() -> str:

@@ -17,14 +17,18 @@ from embryo_core.errors import RunError
 
 FIELDS = {"step": "updates", "sequences": "sequences", "tokens": "tokens", "words": "words"}  # field -> unit
 ALIASES = {"k": "step"}  # for names such as "step_{k}k"
-UNIT = r"(?:[kKmMbBtT]T?)(?![A-Za-z])"
-FIELD = re.compile(rf"\{{(\w+)(?:\+(\d{{1,15}}))?\}}({UNIT})?")
-NUMBER, DECIMAL = r"(\d{1,18})", r"(\d{1,18}(?:\.\d{1,9})?)"
-NUMBERED = re.compile(rf"\D{{1,40}}\d{{1,18}}(?:{UNIT})?|{DECIMAL}{UNIT}")  # names that may contain a step
-TITLE = re.compile(r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}(\d{1,15})(k?)\b", re.IGNORECASE)
+UNIT_PATTERN = r"(?:[kKmMbBtT]T?)(?![A-Za-z])"
+FIELD_PATTERN = re.compile(rf"\{{(\w+)(?:\+(\d{{1,15}}))?\}}({UNIT_PATTERN})?")
+NUMBER_PATTERN, DECIMAL_PATTERN = r"(\d{1,18})", r"(\d{1,18}(?:\.\d{1,9})?)"
+NUMBERED_PATTERN = re.compile(
+    rf"\D{{1,40}}\d{{1,18}}(?:{UNIT_PATTERN})?|{DECIMAL_PATTERN}{UNIT_PATTERN}"
+)  # names that may contain a step
+TITLE_PATTERN = re.compile(
+    r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}(\d{1,15})(k?)\b", re.IGNORECASE
+)
 MAX_COUNT = 2**63 - 1  # largest count that manifest.json can hold
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # first letter -> factor
-KNOWN = (  # patterns tried by default; the one that matches most names is used
+KNOWN_PATTERNS = (  # patterns tried by default; the one that matches most names is used
     "checkpoint-{step}",
     "step{step}-tokens{tokens}B",
     "step-{step}-{tokens}BT",
@@ -59,14 +63,14 @@ class NamePattern:
 
     def __init__(self, text: str):
         self.text = text
-        fields = [(ALIASES.get(name, name), start, unit) for name, start, unit in FIELD.findall(text)]
+        fields = [(ALIASES.get(name, name), start, unit) for name, start, unit in FIELD_PATTERN.findall(text)]
         self._fields = [(name, int(start or 0), UNITS[unit[:1].upper()]) for name, start, unit in fields]
         names = [name for name, _, _ in self._fields]
         if not names or not set(names) <= FIELDS.keys() or len(set(names)) < len(names):
             listed = ", ".join(f"{{{name}}}" for name in FIELDS)
             raise RunError(f"The pattern '{text}' has no field, or not one of each; known: {listed}.")
-        parts = re.split(FIELD.pattern, text)[:: FIELD.groups + 1]
-        numbers = [DECIMAL + unit if unit else NUMBER for _, _, unit in fields] + [""]
+        parts = re.split(FIELD_PATTERN.pattern, text)[:: FIELD_PATTERN.groups + 1]
+        numbers = [DECIMAL_PATTERN + unit if unit else NUMBER_PATTERN for _, _, unit in fields] + [""]
         self._regex = re.compile("".join(re.escape(p) + number for p, number in zip(parts, numbers, strict=True)))
 
     def match(self, name: str) -> Counts | None:
@@ -84,14 +88,14 @@ class NamePattern:
 def match_names(names: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
     """Return the counts of each matching name, by its first matching pattern.
 
-    Without patterns, the one of KNOWN that matches most names is used.
+    Without patterns, the one of KNOWN_PATTERNS that matches most names is used.
     """
     names = list(names)
     if patterns:
         compiled = [NamePattern(text) for text in patterns]
         matches = {name: next(filter(None, (pattern.match(name) for pattern in compiled)), None) for name in names}
         return {name: counts for name, counts in matches.items() if counts}
-    tried = [{n: counts for n in names if (counts := NamePattern(text).match(n))} for text in KNOWN]
+    tried = [{n: counts for n in names if (counts := NamePattern(text).match(n))} for text in KNOWN_PATTERNS]
     return max(tried, key=len)
 
 
@@ -122,19 +126,19 @@ def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
     """Return the counts of each commit title that matches a pattern, or by default contains a step."""
     if patterns:
         return match_names(titles, patterns)
-    matches = {title: TITLE.search(title) for title in titles}
+    matches = {title: TITLE_PATTERN.search(title) for title in titles}
     return {title: Counts(step=int(one[1]) * (1000 if one[2] else 1)) for title, one in matches.items() if one}
 
 
 def unmatched(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:
     """Return unmatched names that end in a number, such as those of another phase of training."""
-    return [name for name in names if name not in matched and NUMBERED.fullmatch(name)]
+    return [name for name in names if name not in matched and NUMBERED_PATTERN.fullmatch(name)]
 
 
 # === Files of other trainers ===
 
-TORCH = "load its state_dict into the model's class of transformers and call save_pretrained(FOLDER)"
-OF_TRANSFORMERS = "load each folder with transformers 4 ({}) and call save_pretrained(FOLDER)"
+TORCH_ADVICE = "load its state_dict into the model's class of transformers and call save_pretrained(FOLDER)"
+TRANSFORMERS_ADVICE = "load each folder with transformers 4 ({}) and call save_pretrained(FOLDER)"
 OTHER_FORMATS = (  # pattern of file names, trainer, how to convert them; the first match is reported
     (r"(ep\d+-ba\d+|latest)-rank\d+(\.pt)?", "Composer", "run llm-foundry's convert_composer_to_hf.py on each"),
     (r"layer_\d+-model_\d+-model_states\.pt", "GPT-NeoX", "run GPT-NeoX's tools/ckpts/convert_neox_to_hf.py on each"),
@@ -143,21 +147,21 @@ OTHER_FORMATS = (  # pattern of file names, trainer, how to convert them; the fi
     (
         r"__\d+_\d+\.distcp",
         "torch.distributed",
-        "run python -m torch.distributed.checkpoint.format_utils on each, then " + TORCH,
+        "run python -m torch.distributed.checkpoint.format_utils on each, then " + TORCH_ADVICE,
     ),
     (r"lit_model\.pth", "LitGPT", "run litgpt convert_from_litgpt on each"),
     (r"checkpoint(_\d+_\d+|_last|_best)\.pt", "fairseq", "run transformers 4's convert script of the family on each"),
     (r".*\.ckpt-?\d*\.(index|meta)", "TensorFlow 1", "run python -m pretrain import on their folder"),
-    (r"tf_model\.h5", "TensorFlow", OF_TRANSFORMERS.format("from_tf=True")),
-    (r"flax_model\.msgpack", "Flax", OF_TRANSFORMERS.format("from_flax=True")),
+    (r"tf_model\.h5", "TensorFlow", TRANSFORMERS_ADVICE.format("from_tf=True")),
+    (r"flax_model\.msgpack", "Flax", TRANSFORMERS_ADVICE.format("from_flax=True")),
     (
         r"adapter_model\.(safetensors|bin)",
         "PEFT, an adapter alone",
         "merge each with merge_and_unload() and save_pretrained",
     ),
     (r".*\.gguf", "llama.cpp", "get the weights that it was made from"),
-    (r".*\.ckpt", "Lightning", f"load each with load_from_checkpoint, or {TORCH}"),
-    (r".*\.pth?", "torch", TORCH),
+    (r".*\.ckpt", "Lightning", f"load each with load_from_checkpoint, or {TORCH_ADVICE}"),
+    (r".*\.pth?", "torch", TORCH_ADVICE),
 )
 
 

@@ -18,9 +18,13 @@ from embryo_core.sources.source_series import SourceCheckpoint
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
-STATE = "trainer_state.json"
-TRAIN = {"loss": "loss", "learning_rate": "learning_rate", "grad_norm": "gradient_norm"}  # the Trainer's names -> ours
-HELDOUT = {"eval_loss": "loss", "eval_accuracy": "accuracy"}
+STATE_FILE = "trainer_state.json"
+TRAIN_FIELDS = {
+    "loss": "loss",
+    "learning_rate": "learning_rate",
+    "grad_norm": "gradient_norm",
+}  # the Trainer's names -> ours
+HELDOUT_FIELDS = {"eval_loss": "loss", "eval_accuracy": "accuracy"}
 
 
 def read_state(folder: Path) -> TrainerState | None:
@@ -28,7 +32,7 @@ def read_state(folder: Path) -> TrainerState | None:
 
     NaN and Infinity, which Python writes although JSON lacks them, are read as None; numbers in strings are parsed.
     """
-    path = next((path for name in (STATE, f"{STATE}.gz") if (path := folder / name).is_file()), None)
+    path = next((path for name in (STATE_FILE, f"{STATE_FILE}.gz") if (path := folder / name).is_file()), None)
     if path is None:
         return None
     content = read_text(path, path.resolve().parent, BrokenTrainerState)
@@ -46,7 +50,7 @@ def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[
     """
     for noted in state.log_history:
         step = _number(noted.get("step"))
-        for split, names in (("train", TRAIN), ("heldout", HELDOUT)):
+        for split, names in (("train", TRAIN_FIELDS), ("heldout", HELDOUT_FIELDS)):
             row = {name: _number(noted[key]) for key, name in names.items() if key in noted}
             if not row or step is None or step % 1:
                 continue
@@ -59,7 +63,7 @@ def log_rows(state: TrainerState, objective: str, alone: bool) -> Iterable[dict[
 
 def odd_numbers(state: TrainerState) -> str:
     """Return a sentence on numbers of the log that are not finite or are stored as text; "" without such numbers."""
-    values = [noted[key] for noted in state.log_history for key in (*TRAIN, *HELDOUT) if key in noted]
+    values = [noted[key] for noted in state.log_history for key in (*TRAIN_FIELDS, *HELDOUT_FIELDS) if key in noted]
     gaps = sum(_number(value) is None for value in values)
     texts = sum(isinstance(value, str) and _number(value) is not None for value in values)
     kinds = (gaps, "not finite, and gaps of the curves"), (texts, "text, and read as numbers")

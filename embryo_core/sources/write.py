@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from embryo_core.tokenizers.conversion import ConvertedTokenizer
 
 SEED_PATTERN = re.compile(r"seed[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
-SIZES = [name for name in Settings.__struct_fields__ if name in runs.Architecture.__struct_fields__]
+SIZE_SETTINGS = [name for name in Settings.__struct_fields__ if name in runs.Architecture.__struct_fields__]
 
 
 def write_checkpoints(
@@ -172,9 +172,10 @@ def draft_run(
 
 def _sizes(config: dict[str, Any]) -> dict[str, Any]:
     """Return the sizes in a config.json, named as in BERT's; decoders have other names and may omit the inner size."""
-    names = {name: (name, *OTHER_NAMES[name][1].split()) if name in OTHER_NAMES else (name,) for name in SIZES}
+    names = {name: (name, *OTHER_NAMES[name][1].split()) if name in OTHER_NAMES else (name,) for name in SIZE_SETTINGS}
     values = {
-        name: next((config[each] for each in names[name] if config.get(each) is not None), None) for name in SIZES
+        name: next((config[each] for each in names[name] if config.get(each) is not None), None)
+        for name in SIZE_SETTINGS
     }
     if values["intermediate_size"] is None and type(values["hidden_size"]) is int:
         values["intermediate_size"] = 4 * values["hidden_size"]

@@ -22,9 +22,9 @@ from embryo_core.runs.trust import locate, refusal
 from embryo_core.tokenizers.checks import TOKENIZER_FILES, TOKENIZER_SETTINGS, check_tokenizer
 from embryo_core.types import SpecialTokens
 
-SAMPLE = "a"  # text around which the special tokens are found
+SAMPLE_TEXT = "a"  # text around which the special tokens are found
 # texts on which tokenizers with the same vocabulary may differ: case, accents, punctuation, Unicode, spaces, digits
-TEXTS = (
+CHECKED_TEXTS = (
     "closed.",
     "The Café",
     "don't",
@@ -77,7 +77,7 @@ def convert_tokenizer(folder: Path, decoder: bool = False) -> ConvertedTokenizer
         tokenizer.no_padding()
         if not decoder:
             _frame(tokenizer, reference)
-        framed, unframed = (tokenizer.encode(SAMPLE, add_special_tokens=special).ids for special in (True, False))
+        framed, unframed = (tokenizer.encode(SAMPLE_TEXT, add_special_tokens=special).ids for special in (True, False))
     except (KeyboardInterrupt, SystemExit, BrokenTokenizer):
         raise
     except BaseException as reason:  # noqa: BLE001, the library raises plain exceptions, and its Rust code panics
@@ -126,8 +126,8 @@ def _frame(tokenizer: Tokenizer, reference: Any) -> None:
 
 
 def _difference(tokenizer: Tokenizer, reference: Any) -> str:
-    """Return a sentence on the first of TEXTS that transformers tokenizes unlike the file, or ""."""
-    for text in TEXTS:
+    """Return a sentence on the first of CHECKED_TEXTS that transformers tokenizes unlike the file, or ""."""
+    for text in CHECKED_TEXTS:
         splits = tokenizer.encode(text, add_special_tokens=False).tokens, _pieces_of(reference, text)
         if splits[0] != splits[1]:
             ours_text, reference_text = (" ".join(f"'{piece}'" for piece in pieces) or "nothing" for pieces in splits)
@@ -167,7 +167,10 @@ def _fault(tokenizer: Tokenizer, framed: list[int], unframed: list[int], decoder
         return None
     tokens, kind = [tokenizer.id_to_token(i) for i in framed], "decoders" if decoder else "models"
     count = "at most one" if decoder else "one"
-    return f"makes {tokens} of '{SAMPLE}'; of {kind}, Embryo reads those with {count} token before a text and after it"
+    return (
+        f"makes {tokens} of '{SAMPLE_TEXT}'; of {kind}, Embryo reads those with {count} token before a text "
+        "and after it"
+    )
 
 
 def _unreadable(folder: Path, why: str) -> EmbryoError:

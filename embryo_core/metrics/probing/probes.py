@@ -23,8 +23,8 @@ from embryo_core.metrics.probing.data import ProbingData, ProbingTask, Targets
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
 
-CHUNK = 4096  # targets per chunk of float32 features, outside of training
-SAMPLE = 16_384  # training targets from which mean and covariance are computed
+CHUNK_SIZE = 4096  # targets per chunk of float32 features, outside of training
+SAMPLE_SIZE = 16_384  # training targets from which mean and covariance are computed
 RIDGE = 1e-5  # added to the covariance, in units of the mean variance: the resolution of float16
 
 
@@ -126,7 +126,7 @@ class Probes:
 
     def __init__(self, states: Tensor, task: ProbingTask, whitened: bool):
         self._states = states  # [spans, H] float16
-        sample = _features(states, task.train.spans[:SAMPLE])
+        sample = _features(states, task.train.spans[:SAMPLE_SIZE])
         shape = 2, len(task.labels), sample.shape[1]
         self.values = torch.zeros(shape), torch.zeros(shape[:2])
         self._mean, self._penalty = torch.zeros(2, shape[-1])
@@ -160,8 +160,8 @@ class Probes:
         """
         hits = torch.zeros(2, dtype=torch.int64)
         labels = _labels(targets)
-        for start in range(0, len(labels), CHUNK):
-            rows = slice(start, start + CHUNK)
+        for start in range(0, len(labels), CHUNK_SIZE):
+            rows = slice(start, start + CHUNK_SIZE)
             logits = _logits(self._centred(targets.spans[rows]), weights, bias)
             hits += (logits.argmax(-1) == labels[rows]).sum(0)
         return (hits.double() / len(labels)).tolist()

@@ -11,7 +11,7 @@ import pytest
 from embryo_core.audit.equal import Twins, equal_steps, equal_tensors
 from embryo_core.audit.odd_tensors import odd_tensors
 from embryo_core.audit.order import Misplaced, foreign_steps, misplaced
-from embryo_core.audit.series import TensorSeries, growth, residual, turn
+from embryo_core.audit.series import TensorSeries, move_ratio, residual, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
 SIZES = (900, 870, 850, 820, 800, *[20] * 5)
@@ -131,8 +131,8 @@ def test_distances_agree_with_the_vectors():
 
 def test_growth_is_median_over_moving_tensors():
     """A tensor that did not move in one of the two intervals is ignored."""
-    assert growth(np.array([2.0, 0.0, 6.0, 5.0, 4.0]), np.array([1.0, 3.0, 2.0, 0.0, 1.0])) == 3.0
-    assert growth(np.array([2.0, 0.0]), np.array([0.0, 3.0])) == 0.0
+    assert move_ratio(np.array([2.0, 0.0, 6.0, 5.0, 4.0]), np.array([1.0, 3.0, 2.0, 0.0, 1.0])) == 3.0
+    assert move_ratio(np.array([2.0, 0.0]), np.array([0.0, 3.0])) == 0.0
 
 
 def test_large_tensors_are_measured_by_their_own_moves():

@@ -54,7 +54,7 @@ def test_missing_or_truncated_data_are_refused(tmp_path):
 def test_number_and_length_of_lines_are_limited(tmp_path, monkeypatch, text):
     """In memory a blank line takes a hundred bytes, and a list within a line of JSON fifty."""
     monkeypatch.setattr(data_files, "MAX_LINES", 8)
-    monkeypatch.setattr(data_files, "MAX_LINE", 800)
+    monkeypatch.setattr(data_files, "MAX_LINE_LENGTH", 800)
     (tmp_path / "a.jsonl").write_text(text, newline="")
     with pytest.raises(CorpusError, match=r"8 lines|has 909 characters"):
         list(data_files.read_json_lines(tmp_path / "a.jsonl"))
@@ -62,7 +62,7 @@ def test_number_and_length_of_lines_are_limited(tmp_path, monkeypatch, text):
 
 def test_size_of_uncompressed_text_is_limited(tmp_path, monkeypatch):
     """A compressed file of a few bytes may expand to any number of blanks."""
-    monkeypatch.setattr(data_files, "MAX_BYTES", 2**16)
+    monkeypatch.setattr(data_files, "MAX_TEXT_BYTES", 2**16)
     path = tmp_path / "blank.jsonl.xz"
     for size in (2**16, 2**16 + 1):
         path.write_bytes(lzma.compress(b" " * size))

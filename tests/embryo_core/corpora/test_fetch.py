@@ -52,8 +52,8 @@ def server(monkeypatch):
     server = Server()
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    monkeypatch.setattr(addresses, "TREEBANK", f"{server.address}/ewt")
-    monkeypatch.setattr(addresses, "LAMA", f"{server.address}/lama.tar.gz")
+    monkeypatch.setattr(addresses, "TREEBANK_URL", f"{server.address}/ewt")
+    monkeypatch.setattr(addresses, "LAMA_URL", f"{server.address}/lama.tar.gz")
     yield server
     server.shutdown()
     server.server_close()
@@ -248,8 +248,8 @@ def test_missing_file_is_reported_with_its_address(server, tmp_path, what, path)
 def test_refused_connection_is_reported(monkeypatch, tmp_path, what):
     """No server listens on the port; neither half a file nor an empty folder is left."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(addresses, "TREEBANK", "http://127.0.0.1:9")
-    monkeypatch.setattr(addresses, "LAMA", "http://127.0.0.1:9/lama.tar.gz")
+    monkeypatch.setattr(addresses, "TREEBANK_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(addresses, "LAMA_URL", "http://127.0.0.1:9/lama.tar.gz")
     with pytest.raises(CorpusError, match=r"http://127.0.0.1:9/.*\(ConnectionError\).*by hand"):
         fetch(what, tmp_path / "data" / "corpora")
     assert list(tmp_path.iterdir()) == []

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core.corpora.word_list import SEVERAL, find_occurrences, read_sentences, read_word_list
+from embryo_core.corpora.word_list import SEVERAL_CATEGORIES, find_occurrences, read_sentences, read_word_list
 from embryo_core.errors import CorpusError
 from embryo_core.types import ListedWord
 from tests.conftest import SAMPLE_DATA
@@ -24,7 +24,7 @@ def test_wordbank_columns_are_read(tmp_path):
     assert word_list == [
         ListedWord("I", "function words", 24.0, 3.9),
         ListedWord("don't", "function words", 25.0, None),
-        ListedWord("can", SEVERAL, 27.0, 4.0),
+        ListedWord("can", SEVERAL_CATEGORIES, 27.0, 4.0),
     ]
 
 

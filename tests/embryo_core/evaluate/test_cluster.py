@@ -117,8 +117,8 @@ def test_killed_node_loses_no_result(cluster, own_run, expected):
 @with_ray
 def test_fine_tuning_on_ray_writes_the_files_of_one_process(cluster, own_run, tmp_path, monkeypatch):
     """Two tasks use MNLI's weights and one does not; the weights are removed once all are done."""
-    for task, settings in task_specs.PAPER.items():
-        monkeypatch.setitem(task_specs.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
+    for task, settings in task_specs.PAPER_SETTINGS.items():
+        monkeypatch.setitem(task_specs.PAPER_SETTINGS, task, replace(settings, updates=3, warmup=1, batch=8))
     folders = {
         "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
         "rte": write_pairs(tmp_path / "rte", 2),

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from embryo_core.compare import MASKED
+from embryo_core.compare import MASKED_ACCURACY
 from embryo_core.figures import compare
 from embryo_core.figures.figure import Caption
 from embryo_core.types import StepUnit
@@ -76,7 +76,7 @@ def test_measures_with_fewer_seeds_are_named() -> None:
 
 def test_masking_is_described_if_runs_differ() -> None:
     """The caption mentions it only if masked accuracy is compared."""
-    rows, kinds = (MASKED, 8, 8, 0.1, 40, 40), {"a": "left", "b": "hidden"}
+    rows, kinds = (MASKED_ACCURACY, 8, 8, 0.1, 40, 40), {"a": "left", "b": "hidden"}
     assert "a left; b hidden" in describe(rows, masked=kinds).details
     assert "own masking" not in describe(rows, masked=dict.fromkeys("ab", "hidden")).details
     assert "own masking" not in describe(("noun", 8, 8, 0.1, 40, 40), masked=kinds).details

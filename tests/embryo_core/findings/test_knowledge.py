@@ -14,15 +14,15 @@ def test_each_fate_needs_more_than_1_percent_of_facts(run, monkeypatch, kinds: i
     """Either each of the four kinds has 250 facts, or all 1,000 facts are of one kind."""
     facts = pd.DataFrame({"history": [knowledge.HISTORY_KINDS[i % kinds] for i in range(1000)]})
     monkeypatch.setattr(results, "read_histories", lambda run: facts)
-    tested = knowledge.four_histories(evidence(run, (knowledge.PRECISION, "all", None, risen(8))))
+    tested = knowledge.four_histories(evidence(run, (knowledge.PRECISION_METRIC, "all", None, risen(8))))
     assert verdict_of(tested.comparisons) == verdict and f"{1000 // kinds:,} learned" in tested.statistic
 
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_fates_need_three_steps(run, steps: int):
     """No fact can be forgotten at the first step or oscillate over two."""
-    scored_evidence = evidence(run, (knowledge.PRECISION, "all", None, risen(8)))
-    whole = scored_evidence.scores(knowledge.PRECISION)
+    scored_evidence = evidence(run, (knowledge.PRECISION_METRIC, "all", None, risen(8)))
+    whole = scored_evidence.scores(knowledge.PRECISION_METRIC)
     scored_evidence.__dict__["scores"] = lambda metric: whole[whole["step"].isin(STEPS[:steps])]
     tested = knowledge.four_histories(scored_evidence)
     assert not tested.comparisons
@@ -31,8 +31,8 @@ def test_fates_need_three_steps(run, steps: int):
 
 def test_relation_with_one_step_is_not_called_never_learned(run):
     """A single step is no curve."""
-    scored_evidence = evidence(run, (knowledge.PRECISION, "P19", None, risen(8)))
-    whole = scored_evidence.scores(knowledge.PRECISION)
+    scored_evidence = evidence(run, (knowledge.PRECISION_METRIC, "P19", None, risen(8)))
+    whole = scored_evidence.scores(knowledge.PRECISION_METRIC)
     scored_evidence.__dict__["scores"] = lambda metric: whole[whole["step"] == 8]
     tested = knowledge.last_step_is_not_the_best(scored_evidence)
     assert not tested.comparisons and not tested.statistic
@@ -41,7 +41,9 @@ def test_relation_with_one_step_is_not_called_never_learned(run):
 def test_all_facts_are_compared_even_if_never_learned(run):
     """The row of all facts does not count as a relation that was left out."""
     flat = [0.001] * len(STEPS)
-    scored_evidence = evidence(run, *((knowledge.PRECISION, group, None, flat) for group in ("all", "P36", "P19")))
+    scored_evidence = evidence(
+        run, *((knowledge.PRECISION_METRIC, group, None, flat) for group in ("all", "P36", "P19"))
+    )
     tested = knowledge.last_step_is_not_the_best(scored_evidence)
     assert [comparison.what for comparison in tested.comparisons] == ["all relations"]
     assert tested.statistic == "2 of 2 relations were never learned and are left out."
@@ -52,8 +54,8 @@ def test_relations_never_learned_are_left_out(run):
     falling = [*risen(8, 0.0, 0.5)[:-1], 0.2]
     scored_evidence = evidence(
         run,
-        *((knowledge.PRECISION, group, None, falling) for group in ("all", "P19")),
-        (knowledge.PRECISION, "P36", None, [0.001] * len(STEPS)),
+        *((knowledge.PRECISION_METRIC, group, None, falling) for group in ("all", "P19")),
+        (knowledge.PRECISION_METRIC, "P36", None, [0.001] * len(STEPS)),
     )
     tested = knowledge.last_step_is_not_the_best(scored_evidence)
     assert [comparison.what for comparison in tested.comparisons] == ["all relations", "P19"]

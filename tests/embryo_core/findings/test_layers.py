@@ -8,7 +8,7 @@ from embryo_core.findings import layers
 from embryo_core.findings.finding import verdict_of
 from tests.embryo_core.findings.conftest import STEPS, N, evidence, risen
 
-TASKS = tuple(layers.NAMES)
+TASKS = tuple(layers.PROBE_NAMES)
 
 
 def f1(task: str, layer: int, values: list[float]) -> tuple:

@@ -12,7 +12,7 @@ from embryo_core.measurements import Findings, Score, WordCount
 from tests.conftest import checkpoint_at
 from tests.embryo_core.findings.conftest import evidence, risen
 
-ORDER = (*words.FUNCTION, *words.CONTENT)
+ORDER = (*words.FUNCTION_CATEGORIES, *words.CONTENT_CATEGORIES)
 ONSETS = dict(zip(ORDER, (1, 1, 2, 2, 4, 8, 16, 32, 64), strict=True))
 
 
@@ -26,7 +26,7 @@ def reversed_order() -> dict[str, int]:
     return dict(zip(ORDER, reversed(ONSETS.values()), strict=True))
 
 
-@pytest.mark.parametrize("task", words.TASKS)
+@pytest.mark.parametrize("task", words.WORD_METRICS)
 def test_paper_order_is_reproduced_and_its_reverse_contradicted(run, task):
     """Content words are also compared among themselves; the rank agreement is above 0.9 or below -0.9."""
     for onsets, verdict, rho in ((ONSETS, "reproduced", " 0.9"), (reversed_order(), "contradicted", " -0.9")):
@@ -46,7 +46,10 @@ def test_function_words_precede_verbs_in_the_paper_order():
 def test_reconstruction_before_prediction_is_judged_by_category(run):
     """All nine categories are reconstructed earlier; with the tasks exchanged the finding is contradicted."""
     later = {group: step * 2 for group, step in ONSETS.items()}
-    for first, second, verdict in ((*words.TASKS, "reproduced"), (*reversed(words.TASKS), "contradicted")):
+    for first, second, verdict in (
+        (*words.WORD_METRICS, "reproduced"),
+        (*reversed(words.WORD_METRICS), "contradicted"),
+    ):
         scored_evidence = evidence(run, *rows(first, ONSETS), *rows(second, later))
         tested = words.reconstruction_first(scored_evidence)
         assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 9
@@ -55,15 +58,15 @@ def test_reconstruction_before_prediction_is_judged_by_category(run):
 def test_frequent_bands_are_compared_in_both_tasks(run):
     """Three bands in two tasks give six comparisons."""
     onsets = dict(zip(BANDS, (2, 8, 32), strict=True))
-    scored_evidence = evidence(run, *(row for task in words.TASKS for row in rows(task, onsets)))
-    tested = words.frequent_bands_first(scored_evidence, words.TASKS)
+    scored_evidence = evidence(run, *(row for task in words.WORD_METRICS for row in rows(task, onsets)))
+    tested = words.frequent_bands_first(scored_evidence, words.WORD_METRICS)
     assert verdict_of(tested.comparisons) == "reproduced" and len(tested.comparisons) == 6
 
 
 def test_bands_cannot_be_compared_without_word_counts(run):
     """No command is suggested: evaluating the treebank again would give no bands either."""
-    found = evidence(run, *(row for task in words.TASKS for row in rows(task, ONSETS)))
-    tested = words.frequent_bands_first(found, words.TASKS)
+    found = evidence(run, *(row for task in words.WORD_METRICS for row in rows(task, ONSETS)))
+    tested = words.frequent_bands_first(found, words.WORD_METRICS)
     assert not tested.comparisons and tested.final and "frequencies.tsv" in tested.statistic
 
 
@@ -99,8 +102,8 @@ def test_word_counts_are_read_once(run, monkeypatch):
     """All tasks share the counts, since the whole file is read."""
     read = []
     monkeypatch.setattr(runs, "read_counts", lambda path: read.append(path) or {"is": 1})
-    scored_evidence = evidence(run, *(row for task in words.TASKS for row in rows(task, {"VBZ": 4, "VBD": 2})))
-    for task in words.TASKS:
+    scored_evidence = evidence(run, *(row for task in words.WORD_METRICS for row in rows(task, {"VBZ": 4, "VBD": 2})))
+    for task in words.WORD_METRICS:
         words.frequent_verb_forms_first(scored_evidence, task)
     assert read == [run.frequencies]
 

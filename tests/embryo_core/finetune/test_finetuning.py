@@ -28,8 +28,8 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tune with a few updates instead of hundreds, and two learning rates instead of four."""
     monkeypatch.setattr(task_specs, "QUICK_UPDATES", 4)
     monkeypatch.setattr("embryo_core.finetune.rates.QUICK_RATES", (1e-4, 1e-3))
-    for task, settings in task_specs.PAPER.items():
-        monkeypatch.setitem(task_specs.PAPER, task, replace(settings, updates=3, warmup=1, batch=8))
+    for task, settings in task_specs.PAPER_SETTINGS.items():
+        monkeypatch.setitem(task_specs.PAPER_SETTINGS, task, replace(settings, updates=3, warmup=1, batch=8))
 
 
 def test_scores_answers_and_curves_are_stored(own_run: Run, cola: Path):

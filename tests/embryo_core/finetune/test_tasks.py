@@ -12,7 +12,7 @@ import pytest
 
 from embryo_core import corpora
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.task_specs import TEXTS
+from embryo_core.finetune.task_specs import TEXT_COLUMNS
 from embryo_core.finetune.tasks import data_sha256, read_task
 from tests.conftest import REPOSITORY
 from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split
@@ -171,7 +171,7 @@ def test_order_of_text_columns_is_fixed():
     printed = {
         subprocess.check_output(command, env=environment, cwd=REPOSITORY, text=True) for environment in environments
     }
-    assert len(printed) == 1 and TEXTS[0] == ("sentence1", "sentence2") and len(TEXTS[-1]) == 1
+    assert len(printed) == 1 and TEXT_COLUMNS[0] == ("sentence1", "sentence2") and len(TEXT_COLUMNS[-1]) == 1
 
 
 def test_hash_covers_only_files_that_are_read(tmp_path: Path):

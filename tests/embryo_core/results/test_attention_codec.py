@@ -30,13 +30,15 @@ def make_earlier(run: Run, kind: pa.DataType) -> None:
     """Rewrite the file in an earlier format: with ordered bytes of each map, or with lists of numbers."""
     path = run.results / "attention.parquet"
     rows = pq.read_table(path)
-    maps = attention_codec.decode(rows)[attention_codec.COLUMN].to_pylist()
+    maps = attention_codec.decode(rows)[attention_codec.WEIGHTS_COLUMN].to_pylist()
     column = pa.array(
         maps if kind == attention_codec.MAP else [np.frombuffer(head_map, attention_codec.WEIGHT) for head_map in maps],
         kind,
     )
     place = rows.column_names.index(attention_codec.STORED_COLUMN)
-    pq.write_table(rows.set_column(place, pa.field(attention_codec.COLUMN, kind), column), path, row_group_size=5)
+    pq.write_table(
+        rows.set_column(place, pa.field(attention_codec.WEIGHTS_COLUMN, kind), column), path, row_group_size=5
+    )
     write_checksum(path)
 
 
@@ -113,10 +115,10 @@ def test_codec_works_on_sliced_tables():
     """Filtering may leave slices that begin at any offset."""
     rng = np.random.default_rng(0)
     lists = [rng.random(n).astype(np.float16) for n in (4, 9, 0, 1)]
-    rows = pa.table({"n": range(4), attention_codec.COLUMN: pa.array(lists, attention_codec.LIST_OF_WEIGHTS)})
+    rows = pa.table({"n": range(4), attention_codec.WEIGHTS_COLUMN: pa.array(lists, attention_codec.LIST_OF_WEIGHTS)})
     for some in (rows, rows.slice(1), rows.slice(1, 1), rows.slice(4), rows.filter(pc.field("n") != 1)):
         held = [lists[n].tobytes() for n in some["n"].to_pylist()]
-        assert attention_codec.decode(some)[attention_codec.COLUMN].to_pylist() == held
+        assert attention_codec.decode(some)[attention_codec.WEIGHTS_COLUMN].to_pylist() == held
         packed = attention_codec.encode(attention_codec.decode(some))
-        assert attention_codec.decode(packed)[attention_codec.COLUMN].to_pylist() == held
-        assert attention_codec.decode(packed.slice(1))[attention_codec.COLUMN].to_pylist() == held[1:]
+        assert attention_codec.decode(packed)[attention_codec.WEIGHTS_COLUMN].to_pylist() == held
+        assert attention_codec.decode(packed.slice(1))[attention_codec.WEIGHTS_COLUMN].to_pylist() == held[1:]

@@ -53,7 +53,7 @@ def test_histories_equal_per_fact_computation(run, ranks, compacted):
     write(run, ranks)
     if compacted:
         results.compact(run)
-    assert (run.results / fact_histories.FACTS.file).exists() == compacted
+    assert (run.results / fact_histories.FACTS_SUMMARY.file).exists() == compacted
     histories = results.read_histories(run)
     assert rows_of(histories) == slow_histories(ranks) and set(histories["history"]) == set(curves.HISTORIES)
 
@@ -140,7 +140,7 @@ def test_untrusted_summary_is_recomputed(run, ranks, damage):
     """The next compaction writes it again, even if nothing is pending."""
     write(run, ranks)
     results.compact(run)
-    path = run.results / fact_histories.FACTS.file
+    path = run.results / fact_histories.FACTS_SUMMARY.file
     whole = path.read_bytes()
     if damage != "of another table":
         lose(path, damage)

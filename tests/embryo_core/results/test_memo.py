@@ -81,9 +81,9 @@ def test_large_or_evicted_frames_are_read_again(run: Run, reads: list[str], monk
     results.read_scores(run)
     results.read_scores(run)
     assert len(reads) == 2
-    monkeypatch.setattr(memo, "MAX_FRAME_BYTES", memo.MAX_BYTES)
+    monkeypatch.setattr(memo, "MAX_FRAME_BYTES", memo.MAX_CACHE_BYTES)
     size = results.read_scores(run).memory_usage(deep=True).sum()
-    monkeypatch.setattr(memo, "MAX_BYTES", 2 * size)
+    monkeypatch.setattr(memo, "MAX_CACHE_BYTES", 2 * size)
     reads.clear()
     for metric in ("m", None, "m", "none", None):
         results.read_scores(run, metric)

@@ -10,7 +10,7 @@ from embryo_core import results
 from embryo_core.curves.reached import reached
 from embryo_core.errors import ResultsError
 from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore
-from embryo_core.results.summaries import COUNTS, IN_ANSWERS, IN_SPANS, WORD_COUNTS
+from embryo_core.results.summaries import IN_ANSWERS, IN_SPANS, WORD_COUNTS, WORD_COUNTS_SUMMARY
 from embryo_core.types import Run
 from tests.conftest import checkpoint_at
 from tests.embryo_core.results.conftest import STEPS, find, lose
@@ -43,7 +43,7 @@ def test_word_counts_are_those_of_last_step(run: Run, compacted: bool):
         write_words(run, steps)
         if compacted:
             results.compact(run)
-        assert (run.results / COUNTS.file).exists() == compacted
+        assert (run.results / WORD_COUNTS_SUMMARY.file).exists() == compacted
         assert not counted_words(run).empty
         pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted_words(run))
     assert results.read_word_counts(run, "attention").empty
@@ -54,7 +54,7 @@ def test_damaged_word_counts_are_recomputed(run: Run, damage: str):
     """The next compaction writes the same bytes again, even if nothing is pending."""
     write_words(run, STEPS)
     results.compact(run)
-    path = run.results / COUNTS.file
+    path = run.results / WORD_COUNTS_SUMMARY.file
     whole = path.read_bytes()
     lose(path, damage)
     pd.testing.assert_frame_equal(results.read_word_counts(run, "mask_prediction"), counted_words(run))

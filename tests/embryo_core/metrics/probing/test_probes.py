@@ -229,5 +229,5 @@ def test_f1_is_the_share_of_right_labels(probes, monkeypatch: pytest.MonkeyPatch
     given = [(x @ weights[i].T + bias[i]).argmax(1).numpy() for i in (0, 1)]
     expected = [float((given[0] == test.labels).mean()), float((given[1] == test.control).mean())]
     assert own.f1(test, weights, bias) == expected
-    monkeypatch.setattr(module, "CHUNK", 77)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 77)
     assert own.f1(test, weights, bias) == expected
