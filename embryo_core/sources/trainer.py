@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -98,12 +99,13 @@ def trainer_state(checkpoint: SourceCheckpoint) -> TrainerState:
 
 
 def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tuple[list[str], str]:
-    """Write log.jsonl from the last checkpoint's Trainer state, which includes the earlier log.
+    """Write log.jsonl from the Trainer's state of the last checkpoint of each phase, which includes the phase's log.
 
-    Rows of the earlier run `old` for later steps are kept. Return a sentence for each state that cannot be read, and a
+    Rows of the earlier run `old` for other steps are kept. Return a sentence for each state that cannot be read, and a
     sentence on unusual numbers or "".
     """
     rows, troubles, odd = [], [], ""
+    end = math.inf  # step at which the later phase began
     for one in reversed(added):
         try:
             # A Trainer's log counts updates, so it fits only checkpoints counted in updates.
@@ -112,15 +114,21 @@ def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tup
         except BrokenTrainerState as reason:
             troubles.append(str(reason))
             continue
-        if state:
+        # A Trainer counts updates from the start of its phase.
+        start = max(one.step - state.global_step, 0) if state and state.global_step else 0
+        if state and start < end:
             decoder, name = is_decoder(one.model_class), one.model_class.name
             objective, alone = ("next_token", True) if decoder else ("masked_lm", name.endswith("ForMaskedLM"))
-            rows = list(log_rows(state, objective, alone))
-            odd = odd_numbers(state)
+            phase_rows = [row | {"step": row["step"] + start} for row in log_rows(state, objective, alone)]
+            rows += [row for row in phase_rows if row["step"] <= end]
+            odd = odd or odd_numbers(state)
+            end = start
+        if end == 0:
             break
-    last = max((row["step"] for row in rows), default=-1)
+    first, last = min((row["step"] for row in rows), default=0), max((row["step"] for row in rows), default=-1)
     earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
-    rows += [row for row in earlier if row and row["step"] > last]
+    rows += [row for row in earlier if row and not first <= row["step"] <= last]
     if rows:
+        rows.sort(key=itemgetter("step"))
         runs.write_lines(path, (json.dumps(row).encode() for row in rows))
     return troubles, odd

@@ -94,9 +94,10 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
         hashes = [sha256 or runs.sha256(_local(one)) for sha256, one in zip(listed, pointers, strict=True)]
         parts = dict(zip(source.pointer.parts, hashes[1:], strict=True))
         more["weights"] = asdict(source.pointer) | {"sha256": hashes[0], "parts": parts}
-    # a Trainer counts tokens only on request
-    tokens = counts.tokens or trainer.trainer_state(source).num_input_tokens_seen or None
-    runs.write_manifest(folder, source.step, counts.sequences, tokens, **more)
+    state = trainer.trainer_state(source)
+    # A Trainer counts tokens only on request, and from the start of its phase of training.
+    seen = state.num_input_tokens_seen if counts.step in (None, state.global_step) else 0
+    runs.write_manifest(folder, source.step, counts.sequences, counts.tokens or seen or None, **more)
 
 
 def write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None) -> tuple[Run, str]:

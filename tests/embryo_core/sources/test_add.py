@@ -126,6 +126,7 @@ def test_explicit_list_gives_steps_and_paths(root, trainer_folder):
 def test_numbered_weight_files_share_one_config(root, trainer_folder, byte_level, tmp_path):
     """Files pytorch_model_N.bin are read as tensors only and give the answers of the safetensors of the same step.
 
+    Only the last one has the tokens of the Trainer's state beside them.
     Probabilities agree up to rounding: some processors add in an order that depends on where a tensor is in memory.
     """
     folder = tmp_path / "flat"
@@ -135,7 +136,9 @@ def test_numbered_weight_files_share_one_config(root, trainer_folder, byte_level
     (folder / "config.json").write_text(json.dumps(config))
     for step in STEPS:
         torch.save(model_of(step).state_dict(), folder / f"pytorch_model_{step}.bin")
+    shutil.copy(trainer_folder / "checkpoint-20" / "trainer_state.json", folder)
     flat, reference = add([str(folder)], "flat").run, add([str(trainer_folder)], "reference").run
+    assert [checkpoint.tokens for checkpoint in runs.checkpoints(flat)] == [None, None, 10240]
     for step in STEPS:
         actual, expected = (query.ask(run, "The [MASK] .", [step]).best(step) for run in (flat, reference))
         assert [answer.token for answer in actual] == [answer.token for answer in expected]

@@ -44,6 +44,27 @@ def test_log_of_added_run_keeps_gaps(root, trainer_folder, tmp_path, capsys):
     assert [row["loss"] for row in runs.read_log(added.run) if row["split"] == "train"] == [5.5, None, 4.5, 4.0]
 
 
+def test_log_of_second_phase_follows_the_first(root, trainer_folder, tmp_path):
+    """A phase's Trainer counts updates and tokens from 0, so its log is shifted, and its tokens are unknown."""
+    source = tmp_path / "source"
+    for phase in (1, 2):
+        for step in (10, 20):
+            folder = shutil.copytree(
+                trainer_folder / f"checkpoint-{step}", source / f"phase{phase}" / f"checkpoint-{step}"
+            )
+            state = json.loads((folder / "trainer_state.json").read_text())
+            state["log_history"] = [{"step": s, "loss": 10.0 * phase + s} for s in range(5, step + 1, 5)]
+            (folder / "trainer_state.json").write_text(json.dumps(state))
+    patterns = ["phase1/checkpoint-{step}", "phase2/checkpoint-{step+20}"]
+    run = add([str(source)], "mine", patterns=patterns).run
+    losses = [(5, 15), (10, 20), (15, 25), (20, 30), (25, 25), (30, 30), (35, 35), (40, 40)]
+    assert [(row["step"], row["loss"]) for row in runs.read_log(run)] == losses
+    assert [checkpoint.tokens for checkpoint in runs.checkpoints(run)] == [5120, 10240, None, None]
+    shutil.rmtree(source / "phase1")
+    run = add([str(source)], "mine", patterns=patterns).run
+    assert [(row["step"], row["loss"]) for row in runs.read_log(run)] == losses
+
+
 @pytest.mark.parametrize("name", ["trainer_state.json", "trainer_state.json.gz"])
 @pytest.mark.parametrize("pack", [gzip.compress, lambda content: b"\xef\xbb\xbf" + content])
 def test_compressed_state_or_byte_order_mark_is_read(tmp_path, name, pack):
