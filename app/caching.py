@@ -30,17 +30,8 @@ def run_state(run: Run) -> str:
 
 
 def files_state(run: Run, *paths: Path) -> str:
-    """Return a string that changes with the run's folder, and with any of these files: their mtime and size."""
-    return repr([str(run.path), *map(_file, paths)])
-
-
-def _file(path: Path) -> tuple[str | int, ...]:
-    """Return path, modification time (ns) and size (bytes) of a file; the path alone if the file cannot be read."""
-    try:
-        status = path.stat()
-    except OSError:
-        return (str(path),)
-    return str(path), status.st_mtime_ns, status.st_size
+    """Return a string that changes with the run's folder, and with any of these files."""
+    return repr([str(run.path), *((str(path), runs.state_of(path)) for path in paths)])
 
 
 # === Caches ===

@@ -135,12 +135,12 @@ class Study:
         is answered given the best answers to the masks before it. For a model that predicts next words, the mask is
         always 1. Raises QueryError, CheckpointError, TokenizerMismatch, MissingCapability.
         """
-        from embryo_core import query  # loads torch
+        from embryo_core.query import TOGETHER  # loads torch
 
-        last = max((checkpoint.step for checkpoint in runs.loadable_checkpoints(self.run)), default=0)
-        chosen = last if step is None else step
-        table = query.ask(self.run, text, [chosen], k).table
-        rows = table[table["listed"] & (table["mask"] != query.TOGETHER)]
+        if step is None:
+            step = max((checkpoint.step for checkpoint in runs.loadable_checkpoints(self.run)), default=0)
+        table = self.ask(text, [step], k=k)
+        rows = table[table["listed"] & (table["mask"] != TOGETHER)]
         return rows[["mask", "rank", "token", "probability"]].reset_index(drop=True)
 
     def ask(
@@ -149,7 +149,6 @@ class Study:
         steps: Iterable[int] | None = None,
         track: str | None = None,
         mask: int = 1,
-        layers: bool = False,
         k: int = 10,
     ) -> pd.DataFrame:
         """Return live answers at `steps`, by default at all steps with weights: the table of `query/answers.py`.
@@ -157,25 +156,22 @@ class Study:
         Columns: step, mask, given, layer, rank, token, probability, exact, listed, leads. Mask 0 means all masks
         together, or the greedy continuation. Masks after the first are answered with the best answers in the masks
         before, which are in the column `given` ("" for the first mask). With `track`, the answers are the probability
-        of one word at `mask`; with `layers`, the answers of each layer at `mask`. Errors as for `query`.
+        of one word at `mask`. Errors as for `query`.
         """
         from embryo_core import query  # loads torch
 
-        if layers:
-            table = query.ask_layers(self.run, text, mask, steps, k).table
-            return _with_given(table, "")
         question = query.parse(self.run, text)
-        asked = query.ask(self.run, question.track(track, mask) if track else question, steps, k)
-        if track or asked.masks < 2:
-            return _with_given(asked.table, "")
-        best = {step: asked.best(step, query.TOGETHER)[0].token.split(query.SEPARATOR) for step in asked.steps}
-        rows = zip(asked.table["step"], asked.table["mask"], strict=True)
-        given = [query.SEPARATOR.join(best[step][: max(0, one - 1)]) for step, one in rows]
-        return _with_given(asked.table, given)
+        answers = query.ask(self.run, question.track(track, mask) if track else question, steps, k)
+        best = {step: words.split(query.SEPARATOR) for step, words in answers.leaders(query.TOGETHER).items()}
+        rows = zip(answers.table["step"], answers.table["mask"], strict=True)
+        given = [query.SEPARATOR.join(best.get(step, [])[: max(0, number - 1)]) for step, number in rows]
+        return _with_given(answers.table, given)
 
     def lens(self, text: str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10) -> pd.DataFrame:
-        """Return the answers of each layer, where layer 0 is the embeddings: the table of `ask` with `layers`."""
-        return self.ask(text, steps, mask=mask, layers=True, k=k)
+        """Return the answers of each layer at `mask`, where layer 0 is the embeddings: columns and errors of `ask`."""
+        from embryo_core import query  # loads torch
+
+        return _with_given(query.ask_layers(self.run, text, mask, steps, k).table, "")
 
     def findings(self) -> pd.DataFrame:
         """Return a row for each finding of the paper: name, claim, section, verdict, hold, opposed, of, statistic.

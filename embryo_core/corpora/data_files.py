@@ -6,8 +6,8 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,24 @@ def open_source(path: Path, limit: int | None = None, **options: Any) -> Source:
     """Return the data at a path as a Source for metrics. Raises CorpusError if they are missing or unreadable."""
     require(path)
     return Source(path, _content_sha256(path), limit, options)
+
+
+def find_data(
+    hashes: Collection[str], candidates: Iterable[Path], hashes_of: Callable[[Path], Iterable[str]] | None = None
+) -> Path | None:
+    """Return the first path whose data have one of these hashes, or None.
+
+    The search covers the `candidates`, then the data with such a hash that this user named before. `hashes_of` returns
+    the hashes of the data at a path, by default that of their content.
+    """
+    remembered = runs.remembered_folders()
+    known = [Path(remembered[sha256]) for sha256 in sorted({*hashes} & remembered.keys())]
+    for path in (*candidates, *known) if hashes else ():
+        with suppress(CorpusError):
+            found = hashes_of(path) if hashes_of else [open_source(path).sha256]
+            if any(sha256 in hashes for sha256 in found):
+                return path
+    return None
 
 
 def _content_sha256(path: Path) -> str:

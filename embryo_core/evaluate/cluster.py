@@ -121,7 +121,7 @@ def _ask_for_token(address: str) -> str:
 def _absolute(work: Work) -> Work:
     """Make the paths of sources absolute, since workers have other working directories."""
     checkpoint, requests = work
-    return checkpoint, [replace(one, source=_resolved(one.source)) for one in requests]
+    return checkpoint, [(metric, _resolved(source)) for metric, source in requests]
 
 
 def _resolved(source: Source) -> Source:

@@ -138,15 +138,13 @@ class CheckpointEvaluator:
         except (BrokenCheckpoint, MissingWeights) as reason:
             yield Failure(str(reason), len(requests))
             return
-        for request in requests:  # read all data first, since errors in them should appear early
-            if request.metric.name not in self._data:
-                self._data[request.metric.name] = request.metric.read(
-                    model.tokenizer, Limits.for_model(model), request.source
-                )
+        for metric, source in requests:  # read all data first, since errors in them should appear early
+            if metric.name not in self._data:
+                self._data[metric.name] = metric.read(model.tokenizer, Limits.for_model(model), source)
         passes: dict[Any, list[Metric]] = {}
-        for request in requests:
-            shared = request.metric.shared_pass
-            passes.setdefault((shared, request.source) if shared else request.metric.name, []).append(request.metric)
+        for metric, source in requests:
+            shared = metric.shared_pass
+            passes.setdefault((shared, source) if shared else metric.name, []).append(metric)
         for metrics in passes.values():
             yield from self._compute(model, metrics)
 

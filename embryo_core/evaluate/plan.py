@@ -24,14 +24,7 @@ class Report:
     lost: list[str] = field(default_factory=list)  # notes on checkpoints with neither results nor weights
 
 
-@dataclass(frozen=True)
-class MetricRequest:
-    """A metric to compute and its data."""
-
-    metric: Metric
-    source: Source
-
-
+MetricRequest = tuple[Metric, Source]  # a metric to compute and its data
 Work = tuple[Checkpoint, list[MetricRequest]]  # requests for one checkpoint, computed with one loaded model
 
 
@@ -95,7 +88,7 @@ def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
     """Return the requests for each checkpoint, in the order of steps."""
     pending = sorted({checkpoint for plan in plans for checkpoint in plan.pending}, key=lambda one: one.step)
     return [
-        (checkpoint, [MetricRequest(plan.metric, plan.source) for plan in plans if checkpoint in plan.pending])
+        (checkpoint, [(plan.metric, plan.source) for plan in plans if checkpoint in plan.pending])
         for checkpoint in pending
     ]
 

@@ -62,8 +62,7 @@ def describe_facts(table: pd.DataFrame, listed_facts: pd.DataFrame, step: int, u
 def fact(runs: Sequence[Run], axis: AxisChoice, relation: str, fact: str) -> Figure:
     """Return the figure of the first run's answers to one fact over the steps (Table 9)."""
     run = runs[0]
-    answers = results.read_relation_answers(run, relation)
-    answers = answers[answers["fact"] == fact].astype({"fact": "str", "prediction": "str"})
+    answers = results.read_cloze(run, relation, fact)
     if answers.empty:
         raise FigureError(f"Run '{run.name}' was not asked the fact '{fact}' of relation {relation}.")
     facts = results.read_histories(run).set_index("fact").loc[fact]

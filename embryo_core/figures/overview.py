@@ -1,11 +1,9 @@
 """Figures of the Overview: losses and accuracies of the training log, and the step at which learning takes off."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, wraps
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -20,8 +18,6 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, sentences
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
-
-T = TypeVar("T")
 
 SPLITS = {"train": ("training", style.BLUE), "heldout": ("held-out", style.VERMILION)}
 LOSS_WEIGHTS = {  # settings that weight a loss in the training objective
@@ -109,27 +105,7 @@ BASELINE_WORD = ("masked_lm_accuracy", "next_token_accuracy")  # quantities with
 # === The log ===
 
 
-def _while_unchanged(
-    file_of_run: Callable[[Run], Path], entries: int
-) -> Callable[[Callable[[Run], T]], Callable[[Run], T]]:
-    """Return a decorator for readers of a run, which caches results until a file of the run changes.
-
-    It keeps the last `entries` results, and returns them without a copy.
-    """
-
-    def version(path: Path) -> tuple[int, int] | None:
-        with suppress(OSError):
-            return path.stat().st_mtime_ns, path.stat().st_size
-        return None
-
-    def decorate(read: Callable[[Run], T]) -> Callable[[Run], T]:
-        cached_read = lru_cache(entries)(lambda run, version: read(run))
-        return wraps(read)(lambda run: cached_read(run, version(file_of_run(run))))
-
-    return decorate
-
-
-@_while_unchanged(lambda run: run.path / "log.jsonl", 16)
+@run_files.while_unchanged(lambda run: run.path / "log.jsonl", 16)
 def training_log(run: Run) -> pd.DataFrame:
     """Return the training log: a row for each split ("train", "heldout") and step; empty if the run has none.
 
@@ -145,7 +121,7 @@ def _counts_of_first(measures: Any) -> dict[str, int]:
     return {name: first[name] for name in COUNTS if isinstance(first.get(name), int)} if isinstance(first, dict) else {}
 
 
-@_while_unchanged(lambda run: run.path / "log.jsonl", 64)
+@run_files.while_unchanged(lambda run: run.path / "log.jsonl", 64)
 def training_phases(run: Run) -> tuple[Phase, ...]:
     """Return the phases of a run (see `curves.phases`); none if its log cannot be read."""
     with suppress(EmbryoError):
@@ -174,7 +150,7 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
     return table.assign(baseline=log[baseline_column]) if baseline_column in log else table
 
 
-@_while_unchanged(lambda run: run.frequencies, 64)
+@run_files.while_unchanged(lambda run: run.frequencies, 64)
 def most_frequent_piece(run: Run) -> tuple[str, float] | None:
     """Return the most frequent word of the training text and its relative frequency among the pieces.
 

@@ -82,12 +82,12 @@ def read_behaviour(run: Run, pattern: str | None = None) -> pd.DataFrame:
     The table is empty without measurements. Raises ResultsError.
     """
     metrics = [PREFIX + name for name in (pattern, BASELINE)] if pattern else None
-    scores = results.read_many_scores(run, metrics, PREFIX)
+    scores = results.read_scores(run, metrics, PREFIX, categories=True)
     return behaviour_curves(scores) if len(scores) else pd.DataFrame(columns=COLUMNS)
 
 
 def behaviour_curves(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return scores of heads (see `results.read_many_scores`) by pattern, sorted.
+    """Return scores of heads (texts are categories) by pattern, sorted.
 
     Columns: what (a pattern or BASELINE, categorical), layer, head, step, value, n, offset. Rows of the baseline have
     its offset instead of a layer and a head.

@@ -34,7 +34,7 @@ def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
     phases = training_phases(run)
     if not phases:
         return pd.DataFrame(), NO_PHASES
-    scores = results.read_many_scores(run, METRICS)
+    scores = results.read_scores(run, METRICS, categories=True)
     return changes(phases, scores, run.step_unit), describe_phases(phases, cases(scores))
 
 

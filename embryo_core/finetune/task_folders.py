@@ -4,7 +4,9 @@ Results contain no texts. A run may be untrusted, so its results record a hash o
 are searched for only in this user's folders and settings.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -84,23 +86,17 @@ def find_task_data(run: Run, task: str, roots: Iterable[Path]) -> Path | None:
         for name, source in results.read_sources(run).items()
         if name.startswith(results_name(task, ""))
     }
-    known_folders = runs.remembered_folders() if recorded_hashes else {}
-    candidates = [Path(known_folders[sha256]) for sha256 in sorted(recorded_hashes & known_folders.keys())]
-    if is_task_name(task):  # untrusted results may contain any name, even a path
-        subfolder = Path("glue", task) if task in GLUE else Path(task)
-        candidates = [*(root / "corpora" / subfolder for root in roots), *candidates]
-    for folder in candidates:
-        if recorded_hashes and folder.is_dir() and _has_hash(task, folder, recorded_hashes):
-            return folder
-    return None
+    subfolder = Path("glue", task) if task in GLUE else Path(task)
+    # untrusted results may contain any name, even a path
+    candidates = [root / "corpora" / subfolder for root in roots] if is_task_name(task) else []
+    return corpora.find_data(recorded_hashes, candidates, partial(_hashes, task))
 
 
-def _has_hash(task: str, folder: Path, hashes: Collection[str]) -> bool:
-    """Return whether one of these hashes is that of the data, or of the whole folder, as in results of old versions."""
-    try:
-        return data_sha256(task, folder) in hashes or corpora.open_source(folder).sha256 in hashes
-    except CorpusError:  # a split is missing
-        return corpora.open_source(folder).sha256 in hashes
+def _hashes(task: str, folder: Path) -> Iterator[str]:
+    """Yield the hash of the data, and that of the whole folder, which results of old versions have."""
+    with suppress(CorpusError):  # a split is missing
+        yield data_sha256(task, folder)
+    yield corpora.open_source(folder).sha256
 
 
 def read_texts(task: str, folder: Path) -> pd.DataFrame:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from embryo_core import corpora, results, runs
+from embryo_core import corpora, results
 from embryo_core.corpora.minimal_pairs import read_pairs
-from embryo_core.errors import CorpusError, QueryError
+from embryo_core.errors import QueryError
 from embryo_core.metrics.minimal_pairs import WORD_L2R, MinimalPairs
 from embryo_core.metrics.piece_scores import EncodedSentence, score_sentences
 from embryo_core.query.sweep import between_chunks, sweep_run
@@ -33,22 +33,12 @@ NAME, SOURCE = MinimalPairs.name, MinimalPairs.source
 def find_pairs(run: Run, roots: Iterable[Path]) -> Path | None:
     """Return the file or folder with exactly the pairs of a run's results, or None. Raises ResultsError.
 
-    The search covers the path that this user last evaluated on, and `corpora/pairs` and its entries in each root.
+    The search covers `corpora/pairs` and its entries in each root, and the path that this user last evaluated on.
     """
-    sha256 = str(results.read_sources(run).get(NAME, {}).get("sha256"))
-    known_folder = runs.remembered_folders().get(sha256)
+    sha256 = results.read_sources(run).get(NAME, {}).get("sha256")
     folders = [root / "corpora" / SOURCE for root in roots]
     candidates = [path for folder in folders for path in (folder, *sorted(folder.glob("*")))]
-    return next(
-        (path for path in [*map(Path, filter(None, [known_folder])), *candidates] if _has_hash(path, sha256)), None
-    )
-
-
-def _has_hash(path: Path, sha256: str) -> bool:
-    try:
-        return path.exists() and corpora.open_source(path).sha256 == sha256
-    except CorpusError:
-        return False
+    return corpora.find_data([str(sha256)] if sha256 else [], candidates)
 
 
 def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from embryo_core.runs import read_once
+from embryo_core.runs.trust import state_from
 from embryo_core.types import Run
 
 MAX_CACHE_BYTES = 32 * 2**20  # bytes of all cached frames
@@ -69,11 +70,10 @@ def _hashable(argument: Any) -> Any:
 
 
 def _walk(folder: str | Path, depth: int) -> Iterator[Hashable]:
-    """Yield path, inode, size and times of each entry in a folder, and in the folders of pending evaluations."""
+    """Yield path and state of each entry in a folder, and in the folders of pending evaluations."""
     try:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            status = entry.stat()
-            yield entry.path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+            yield entry.path, state_from(entry.stat())
             # links are not followed: no reader follows a link to a pending evaluation
             if entry.is_dir(follow_symlinks=False) and (depth or entry.name == "parts") and depth < 3:
                 yield from _walk(entry.path, depth + 1)

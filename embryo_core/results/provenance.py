@@ -6,7 +6,7 @@ from typing import Any
 
 from embryo_core.errors import DatasetMismatch, ResultsError
 from embryo_core.runs.schema import DataRecords, Sources
-from embryo_core.runs.trust import read_json
+from embryo_core.runs.trust import parse_json, read_bytes
 from embryo_core.types import Run
 from embryo_core.words import quantity
 
@@ -20,9 +20,9 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     path = run.results / "sources.json"
     if not os.path.lexists(path):
         return {}
-    # Parsed twice: `DataRecords` checks the types of fields that pages show and drops the rest, which `Sources` keeps.
-    read_json(path, run.results, DataRecords, ResultsError)
-    return read_json(path, run.results, Sources, ResultsError)
+    content = read_bytes(path, run.results, ResultsError)
+    parse_json(content, path, DataRecords, ResultsError)  # checks the fields that pages show, and drops the others
+    return parse_json(content, path, Sources, ResultsError)
 
 
 def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:

@@ -68,23 +68,18 @@ def steps_done(run: Run, metric: str) -> set[int]:
 
 
 @memoized
-def read_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
+def read_scores(
+    run: Run, metric: str | Iterable[str] | None = None, prefix: str = "", categories: bool = False
+) -> pd.DataFrame:
     """Return the scores of these metrics (default: all) whose names begin with `prefix`, sorted.
 
-    Columns: run, metric, step, layer, group, value, n.
+    Columns: run, metric, step, layer, group, value, n. With `categories`, which take less memory, texts are categories.
     """
-    rows = read_table(run, tables.SCORES, _metric_condition(metric, prefix))
-    frame = rows.select(["metric", "step", "layer", "group", "value", "n"]).to_pandas()
-    frame["layer"] = frame["layer"].astype("Int64")
-    frame.insert(0, "run", pd.Series(run.name, index=frame.index, dtype="str"))
-    return frame
-
-
-def read_many_scores(run: Run, metric: str | Iterable[str] | None = None, prefix: str = "") -> pd.DataFrame:
-    """Return scores as `read_scores` does, without `run`, in less memory: texts are categories."""
     columns = ["metric", "step", "layer", "group", "value", "n"]
     rows = read_table(run, tables.SCORES, _metric_condition(metric, prefix), columns=columns)
-    return rows.to_pandas(strings_to_categorical=True, self_destruct=True).astype({"layer": "Int64"})
+    frame = rows.to_pandas(strings_to_categorical=categories, self_destruct=True).astype({"layer": "Int64"})
+    frame.insert(0, "run", pd.Series(run.name, frame.index, "category" if categories else "str"))
+    return frame
 
 
 def read_metrics(run: Run) -> list[str]:
@@ -113,17 +108,19 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
     return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
-def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
-    """Return step and columns of `measurements.ClozeAnswer`, by relation, fact, step; fast if a relation is given."""
+def read_cloze(
+    run: Run,
+    relation: str | None = None,
+    fact: str | None = None,
+    step: int | None = None,
+    categories: bool = False,
+) -> pd.DataFrame:
+    """Return step and columns of `measurements.ClozeAnswer`, by relation, fact, step; fast if a relation is given.
+
+    With `categories`, which take less memory, texts are categories.
+    """
     rows = read_table(run, tables.CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
-    return rows.select(["step", *tables.CLOZE.columns]).to_pandas()
-
-
-def read_relation_answers(run: Run, relation: str) -> pd.DataFrame:
-    """Return a relation's answers at all steps (see `read_cloze`) in little memory: texts are categories."""
-    names = [name for name in tables.CLOZE.columns if name not in ("relation", "subject", "object")]
-    rows = read_table(run, tables.CLOZE, _equals("relation", relation), columns=["step", *names])
-    return rows.select(["step", *names]).to_pandas(strings_to_categorical=True)
+    return rows.select(["step", *tables.CLOZE.columns]).to_pandas(strings_to_categorical=categories)
 
 
 @memoized

@@ -88,7 +88,8 @@ def compact(run: Run) -> None:
     """Merge pending evaluations into the compacted tables, unless they are few; readers see the same rows.
 
     Since a table is rewritten completely, a step that is added to a long series stays pending until there are more.
-    Tables without pending rows are unchanged.
+    Tables without pending rows are unchanged. Pending rows are read and checked like those of an unknown writer, even
+    if this process has just written them.
     """
     unfinished = any(run.results.glob(f"*{UNFINISHED}"))  # a writer is writing a table, or was killed while doing so
     if not unfinished and not (run.results / "parts").is_dir() and _are_summaries_written(run):

@@ -56,5 +56,14 @@ from embryo_core.runs.pointers import (
 from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
 from embryo_core.runs.schema import Configuration, ModelClass
 from embryo_core.runs.snapshot import read_once, snapshot
-from embryo_core.runs.trust import digest, own_folder, read_bytes, read_checksums, read_json, write_checksums
+from embryo_core.runs.trust import (
+    digest,
+    own_folder,
+    read_bytes,
+    read_checksums,
+    read_json,
+    state_of,
+    while_unchanged,
+    write_checksums,
+)
 from embryo_core.runs.trust_list import trust_files

@@ -22,7 +22,7 @@ from embryo_core.types import Change, Origin, Run, SpecialTokens
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MAX_LABEL = 60  # characters of a source's name in labels
-RUN_FIELDS = "name family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
+CARD_FIELDS = "family objective config tokenizer_sha256 corpus planned_steps code_version note".split()
 
 
 def roots() -> list[Path]:
@@ -80,17 +80,10 @@ def read_run(path: Path) -> Run:
     return Run(
         path.name,
         path,
-        card.family,
-        card.objective,
-        card.config,
-        card.tokenizer_sha256,
-        card.corpus,
-        tuple(card.planned_steps),
-        card.code_version,
-        card.note,
-        convert(card.origin, Origin | None, from_attributes=True),
-        convert(card.special_tokens, SpecialTokens | None, from_attributes=True),
-        card.counted_in,
+        **{name: getattr(card, name) for name in CARD_FIELDS},
+        origin=convert(card.origin, Origin | None, from_attributes=True),
+        special_tokens=convert(card.special_tokens, SpecialTokens | None, from_attributes=True),
+        step_unit=card.counted_in,
     )
 
 
@@ -98,7 +91,7 @@ def write_run(run: Run) -> None:
     """Write the run.json of a run, creating its folder if needed."""
     parts = {name: asdict(part) for name in ("origin", "special_tokens") if (part := getattr(run, name))}
     counted = {"counted_in": run.step_unit} if run.step_unit != Run.step_unit else {}
-    write_json(run.path / "run.json", {name: getattr(run, name) for name in RUN_FIELDS} | parts | counted)
+    write_json(run.path / "run.json", {name: getattr(run, name) for name in ("name", *CARD_FIELDS)} | parts | counted)
 
 
 def record_counted_words(run: Run, count: int) -> Run:

@@ -15,7 +15,7 @@ from msgspec import Meta, to_builtins
 
 from embryo_core.errors import BrokenCheckpoint, BrokenUserList, RunError
 from embryo_core.runs.atomic_files import locked, write_json
-from embryo_core.runs.trust import State, read_unchanged, state_from
+from embryo_core.runs.trust import State, read_unchanged, state_of
 from embryo_core.runs.value_types import Sha256, Text
 from embryo_core.types import Pointer, Run
 
@@ -42,10 +42,7 @@ def read_list(name: str, kind: Any) -> dict[str, Any]:
 
 def list_state(name: str) -> State:
     """Return a value that changes whenever one of the user's lists changes; () if it is missing."""
-    try:
-        return state_from(os.stat(settings_folder() / name))
-    except OSError:
-        return ()
+    return state_of(settings_folder() / name)
 
 
 def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:

@@ -151,7 +151,7 @@ class RunCard(Struct, frozen=True):
     config: Nested5
     tokenizer_sha256: Sha256
     corpus: Nested5
-    planned_steps: Annotated[list[Count], Meta(max_length=MAX_STEPS)]
+    planned_steps: Annotated[tuple[Count, ...], Meta(max_length=MAX_STEPS)]
     code_version: Text
     note: Text = ""
     origin: OriginCard | None = None

@@ -16,8 +16,8 @@ tensors, tokenizers/checks.py tokenizers, and results/checks.py rows of tables.
 import os
 import re
 import stat
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -36,6 +36,7 @@ from embryo_core.errors import (
 )
 from embryo_core.runs.atomic_files import replacing, sha256
 from embryo_core.runs.schema import LIMITS, OTHER_LIMIT
+from embryo_core.types import Run
 
 JUNCTION = 0xA0000003  # st_reparse_tag of a Windows junction, which os.path.islink does not detect
 # Flags of `os.open`: Windows has only O_BINARY, other systems the remaining ones.
@@ -126,12 +127,32 @@ def _read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]
     return read_json(Path(path), within, kind, error)
 
 
-def state_of(path: Path | str, error: type[EmbryoError]) -> State:
-    """Return a value that changes when a file is replaced or written. Raises `error` if it cannot be examined."""
+def state_of(path: Path | str, error: type[EmbryoError] | None = None) -> State:
+    """Return a value that changes when a file is replaced or written.
+
+    If it cannot be examined, the value is (), or `error` is raised.
+    """
     try:
         return state_from(os.stat(path))
     except OSError as reason:
+        if error is None:
+            return ()
         raise refusal(path, reason, error) from None
+
+
+def while_unchanged(
+    path_of: Callable[[Run], Path], entries: int
+) -> Callable[[Callable[[Run], Content]], Callable[[Run], Content]]:
+    """Return a decorator for readers of a run, which caches results until the file `path_of` the run changes.
+
+    It keeps the last `entries` results, and returns them without a copy.
+    """
+
+    def decorate(read: Callable[[Run], Content]) -> Callable[[Run], Content]:
+        cached_read = lru_cache(entries)(lambda run, _state: read(run))
+        return wraps(read)(lambda run: cached_read(run, state_of(path_of(run))))
+
+    return decorate
 
 
 def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from plotly.colors import hex_to_rgb, sequential
 
 from embryo_core.curves.step_scales import Scale
 from embryo_core.share.head_history import HeadHistory
@@ -22,12 +23,7 @@ Alignment = Literal["left", "center", "right"]
 ALIGNMENTS: tuple[Alignment, ...] = ("left", "center", "right")
 DECADES = 3  # the logarithmic colour scale reaches down to 10**-DECADES of the weight at its end
 COLOUR_COUNT = 256  # number of colours of the scale
-VIRIDIS = np.array(  # [10, 3] red, green and blue at evenly spaced weights, as in Plotly
-    [
-        *([68, 1, 84], [72, 40, 120], [62, 73, 137], [49, 104, 142], [38, 130, 142]),
-        *([31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]),
-    ]
-)
+VIRIDIS = np.array([hex_to_rgb(colour) for colour in sequential.Viridis])  # [10, 3], at evenly spaced weights
 MIN_SIDE, MAX_SIDE = 160, 440  # pixels: limits of a map's side
 EDGE = 12  # pixels between a picture's edge and its content
 FONT_SIZE = 12  # pixels

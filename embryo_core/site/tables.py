@@ -52,8 +52,8 @@ def every_fact(run: Run) -> FixedTable:
     step = _last_step(run, knowledge.METRIC)
     facts, facts_of_relations = results.read_histories(run), []
     for relation in facts["relation"].unique():
-        answers = results.read_relation_answers(run, relation)
-        at_step = knowledge_facts.facts_at(answers[answers["step"] == step], facts[facts["relation"] == relation])
+        answers = results.read_cloze(run, relation, step=step)
+        at_step = knowledge_facts.facts_at(answers, facts[facts["relation"] == relation])
         facts_of_relations.append(at_step.drop(columns="fact").assign(relation=knowledge.relation_label(relation)))
     table = pd.concat(facts_of_relations, ignore_index=True) if facts_of_relations else pd.DataFrame()
     if table.empty:

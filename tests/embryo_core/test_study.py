@@ -65,7 +65,7 @@ def test_ask_returns_answers_of_all_steps_in_one_table(tiny_results: Run):
     pd.testing.assert_frame_equal(study.ask(text).drop(columns="given"), query.ask(tiny_results, text).table)
     tracked = study.ask(text, [8, 16], track="rivers", mask=2)
     assert tracked["step"].tolist() == [8, 16] and {*tracked["mask"]} == {2} and {*tracked["token"]} == {"rivers"}
-    layers = study.ask(text, [16], mask=2, layers=True, k=3)
+    layers = study.lens(text, 2, [16], k=3)
     pd.testing.assert_frame_equal(layers.drop(columns="given"), query.ask_layers(tiny_results, text, 2, [16], 3).table)
 
 

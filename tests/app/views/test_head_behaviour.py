@@ -29,7 +29,7 @@ def test_captions_name_data_and_n(dashboard_with_results, tiny_results):
     note = results.read_sources(tiny_results)["head_behaviour"]["note"]
     n = results.read_scores(tiny_results, "head_behaviour_previous")["n"].max()
     assert note.lower() in captions(test).lower() and f"n = {n:,}" in captions(test)
-    scores = results.read_many_scores(tiny_results, prefix=patterns.PREFIX)
+    scores = results.read_scores(tiny_results, prefix=patterns.PREFIX, categories=True)
     pattern, layer, head = patterns.strongest(patterns.behaviour_curves(scores))
     headings = [unescaped(heading.value) for heading in test.header]
     assert headings[:2] == [f"{patterns.PATTERNS[pattern].label}, step 16", "Present since step"]

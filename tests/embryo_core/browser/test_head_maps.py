@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from plotly import colors
 
 from embryo_core.browser import head_maps
 from embryo_core.browser.head_maps import MAX_MAPS
@@ -49,12 +48,6 @@ def test_browser_draws_in_the_style_of_all_renderers(maps, scale):
     grid, _ = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps), unit=StepUnit.UPDATES))
     assert grid["colours"] == style["colours"] == map_style.colours().tolist()
     assert grid["decades"] == map_style.DECADES
-
-
-def test_colours_are_those_of_plotly():
-    """The figures of the page use Plotly's Viridis."""
-    stops = [colors.hex_to_rgb(stop) for stop in colors.sequential.Viridis]
-    assert np.array_equal(map_style.VIRIDIS, stops)
 
 
 def test_grid_codes_are_within_the_stated_error(maps):

@@ -89,19 +89,18 @@ def test_selected_scores_equal_those_among_all(run, earlier):
         pd.testing.assert_frame_equal(rows, scores[scores["metric"].isin(held)].reset_index(drop=True))
 
 
-def test_read_many_scores_equals_read_scores(run):
+def test_scores_of_categories_equal_scores_of_texts(run):
     """The categories of metrics have no unused names; an unknown prefix gives no rows."""
     for step in (8, 0, 2):
         results.write(checkpoint_at(run, step), "mask_prediction", find("mask_prediction", step))
         results.write(checkpoint_at(run, step), "world_knowledge", find("world_knowledge", step))
     results.compact(run)
-    columns = ["metric", "step", "layer", "group", "value", "n"]
     some = [{"prefix": prefix} for prefix in ("world_knowledge", "mask", "none")]
     for which in [*some, {}, {"metric": ["mask_prediction", "none"]}, {"metric": "world_knowledge"}, {"metric": []}]:
-        actual, expected = results.read_many_scores(run, **which), results.read_scores(run, **which)[columns]
+        actual, expected = results.read_scores(run, **which, categories=True), results.read_scores(run, **which)
         assert set(actual["metric"].cat.categories) == set(expected["metric"])
-        pd.testing.assert_frame_equal(actual.astype({"metric": "str", "group": "str"}), expected)
-    assert results.read_many_scores(run, prefix="none").empty
+        pd.testing.assert_frame_equal(actual.astype({"run": "str", "metric": "str", "group": "str"}), expected)
+    assert results.read_scores(run, prefix="none", categories=True).empty
 
 
 @pytest.mark.parametrize("rows", [1, 4, None])
@@ -112,10 +111,9 @@ def test_relation_does_not_depend_on_row_groups(run, rows):
     results.compact(run)
     write_again(run, "cloze", rows)
     for relation, answers in results.read_cloze(run).groupby("relation"):
-        frame = results.read_relation_answers(run, relation)
-        answers = answers[list(frame.columns)].reset_index(drop=True)
-        texts = {"fact": "str", "prediction": "str"}
-        pd.testing.assert_frame_equal(frame.astype(texts), answers.astype(texts))
+        frame = results.read_cloze(run, relation, categories=True)
+        texts = dict.fromkeys(("fact", "relation", "subject", "object", "prediction"), "str")
+        pd.testing.assert_frame_equal(frame.astype(texts), answers.reset_index(drop=True).astype(texts))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
