@@ -21,13 +21,14 @@ class HeldoutEvaluator:
     def measure(self) -> list[dict[str, Any]]:
         """Return the measures (see `summarise`) of the model's current weights at each length, for each masking."""
         return [
-            {"length": sample.length, "masking": sample.masking, **self._measure_batches(sample.batches)}
+            {"length": sample.length, "masking": sample.masking}
+            | summarise(
+                self.objectives,
+                sample.batches,
+                [self.scores[_shape(batch)].score_batch(batch) for batch in sample.batches],
+            )
             for sample in self.heldout
         ]
-
-    def _measure_batches(self, batches: list[Batch]) -> dict[str, Any]:
-        scores = self.scores[_shape(batches[0])]
-        return summarise(self.objectives, batches, [scores.score_batch(batch) for batch in batches])
 
 
 def summarise(

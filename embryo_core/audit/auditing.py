@@ -160,7 +160,7 @@ def unanswerable(run: Run) -> str:
     if not given & {"masked_words", "next_words"}:
         named = " and ".join(name.replace("_", " ") for name in sorted(given - {"trainable"}))
         return f"No question can be asked: there is no head for words; checkpoints give {named or 'nothing'}."
-    if runs.weights_file(last)[0].stat().st_size > MAX_READ_BYTES:
+    if runs.weights_file(last).stat().st_size > MAX_READ_BYTES:
         return ""
     try:
         read_model(last)
@@ -171,7 +171,7 @@ def unanswerable(run: Run) -> str:
 
 def _has_files(checkpoint: Checkpoint) -> bool:
     try:
-        return runs.weights_file(checkpoint)[0].is_file()
+        return runs.weights_file(checkpoint).is_file()
     except BrokenCheckpoint:
         return False
 

@@ -120,7 +120,7 @@ def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
 def _tokenizer_digest(checkpoint: Checkpoint) -> str:
     """Return a hash of the tokenizer files in the folder of the weights; "" if none can be read."""
     try:
-        weights, root = runs.weights_file(checkpoint)
+        weights, root = runs.weights_files(checkpoint)[0]
         files = [name for name in TOKENIZER_NAMES if (weights.parent / name).is_file()]
         if files and (weights.parent / SETTINGS_FILE).is_file():
             files.append(SETTINGS_FILE)

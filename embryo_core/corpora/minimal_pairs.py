@@ -15,7 +15,8 @@ from embryo_core.results import read_foreign
 from embryo_core.types import MinimalPair
 
 PAIRS_FORM = "JSON lines or parquet of minimal pairs, or a folder of such files"
-LINE_SUFFIXES, PARQUET = (".jsonl", ".jsonl.xz"), ".parquet"
+PARQUET = ".parquet"
+SUFFIXES = (".jsonl", ".jsonl.xz", PARQUET)  # of the files of a folder that are read; hidden ones are not
 # Names of columns; the first that a row has is read.
 GOOD_COLUMNS, BAD_COLUMNS = ("sentence_good", "good"), ("sentence_bad", "bad")
 PARADIGM_COLUMNS, PHENOMENON_COLUMNS = ("UID", "paradigm"), ("linguistics_term", "phenomenon")
@@ -29,9 +30,8 @@ def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
     several paradigms, or a single file at `path`, is a set named after the file. The other files of a folder form one
     set, named after the folder; `name`, if given, replaces the name of the folder at `path`. Raises CorpusError.
     """
-    files = (
-        [path] if path.is_file() else sorted(file for file in path.rglob("*") if _is_supported(file.relative_to(path)))
-    )
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES))
+    files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(path).parts)]
     pairs: list[MinimalPair] = []
     counts: Counter[str] = Counter()
     for file in files:
@@ -49,11 +49,6 @@ def read_pairs(path: Path, name: str = "") -> list[MinimalPair]:
             f"{GOOD_COLUMNS[0]}, {BAD_COLUMNS[0]} and {PARADIGM_COLUMNS[0]}."
         )
     return pairs
-
-
-def _is_supported(file: Path) -> bool:
-    """Return whether a file of a folder is read, by its suffix; hidden files and files in hidden folders are not."""
-    return file.name.endswith((*LINE_SUFFIXES, PARQUET)) and not any(part.startswith(".") for part in file.parts)
 
 
 def _stem(file: Path) -> str:

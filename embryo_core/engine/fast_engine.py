@@ -123,7 +123,7 @@ class CheckpointTensors:
         self._unread, self._epsilon = unread, epsilon
         self._mapped = mapped
         self._missing: list[str] = []
-        self._file = runs.weights_file(checkpoint)[0].name
+        self._file = runs.weights_file(checkpoint).name
         self._left = read_tensors(checkpoint)
 
     def __contains__(self, name: object) -> bool:

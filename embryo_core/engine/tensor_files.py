@@ -111,8 +111,8 @@ def _numbers(mapping: mmap.mmap, dtype: torch.dtype, start: int, nbytes: int) ->
 def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
     """Raise BrokenCheckpoint if a number of this tensor is NaN or infinite."""
     if not is_finite(tensor):
-        file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{file.name} has a number in {name} that is not finite")
+        file = runs.weights_file(checkpoint).name
+        raise broken(checkpoint, f"{file} has a number in {name} that is not finite")
 
 
 def is_finite(tensor: Tensor) -> bool:

@@ -96,7 +96,7 @@ def _read(checkpoint: Checkpoint) -> _Tensors:
     mappings: list[mmap.mmap] = []
     tensors = read_tensors(checkpoint, mappings)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
-        raise broken(checkpoint, f"{runs.weights_file(checkpoint)[0].name} holds no tensors by name")
+        raise broken(checkpoint, f"{runs.weights_file(checkpoint).name} holds no tensors by name")
     if generator := runs.generator(checkpoint):
         runs.verify(generator)
         tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator, mappings).items()}

@@ -80,8 +80,7 @@ def build_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
                 output_loading_info=True,
             )
     if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
-        file, _ = runs.weights_file(checkpoint)
-        raise broken(checkpoint, f"{file.name} lacks {', '.join(missing[:5])}")
+        raise broken(checkpoint, f"{runs.weights_file(checkpoint).name} lacks {', '.join(missing[:5])}")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     return model
 
@@ -99,8 +98,7 @@ def check_all_read(
         and not any(fragment in name for fragment in UNUSED_NAMES)
     )
     if unread:
-        file, _ = runs.weights_file(checkpoint)
-        problem = f"{file.name} has {', '.join(unread[:3])}"
+        problem = f"{runs.weights_file(checkpoint).name} has {', '.join(unread[:3])}"
         raise broken(checkpoint, f"{problem}, which transformers does not read in a {type(model).__name__}")
 
 

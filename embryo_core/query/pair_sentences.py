@@ -65,7 +65,10 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
     tokenizer = load_tokenizer(run)
     whole_words = results.read_sources(run).get(NAME, {}).get("pll", WORD_L2R) == WORD_L2R
     alignment = _align(*(_words(tokenizer, text) for text in (good, bad)))
-    sentences = [_encode(tokenizer, text) for text in (good, bad)]
+    sentences = [
+        EncodedSentence(tokenizer.surround(encoding.ids), encoding.word_of_piece)
+        for encoding in tokenizer.encode_sentences([good, bad])
+    ]
 
     def score(model: "Model") -> list[np.ndarray]:
         between_chunks()
@@ -86,11 +89,6 @@ def score_words(run: Run, good: str, bad: str, steps: Iterable[int]) -> pd.DataF
             rows.append((step, index, *texts, *word_scores))
     names = ["step", "place", "good", "bad", "good_score", "bad_score"]
     return pd.DataFrame(rows, columns=names)
-
-
-def _encode(tokenizer: "Tokenizer", text: str) -> EncodedSentence:
-    (encoding,) = tokenizer.encode_sentences([text])
-    return EncodedSentence(tokenizer.surround(encoding.ids), encoding.word_of_piece)
 
 
 def _words(tokenizer: "Tokenizer", text: str) -> list[str]:

@@ -71,9 +71,9 @@ def verify(checkpoint: Checkpoint) -> None:
 # === Weights ===
 
 
-def weights_file(checkpoint: Checkpoint) -> tuple[Path, Path]:
+def weights_file(checkpoint: Checkpoint) -> Path:
     """Return the first of `weights_files`, which is usually the only one."""
-    return weights_files(checkpoint)[0]
+    return weights_files(checkpoint)[0][0]
 
 
 def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:

@@ -18,7 +18,10 @@ from tests.embryo_core.results.conftest import find
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the list of tables read from files, in the order of reading."""
     read, names = results.read.read_table, []
-    monkeypatch.setattr("embryo_core.results.read.read_table", lambda *args: names.append(args[1].name) or read(*args))
+    monkeypatch.setattr(
+        "embryo_core.results.read.read_table",
+        lambda *args, **options: names.append(args[1].name) or read(*args, **options),
+    )
     return names
 
 
