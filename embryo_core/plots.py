@@ -57,7 +57,7 @@ class Plots:
     # === Training ===
 
     def training(self, quantity: str | None = None) -> Figure:
-        """Plot a loss or accuracy of the training log, by default the first one, the total loss."""
+        """Plot a loss or accuracy of the training log, by default the loss on words."""
         quantities = list(dict.fromkeys(name for run in self.runs for name in overview.logged_quantities(run)))
         return self._make(overview.training_curve, quantity=_check_choice("quantity", quantity, quantities))
 
@@ -101,7 +101,8 @@ class Plots:
             one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
         ]
         pattern = _check_choice("pattern", pattern, existing)
-        return self._make(head_behaviour.over_steps, pattern=pattern, change=None, selected_head=(layer, head))
+        change = PATTERNS[pattern].changes[0]
+        return self._make(head_behaviour.over_steps, pattern=pattern, change=change, selected_head=(layer, head))
 
     def probing(self, layer: str | int = "best") -> Figure:
         """Plot the F1 of all probing tasks in the best layer at each step, or in one layer."""

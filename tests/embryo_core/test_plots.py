@@ -51,6 +51,15 @@ def test_every_figure_has_rows_and_caption(tiny_results: Run, name: str, options
     assert {"text/html", "text/plain"} <= set(figure._repr_mimebundle_())
 
 
+@pytest.mark.parametrize(
+    ("pattern", "rule"), [("previous", "step 0 +0.05"), ("entropy", "step 0 -0.5"), ("dependent_to_head", "best fixed")]
+)
+def test_heads_are_judged_by_the_rule_of_their_pattern(tiny_results: Run, pattern: str, rule: str):
+    """A weight, an entropy or a distance has no level of syntax."""
+    (note,) = Plots((tiny_results,)).heads(pattern).plot.layout.annotations
+    assert note.text.startswith(rule)
+
+
 def test_attention_slider_has_the_map_of_each_step(tiny_results: Run):
     """The slider opens at the last step."""
     figure = Plots((tiny_results,)).attention(2, 1)

@@ -45,11 +45,12 @@ def test_saturation_is_measured_at_a_quarter_of_the_run(run):
         assert [comparison.value for comparison in tested.comparisons] == pytest.approx([expected] * 2)
 
 
-def test_saturation_is_undecided_if_the_rise_spans_the_quarter(run):
-    """Of 1,000 steps 260 was probed, but not 250; a rise from 100 to 260 may be complete by 250 or not."""
+def test_saturation_is_undecided_if_the_curve_moves_across_the_quarter(run):
+    """Of 1,000 steps 260 was probed, but not 250; a rise or fall from 100 to 260 may be complete by 250 or not."""
     steps = np.array([10, 100, 260, 1000])
-    for rise, expected in (([0.4, 0.4, 0.9, 0.9], None), ([0.4, 0.4, 0.5, 0.9], False), ([0.4, 0.9, 0.9, 0.9], True)):
-        curve = layers.Curve(steps, np.array(rise), np.full(4, 10_000))
+    undecided, below, above = ([0.4, 0.4, 0.9, 0.9], [0.4, 0.9, 0.5, 0.9]), [0.4, 0.4, 0.5, 0.9], [0.4, 0.9, 0.9, 0.9]
+    for values, expected in (*((values, None) for values in undecided), (below, False), (above, True)):
+        curve = layers.Curve(steps, np.array(values), np.full(4, 10_000))
         comparison = layers._compare_saturation("", curve)
         assert (True if comparison.low > 0 else False if comparison.high < 0 else None) is expected
 
