@@ -54,12 +54,12 @@ class View:
 
     @property
     def drawn_runs(self) -> tuple[Run, ...]:
-        """Return the run of the page, and the compared runs that record the unit of the axis."""
+        """Return the run of the page, and the compared runs that the axis supports."""
         return (self.run, *(run for run in self.compared_runs if self.supports_axis(run)))
 
     def supports_axis(self, run: Run) -> bool:
-        """Return whether a run records the unit of the axis."""
-        return results.supports_axis(self.axis_choice, run)
+        """Return whether a run records the unit of the axis; on one of steps, whether it counts those of the page."""
+        return results.supports_axis(self.axis_choice, run, self.run)
 
     def for_run(self, run: Run) -> "View":
         """Return the view of a compared run: its checkpoints, and its step at the same point of the axis."""

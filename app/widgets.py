@@ -147,13 +147,14 @@ def _pick_compared_runs(
 
 def _with_supported_axis(view: View) -> View:
     """Return the view, on an axis of steps if its run lacks the chosen unit; name the compared runs that lack it."""
-    if view.supports_axis(view.run):
-        for run in view.compared_runs:
-            if not view.supports_axis(run):
-                notices.note(f"Run '{run.name}' does not record {COUNTED[view.unit]}; it is left out.")
-        return view
-    notices.note(f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps.")
-    return replace(view, unit="step")
+    if not view.supports_axis(view.run):
+        notices.note(f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps.")
+        view = replace(view, unit="step")
+    recorded = COUNTED.get(view.unit, f"its steps in {view.run.step_unit}")
+    for run in view.compared_runs:
+        if not view.supports_axis(run):
+            notices.note(f"Run '{run.name}' does not record {recorded}; it is left out.")
+    return view
 
 
 def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -> None:

@@ -34,7 +34,7 @@ def show_layers(view: View) -> None:
         heads = maps.at_step(view.run, view.evaluated_step(steps)).shape[1]
         head = pickers.pick_number("head", heads, default)
         normalised = pickers.pick_switch(attention_maps.ROWS_SWITCH, "Rows sum to 1")
-    for view_of_run in (view, *map(view.for_run, view.compared_runs[:1])):
+    for view_of_run in (view, *map(view.for_run, view.drawn_runs[1:2])):
         _show_layers_of(view_of_run, head, normalised)
 
 

@@ -40,7 +40,7 @@ def show(view: View) -> None:
     layers, heads = maps.grid_size(view.run, normalised)
     layer, head, style = _pick(view, layers, heads)
     history = maps.head_history(view.run, layer, head, steps, normalised, style.shared)
-    if view.compared_runs:
+    if len(view.drawn_runs) > 1:
         _show_two_runs(view, history, style)
     else:
         _show_strip(view, history)
@@ -83,7 +83,7 @@ def _pick(view: View, layers: int, heads: int) -> tuple[int, int, MapStyle]:
 
 def _show_two_runs(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw the page's run next to the first compared run: the same head of both, and all heads."""
-    other_run, *further_runs = view.compared_runs
+    _, other_run, *further_runs = view.drawn_runs
     if further_runs:
         names = join_names([run.name for run in further_runs])
         verb = "is" if len(further_runs) == 1 else "are"
@@ -115,7 +115,7 @@ def _show_head(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw one head large; its heading names the run if another one is compared."""
     layer, head = history.layer, history.head
     heading = f"layer {layer}, head {head}"
-    heading = f"{literal(view.run.name)}, {heading}" if view.compared_runs else heading.capitalize()
+    heading = f"{literal(view.run.name)}, {heading}" if len(view.drawn_runs) > 1 else heading.capitalize()
     st.header(heading, anchor=False)
     name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])

@@ -63,6 +63,8 @@ def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[R
 
     If some runs continue each other, the result has only these.
     """
+    if len({run.step_unit for run in tables}) > 1:
+        return {}
     pairs = [*product(first, second)]
     continuations = [(old, new) for old, new in (*pairs, *((b, a) for a, b in pairs)) if continues(new, old)]
     if not continuations:

@@ -73,7 +73,7 @@ def acquisition(
         table.assign(metric=[measured_as(runs_by_line[line][0], metric) for line in table["run"]]),
         _caption(table, rule, seeds, unit),
         metric,
-        missing=tuple(run.name for line, line_runs in runs_by_line.items() if line not in axes for run in line_runs),
+        missing=tuple(run.name for run in runs if run not in plotted_runs),
     )
 
 
@@ -81,7 +81,7 @@ def _read_onsets(
     runs: Sequence[Run], axis: AxisChoice, metric: str, groups: Sequence[str], rule: Rule
 ) -> tuple[dict[str, tuple[Run, ...]], pd.DataFrame, pd.DataFrame]:
     """Return the runs of each design whose unit the axis supports, and the onsets of all runs and of all designs."""
-    supported_runs = [run for run in runs if axis.supports(run)]
+    supported_runs = [run for run in runs if axis.supports(run, runs[0])]
     runs_by_line, run_onsets = designs(supported_runs), compare.acquisitions(supported_runs, metric, groups, rule)
     run_onsets["before"] = _evaluated_before(run_onsets, {run.name: run for run in supported_runs}, metric)
     return runs_by_line, run_onsets, compare.average_acquisitions(run_onsets, _name_runs(runs_by_line))

@@ -54,9 +54,9 @@ class AxisChoice:
         zero = min((counts.least for counts in all_counts), default=1.0) / 2
         return replace(axis, unit=self.unit, progress=progress_of(run, self.unit), zero=zero)
 
-    def supports(self, run: Run) -> bool:
-        """Return whether a run records its progress in the unit of the axis."""
-        return self.unit == "step" or progress_of(run, self.unit) is not None
+    def supports(self, run: Run, first: Run) -> bool:
+        """Return whether a run records the unit of the axis; on one of steps, whether it counts those of `first`."""
+        return run.step_unit == first.step_unit if self.unit == "step" else progress_of(run, self.unit) is not None
 
 
 def progress_of(run: Run, unit: Unit) -> StepCounts | None:

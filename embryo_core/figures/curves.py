@@ -37,14 +37,14 @@ def curves_figure(
     """Return the Figure of the curves of `runs`; the first is the run of the time bar.
 
     `read` returns a run's table, empty without data; `caption` and `headline` describe the table of the first line.
-    Files are named after the first run and `name`. Runs without data are `missing` in the Figure. Raises FigureError if
-    no run has data.
+    Files are named after the first run and `name`. Runs without data or the axis's unit are `missing` in the Figure.
+    Raises FigureError if no run has data.
     """
     lines, missing = read_lines(runs, axis, read, curves)
     if not lines:
         raise FigureError(f"'{title}' has nothing to draw of {join_names([run.name for run in runs])}.")
     first = lines[0].table
-    plotted_runs = [run for run in runs if run.name not in missing and axis.supports(run)]
+    plotted_runs = [run for run in runs if run.name not in missing]
     full_caption = caption(first)
     if len(plotted_runs) > 1:
         full_caption = _with_runs(full_caption, lines, in_panels(lines, curves))
@@ -64,10 +64,10 @@ def curves_figure(
 def read_lines(
     runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], curves: Curves
 ) -> tuple[list[Line], list[str]]:
-    """Return a line for each design in the order of the runs, and the names of runs with an empty table."""
+    """Return a line for each design in the order of the runs, and the names of runs without data or the axis's unit."""
     lines: list[Line] = []
-    missing: list[str] = []
-    for seeds in compare.group_by_design([run for run in runs if axis.supports(run)]):
+    missing = [run.name for run in runs if not axis.supports(run, runs[0])]
+    for seeds in compare.group_by_design([run for run in runs if run.name not in missing]):
         tables = {run: table for run in seeds if len(table := read(run))}
         missing += [run.name for run in seeds if run not in tables]
         if not tables:

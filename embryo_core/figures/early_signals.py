@@ -39,9 +39,11 @@ def common_measures(runs: Sequence[Run]) -> list[str]:
 def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure:
     """Return the figure of how far the order of `runs` by a measure at each step agrees with their final order by task.
 
-    Seeds of a design are separate runs. Raises FigureError for fewer than three runs with common steps, and
-    ResultsError.
+    Seeds of a design are separate runs. Runs that count steps in another unit than the first are `missing`. Raises
+    FigureError for fewer than three runs with common steps, and ResultsError.
     """
+    missing = tuple(run.name for run in runs if run.step_unit != runs[0].step_unit)
+    runs = [run for run in runs if run.name not in missing]
     table = compare.early_signals({run.name: _read_values(run) for run in runs}, measure)
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
@@ -67,7 +69,9 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
     )
     name = f"{runs[0].name}-early-{measure}".replace(" ", "-").replace(":", "")
     headline = _headline(table[table["task"] == measure], measure, step_axis)
-    return make_figure(runs, name, f"Early signals: {measure}", plot, table, caption, headline=headline)
+    return make_figure(
+        runs, name, f"Early signals: {measure}", plot, table, caption, headline=headline, missing=missing
+    )
 
 
 def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:

@@ -68,7 +68,7 @@ class Figure:
     runs: tuple[str, ...]  # names of the runs
     data: Mapping[str, str] = field(default_factory=dict)  # data behind the results of each run
     headline: str = ""  # the result in one sentence, computed from the table
-    missing: tuple[str, ...] = ()  # requested runs without data
+    missing: tuple[str, ...] = ()  # requested runs without data, or without the unit of the axis
     drawing: str = ""  # how curves were smoothed and thinned; also in the caption
     suffix: str = ""  # part of the run that the numbers belong to, such as "step1000"; "" for all of it
 

@@ -40,7 +40,7 @@ def scores(
     lines. If there are several GLUE tasks, another curve is their average, over the tasks that all runs have.
     """
     tables = {run: read_scores(run, tasks) for run in runs}
-    drawn_runs = [run for run in runs if len(tables[run]) and axis.supports(run)]
+    drawn_runs = [run for run in runs if len(tables[run]) and axis.supports(run, runs[0])]
     described_run, published = (drawn_runs or runs)[0], published and len(drawn_runs) == 1
     task_sets = [{*table["task"]} for table in tables.values() if len(table)]
     common_tasks = set.intersection(*task_sets) if task_sets else set()

@@ -28,7 +28,7 @@ def _read_tables(runs: Sequence[Run], axis: AxisChoice) -> dict[str, pd.DataFram
 
     Raises FigureError if no run has any.
     """
-    by_run = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run)}
+    by_run = {run.name: age_table(run).dropna(subset="age") for run in runs if axis.supports(run, runs[0])}
     tables = {
         name: table.assign(category=table["category"].fillna(UNKNOWN), age=table["age"].round().astype(int))
         for name, table in by_run.items()

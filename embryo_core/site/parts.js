@@ -101,7 +101,7 @@ class FigurePart {
     this.title.textContent = this.plot.ariaLabel = this.of ? `${choice.title} · ${this.of}` : choice.title;
     this.plot.role = "figure";
     this.headlined.textContent = choice.headline && choice.headline !== find(".headline").textContent ? choice.headline : "";
-    const lacking = (choice.missing ?? []).map((run) => `Run '${run}' has not been measured for this figure.`);
+    const lacking = (choice.missing ?? []).map((run) => `Run '${run}' is not in this figure: it was not measured for it, or counts steps in another unit.`);
     if (choice.why) lacking.push(choice.why);
     this.words.replaceChildren(...(choice.summary ? [caption(choice)] : []), ...lacking.map((text) => made("p", { textContent: text })));
     this.frame.hidden = this.files.hidden = this.numbers.hidden = !choice.file;

@@ -243,7 +243,7 @@ def _run(run: Run) -> dict[str, Any]:
     checkpoints, axis = run_files.checkpoints(run), AxisChoice().for_run(run)
     steps = [checkpoint.step for checkpoint in checkpoints]
     bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
-    units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if AxisChoice(unit=unit).supports(run)}
+    units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if AxisChoice(unit=unit).supports(run, run)}
     return {"bar": bar, "title": axis.title, "units": units if len(steps) > 1 else {}}
 
 

@@ -16,7 +16,7 @@ from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.markdown import literal
 from embryo_core.findings import judge
 from embryo_core.measurements import AttentionMap, Findings, Score, TaskScore
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 from tests.app.conftest import captions_of
 from tests.app.views.conftest import PLANTED
 from tests.conftest import checkpoint_at
@@ -244,8 +244,11 @@ def test_compared_run_without_results_is_named(open_page, two_runs: Run) -> None
 
 
 def test_run_without_unit_of_axis_is_named(open_page, two_runs: Run) -> None:
-    """Without word frequencies a compared run is reported, and a run alone is drawn over its steps."""
-    (two_runs.path.with_name("twin") / "frequencies.tsv").unlink()
+    """A compared run without word frequencies or with other steps is reported; a run alone is drawn over its steps."""
+    twin = runs.read_run(two_runs.path.with_name("twin"))
+    runs.write_run(replace(twin, step_unit=StepUnit.TOKENS))
+    assert "does not record its steps in updates" in info_messages(open_page("overview", two_runs, beside="twin"))
+    (twin.path / "frequencies.tsv").unlink()
     assert "does not record how many words" in info_messages(
         open_page("overview", two_runs, beside="twin", axis="words")
     )

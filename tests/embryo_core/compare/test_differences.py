@@ -11,7 +11,7 @@ import pytest
 from embryo_core import results
 from embryo_core.compare import differences
 from embryo_core.measurements import ClozeAnswer, Findings, PairScore, Score
-from embryo_core.types import Origin, Run
+from embryo_core.types import Origin, Run, StepUnit
 from tests.conftest import checkpoint_at, copy_run
 
 Z = 1.959963984540054
@@ -99,6 +99,12 @@ def test_continued_run_is_compared_at_its_last_step(two_runs: list[Run]):
     turned = differences([on], [first]).set_index("measure").loc["mask prediction"]
     assert (turned["step_first"], turned["step_second"]) == (16, 8)
     assert turned["difference"] == pytest.approx(0.2 - 0.9)
+
+
+def test_steps_in_different_units_are_not_compared(two_runs: list[Run]):
+    """8 tokens are not 8 updates."""
+    words = replace(two_runs[1], step_unit=StepUnit.TOKENS)
+    assert differences(two_runs[:1], [words]).set_index("measure").loc["mask prediction"].isna().all()
 
 
 def store_answers(run: Run, step: int, right: dict[str, bool]) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from embryo_core import compare, results
 from embryo_core.errors import FigureError
+from embryo_core.figures import acquisition, tokens
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.early_signals import _read_values, clearest_tasks, common_measures, early_signals
 from embryo_core.measurements import Findings, Score
-from embryo_core.types import Run
+from embryo_core.types import Run, StepUnit
 from tests.conftest import checkpoint_at, copy_run
 
 STEPS = (0, 8, 16)
@@ -51,6 +52,21 @@ def test_steps_of_three_runs_have_no_band(tiny_run: Run, tmp_path: Path):
         plot = early_signals(runs, AxisChoice("linear"), "mask prediction").plot
     (band,) = [trace for trace in plot.data if trace.fill]
     assert 0 not in list(band.x) and 8 in list(band.x)
+
+
+def test_run_that_counts_other_steps_is_missing(tiny_run: Run, tmp_path: Path):
+    """Curves and orders draw the runs whose steps are those of the first; a rank needs three such runs."""
+    runs = [scored_copy(tiny_run, tmp_path / f"u{i}", 0.1, 0.2 + i / 10, 0.3 + i / 10) for i in range(4)]
+    runs[3] = replace(runs[3], step_unit=StepUnit.TOKENS)
+    options = {"metric": "mask_prediction", "groups": ["all"]}
+    for figure in (
+        early_signals(runs, AxisChoice(), "mask prediction"),
+        tokens.accuracy(runs, AxisChoice(), **options),
+        acquisition.acquisition(runs, AxisChoice(), **options),
+    ):
+        assert figure.missing == ("u3",) and figure.runs == ("u0", "u1", "u2")
+    with pytest.raises(FigureError):
+        early_signals(runs[1:], AxisChoice(), "mask prediction")
 
 
 def test_tasks_are_sorted_by_how_early_they_rank_runs():
