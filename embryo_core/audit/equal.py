@@ -26,9 +26,8 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int
     """Return groups of step indices whose tensors are all equal; neighbours for which `is_frozen(i, j)` count once."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for step, content in enumerate(sha256):
-        group = groups.setdefault(content, [])
-        if not (group and group[-1] == step - 1 and is_frozen(step - 1, step)):
-            group.append(step)
+        if not (step > 0 and content == sha256[step - 1] and is_frozen(step - 1, step)):
+            groups.setdefault(content, []).append(step)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 

@@ -24,7 +24,9 @@ NUMBERED_PATTERN = re.compile(
     rf"\D{{1,40}}\d{{1,18}}(?:{UNIT_PATTERN})?|{DECIMAL_PATTERN}{UNIT_PATTERN}"
 )  # names that may contain a step
 TITLE_PATTERN = re.compile(
-    r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}(\d{1,15})(k?)\b", re.IGNORECASE
+    r"\b(?:global_?)?(?:steps?|checkpoint|iter(?:ation)?)[ =:_#-]{0,2}"
+    r"(\d{1,3}(?:,\d{3}){1,4}|\d{1,15}(?:\.\d{1,9})?)(k?)\b(?![.,]\d)",
+    re.IGNORECASE,
 )
 MAX_COUNT = 2**63 - 1  # largest count that manifest.json can hold
 UNITS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}  # first letter -> factor
@@ -123,11 +125,12 @@ def match_folders(paths: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
 
 
 def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Counts]:
-    """Return the counts of each commit title that matches a pattern, or by default contains a step."""
+    """Return the counts of each commit title that matches a pattern, or by default contains a whole step."""
     if patterns:
         return match_names(titles, patterns)
     matches = {title: TITLE_PATTERN.search(title) for title in titles}
-    return {title: Counts(step=int(one[1]) * (1000 if one[2] else 1)) for title, one in matches.items() if one}
+    steps = {title: Decimal(one[1].replace(",", "")) * (1000 if one[2] else 1) for title, one in matches.items() if one}
+    return {title: Counts(step=int(step)) for title, step in steps.items() if step % 1 == 0}
 
 
 def unmatched(names: Iterable[str], matched: dict[str, Counts]) -> list[str]:

@@ -163,10 +163,12 @@ def test_series_is_freed_after_use():
 
 
 def test_zero_rates_explain_equal_neighbours():
-    """A learning rate of 0 explains two equal neighbours, but not an equal step elsewhere."""
+    """A learning rate of 0 explains two or more equal neighbours, but not an equal step elsewhere."""
     contents = [("a",), ("a",), ("b",), ("a",)]
     assert equal_steps(contents, lambda i, j: False) == [(0, 1, 3)]
     assert equal_steps(contents, lambda i, j: (i, j) == (0, 1)) == [(0, 3)]
+    contents = [("b",), ("a",), ("a",), ("a",), ("b",)]
+    assert equal_steps(contents, lambda i, j: True) == [(0, 4)]
 
 
 def twins(tensors: list[np.ndarray]) -> list[Twins]:

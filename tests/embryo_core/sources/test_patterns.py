@@ -3,7 +3,7 @@
 import pytest
 
 from embryo_core.errors import RunError
-from embryo_core.sources.patterns import Counts, NamePattern, match_names, unmatched
+from embryo_core.sources.patterns import Counts, NamePattern, match_names, match_titles, unmatched
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,27 @@ def test_invalid_pattern_is_refused(text):
     """The message lists the known fields."""
     with pytest.raises(RunError, match=r"known: {step}, {sequences}, {tokens}, {words}"):
         NamePattern(text)
+
+
+@pytest.mark.parametrize(
+    ("title", "step"),
+    [
+        ("Training in progress, step 500", 500),
+        ("Step 10.", 10),
+        ("step 1000, 2 of 3", 1000),
+        ("steps 5k", 5000),
+        ("Step 1,500", 1500),
+        ("step 12,000, loss 2.5", 12_000),
+        ("step 1.5k", 1500),
+        ("step 1.5", None),
+        ("step 1,50", None),
+        ("checkpoint 12.5M tokens", None),
+        ("Initial commit", None),
+    ],
+)
+def test_title_has_a_whole_step(title, step):
+    """A number is read to its end, with commas and decimals."""
+    assert match_titles([title], []) == ({title: Counts(step=step)} if step else {})
 
 
 def test_known_pattern_with_most_matches_is_used():
