@@ -31,7 +31,7 @@ from embryo_core.figures import query as asked
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.patterns import PATTERNS
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.share.head_history import read_averaged
 from embryo_core.types import Run
 
@@ -183,7 +183,7 @@ class Plots:
 
     def _groups(self, metric: str, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted categories, by default the evaluated parts of speech. Raises FigureError."""
-        scores = [results.read_scores(run, measured_as(run, metric)) for run in self.runs]
+        scores = [results.read_scores(run, equivalent_metric(run, metric)) for run in self.runs]
         existing = [str(group) for table in scores for group in table["group"].unique()]
         if not existing:
             raise FigureError(

@@ -269,7 +269,7 @@ def evaluate(
         if name not in declared:
             raise ConfigError(unknown("option", name, dict.fromkeys(declared)))
     sources = {source for metric in METRICS for source in metric.sources}
-    paths = corpora.fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
+    paths = corpora.find_fetched(sources) | {name: Path(path) for name, path in (data or {}).items()}
     named = {name.replace("_", "-"): value for name, value in options.items()}
     return compute(
         Study(run).run, paths, metrics, steps, limit=limit, options=named, overwrite=overwrite, progress=progress

@@ -16,9 +16,9 @@ from embryo_core.errors import ConfigError, TokenizerMismatch
 from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain import tokenizer as tokenizers
-from pretrain.collators import Collator, HeldOut, heldout_batches
+from pretrain.collators import Collator, HeldoutBatches, heldout_batches
 from pretrain.config import Config
-from pretrain.examples import Packing, order
+from pretrain.examples import Packing, example_order
 from pretrain.families import FAMILIES
 from pretrain.masking import Batch
 from pretrain.vocabularies import CLS, MASK, SEP
@@ -41,10 +41,10 @@ class Data:
         config = self.config
         packing = self.short_packing if self.short_packing and config.is_short(step) else self.full_packing
         batch_size, _ = config.batch_at(step)
-        indices = order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
+        indices = example_order(len(packing.examples), config.seed, config.earlier_updates(step), batch_size)
         return self.collator.batch(packing, indices, step, np.random.default_rng([config.seed, step]))
 
-    def heldout(self) -> Iterator[HeldOut]:
+    def heldout(self) -> Iterator[HeldoutBatches]:
         """Yield batches of the held-out text at each length of the run; see `collators.heldout_batches`."""
         return heldout_batches(self.corpus.heldout, self.config, self.collator)
 

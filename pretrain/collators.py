@@ -52,7 +52,7 @@ class Collator(ABC):
 
 
 @dataclass(frozen=True)
-class MaskedPairs(Collator):
+class MaskedPairCollator(Collator):
     """Sequences of two segments, in which some pieces are masked."""
 
     count_key: ClassVar[str] = "n_masked"
@@ -63,7 +63,7 @@ class MaskedPairs(Collator):
     word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may treat every piece as a word
 
     @classmethod
-    def from_config(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairs":
+    def from_config(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairCollator":
         """Return the collator of a configuration. As in the original code, unknown pieces are masked too."""
         masking = Masking(
             word_start if config.whole_words else np.ones_like(word_start),
@@ -117,7 +117,7 @@ class MaskedPairs(Collator):
 
 
 @dataclass(frozen=True)
-class NextTokens(Collator):
+class NextTokenCollator(Collator):
     """Sequences that begin with [CLS], with a prediction of the next token at every position.
 
     Where a document ends inside a sequence, [SEP] is its next token. The last label of a sequence is not in its input.
@@ -157,7 +157,7 @@ class NextTokens(Collator):
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldoutBatches:
     """Held-out sequences of one length, measured in one way."""
 
     length: int
@@ -175,7 +175,7 @@ class HeldOut:
         return int(sum(batch.weights.sum() for batch in self.batches))
 
 
-def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[HeldOut]:
+def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[HeldoutBatches]:
     """Yield the batches of a text at each sequence length of a run, for each of the `measure_plans`.
 
     A sequence occurs once in each, always with the same masks. Longer sequences are fewer, so that every length has
@@ -187,7 +187,7 @@ def heldout_batches(text: Text, config: Config, collator: Collator) -> Iterator[
         for plan in collator.measure_plans():
             rng = np.random.default_rng([HELDOUT_SEED, length, plan.seed])
             if batches := _each_once(packing, plan, plan.sequences * shortest // length, rng):
-                yield HeldOut(length, plan.name, batches)
+                yield HeldoutBatches(length, plan.name, batches)
 
 
 def _each_once(packing: Packing, plan: MeasurePlan, sequences: int, rng: np.random.Generator) -> list[Batch]:

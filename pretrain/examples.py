@@ -237,7 +237,7 @@ SENTENCE_LOSSES = {  # the setting `sentence_loss`; "none" has no objective
 # === Order ===
 
 
-def order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
+def example_order(n_examples: int, seed: int, step: int, batch_size: int) -> np.ndarray:
     """Return the indices [B] of the examples of a step (from 0), in an order that is a new permutation each epoch.
 
     They depend on the arguments only, so that a resumed run has the same data as an uninterrupted one.

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-from pretrain.collators import Collator, MaskedPairs
+from pretrain.collators import Collator, MaskedPairCollator
 from pretrain.config import Config, MaskedConfig
 from pretrain.examples import SENTENCE_LOSSES, Pairing, in_order
-from pretrain.originals import Original
+from pretrain.originals import OriginalFormat
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +25,7 @@ class Family(ABC, Generic[C]):
 
     name: ClassVar[str]  # as in `Config.family` and run.json
     presets: ClassVar[Mapping[str, Config]]
-    original: ClassVar[Original | None] = None  # None: checkpoints of its original code cannot be imported
+    original: ClassVar[OriginalFormat | None] = None  # None: checkpoints of its original code cannot be imported
     reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
     can_widen: ClassVar[bool] = False  # whether a checkpoint can be continued twice as wide (see grow.py)
 
@@ -55,7 +55,7 @@ class Family(ABC, Generic[C]):
 
     def collator(self, config: C, word_start: "np.ndarray") -> Collator:
         """Return the collator, which makes batches of text; `word_start` (bool [V]) marks pieces that begin a word."""
-        return MaskedPairs.from_config(cast(MaskedConfig, config), self.pairing(config), word_start)
+        return MaskedPairCollator.from_config(cast(MaskedConfig, config), self.pairing(config), word_start)
 
     def loss_weights(self, config: C, step: int) -> dict[str, float]:
         """Return the weight of each objective's loss in the update from `step` to `step + 1`."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pretrain.collators import HeldOut, MaskedPairs
+from pretrain.collators import HeldoutBatches, MaskedPairCollator
 from pretrain.masking import Batch
 from pretrain.model import PretrainingModel, Scores
 
@@ -14,7 +14,9 @@ BUCKET_SIZE = 64  # positions whose accuracies are averaged together
 class HeldoutEvaluator:
     """The held-out batches of a run and the functions that score them, compiled once for all checkpoints."""
 
-    def __init__(self, model: PretrainingModel, heldout: list[HeldOut], count_key: str = MaskedPairs.count_key):
+    def __init__(
+        self, model: PretrainingModel, heldout: list[HeldoutBatches], count_key: str = MaskedPairCollator.count_key
+    ):
         self.heldout, self.objectives, self.count_key = heldout, tuple(model.objectives), count_key
         self.scores = {_shape(sample.batches[0]): Scores(model) for sample in heldout}
 

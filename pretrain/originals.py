@@ -1,6 +1,6 @@
 """The names of variables and the vocabularies of google-research's code, for the import of its checkpoints.
 
-An unknown variable is an error. The names of each family are in its file in families/, as an `Original`.
+An unknown variable is an error. The names of each family are in its file in families/, as an `OriginalFormat`.
 """
 
 import re
@@ -28,7 +28,7 @@ PARAMETER_NAMES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta"
 
 
 @dataclass(frozen=True)
-class Original:
+class OriginalFormat:
     """How the original code of a family writes its checkpoints.
 
     `scopes` maps patterns of a variable's scope to the name in transformers; PARAMETER_NAMES maps the last part of the
@@ -54,7 +54,7 @@ class TargetTensor(NamedTuple):
     transposed: bool  # kernels have [inputs, outputs], weights [outputs, inputs]
 
 
-def tensor_of(variable: str, original: Original, source: object) -> TargetTensor | None:
+def tensor_of(variable: str, original: OriginalFormat, source: object) -> TargetTensor | None:
     """Return the tensor of a variable, None for an optimizer's variable. Raises ConfigError for an unknown one."""
     if SLOT_PATTERN.search(variable):
         return None

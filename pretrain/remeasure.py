@@ -15,7 +15,7 @@ from embryo_core.tokenizers.checks import check_tokenizer
 from embryo_core.types import Checkpoint, Run
 from pretrain import tokenizer as tokenizers
 from pretrain.card import settings_of
-from pretrain.collators import Collator, HeldOut, heldout_batches
+from pretrain.collators import Collator, HeldoutBatches, heldout_batches
 from pretrain.config import Config
 from pretrain.corpus import Text, encode_text
 from pretrain.export import read_checkpoint
@@ -94,14 +94,14 @@ def lines(row: dict[str, Any]) -> list[str]:
     ]
 
 
-def _heldout_samples(text: Text, config: Config, collator: Collator) -> list[HeldOut]:
+def _heldout_samples(text: Text, config: Config, collator: Collator) -> list[HeldoutBatches]:
     collator.check("measured", text)
     if samples := list(heldout_batches(text, config, collator)):
         return samples
     raise CorpusError("The text is too short for a single sequence; give more.")
 
 
-def _measured_before(run: Run, step: int, heldout: list[HeldOut]) -> bool:
+def _measured_before(run: Run, step: int, heldout: list[HeldoutBatches]) -> bool:
     """Return whether the log has these measures at this step: the same lengths, maskings and numbers of predictions."""
     sample_keys = {(sample.length, sample.masking, sample.predictions) for sample in heldout}
     rows = [row for row in runs.read_log(run) if row["split"] == "heldout" and row["step"] == step]

@@ -26,7 +26,7 @@ from pretrain.families import FAMILIES
 from pretrain.family import Family
 from pretrain.masking import Batch
 from pretrain.model import PretrainingModel
-from pretrain.originals import Original, find_vocabulary, tensor_of, write_tokenizer
+from pretrain.originals import OriginalFormat, find_vocabulary, tensor_of, write_tokenizer
 from pretrain.state import Progress
 
 Tensors = dict[str, dict[str, np.ndarray]]  # folder of the checkpoint -> name -> tensor
@@ -146,8 +146,8 @@ def _reporting_damage(prefix: Path) -> Iterator[None]:
         ) from None
 
 
-def _originals() -> dict[Family, Original]:
-    """Return the `Original` of each family whose checkpoints can be imported."""
+def _originals() -> dict[Family, OriginalFormat]:
+    """Return the `OriginalFormat` of each family whose checkpoints can be imported."""
     return {family: family.original for family in FAMILIES.values() if family.original}
 
 

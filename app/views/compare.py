@@ -19,7 +19,7 @@ from embryo_core.figures import compare, early_signals
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import describe_readings, name_measures
 from embryo_core.figures.tokens import SETS, default_categories
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.types import Run
 
 METRICS = ("mask_prediction", "token_reconstruction")  # for decoders, the first is next-word prediction
@@ -29,7 +29,9 @@ RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}
 def show() -> None:
     """Draw the page."""
     view = widgets.open_page(
-        "Compare", lambda run: results.evaluated_steps(run, measured_as(run, METRICS[0])), default_runs=default_runs
+        "Compare",
+        lambda run: results.evaluated_steps(run, equivalent_metric(run, METRICS[0])),
+        default_runs=default_runs,
     )
     with suppress(FigureError):
         categories = tuple(default_categories("parts of speech", SETS["parts of speech"]))
@@ -92,7 +94,7 @@ def _show_acquisition(view: View) -> None:
         metric = pickers.pick_one("metric", "Task", titles, segmented=True)
         family = pickers.pick_one("family", "By", list(SETS), format_func=str.capitalize, segmented=True)
         rule = pick_rule()
-    for run in (run for run in view.drawn_runs if results.scores(run, measured_as(run, metric)).empty):
+    for run in (run for run in view.drawn_runs if results.scores(run, equivalent_metric(run, metric)).empty):
         applies = "words" if metric == METRICS[0] else "masked_words"
         words = f"Run '{run.name}' has no {titles[metric].lower()} yet."
         if applies not in results.capabilities(run):

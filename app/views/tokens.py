@@ -14,7 +14,7 @@ from embryo_core import query
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition, new_pieces, tokens
 from embryo_core.figures.markdown import literal
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.groups import with_tag_name
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
@@ -50,7 +50,9 @@ ANY_TAG = "It is about [MASK] ."  # the sentence for a tag without one
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE_NAME}
-    view = widgets.open_page("Tokens", lambda run: results.evaluated_steps(run, measured_as(run, _metric(metrics))))
+    view = widgets.open_page(
+        "Tokens", lambda run: results.evaluated_steps(run, equivalent_metric(run, _metric(metrics)))
+    )
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
     figure_area = st.container()  # for the figure, which is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")

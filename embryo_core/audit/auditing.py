@@ -9,12 +9,12 @@ from tqdm import tqdm
 
 from embryo_core import runs
 from embryo_core.audit import files
-from embryo_core.audit.equal import MIN_NUMBERS, Twins, equal_steps, equal_tensors
-from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import ForeignSteps, foreign_steps, misplaced, misplaced_shard
+from embryo_core.audit.equal import MIN_NUMBERS, Twins, find_equal_steps, find_equal_tensors
+from embryo_core.audit.odd_tensors import find_odd_tensors
+from embryo_core.audit.order import ForeignSteps, find_foreign_steps, find_misplaced_shard, find_misplaced_steps
 from embryo_core.audit.series import TensorSeries
 from embryo_core.engine.capabilities import checkpoint_capabilities
-from embryo_core.engine.hub_cache import not_cached, prefetched
+from embryo_core.engine.hub_cache import prefetch_checkpoints, uncached_pointers
 from embryo_core.engine.model import read_model
 from embryo_core.engine.tensor_statistics import TensorMeter, TensorStatistics
 from embryo_core.errors import BrokenCheckpoint, EmbryoError, MissingWeights, printable
@@ -38,12 +38,16 @@ def audit(run: Run, fetch: bool = True, discard: bool = False, progress: bool = 
     faults = [
         Fault(files.steps_in_name(path.name), "unreadable", reason) for path, reason in runs.broken_checkpoints(run)
     ]
-    faults += [*files.missing(run), *files.exchanged_folders(all_checkpoints), *files.other_configs(all_checkpoints)]
-    faults += [*files.own_tokenizer(run), *files.other_tokenizers(loadable)]
-    faults += files.same_weights(all_checkpoints, loadable, is_frozen := _frozen_steps(run))
+    faults += [
+        *files.find_missing_steps(run),
+        *files.find_exchanged_folders(all_checkpoints),
+        *files.find_other_configs(all_checkpoints),
+    ]
+    faults += [*files.check_own_tokenizer(run), *files.find_other_tokenizers(loadable)]
+    faults += files.find_equal_weights(all_checkpoints, loadable, is_frozen := _frozen_steps(run))
     statistics = []
     meter = TensorMeter(len(loadable))
-    fetches, is_shown = prefetched(loadable, discard), progress and bool(loadable)
+    fetches, is_shown = prefetch_checkpoints(loadable, discard), progress and bool(loadable)
     for checkpoint, missing in tqdm(fetches, run.name, len(loadable), unit="checkpoint", disable=not is_shown):
         try:
             if missing:
@@ -70,7 +74,7 @@ def find_faults(
     if len(comparable) < MIN_CHECKPOINTS:
         return faults
     steps, hashes = [entry.step for entry in comparable], [entry.sha256 for entry in comparable]
-    groups = equal_steps(hashes, lambda i, j: is_frozen(steps[i], steps[j]))
+    groups = find_equal_steps(hashes, lambda i, j: is_frozen(steps[i], steps[j]))
     faults += [_fault([steps[i] for i in group], "equal", EQUAL_MESSAGE, unit) for group in groups]
     series = _series(comparable)
     first_with = {hashes[i]: i for i in reversed(range(len(comparable)))}
@@ -81,20 +85,20 @@ def find_faults(
     remaining = [
         i for i in range(len(comparable)) if first_with[hashes[i]] == i and not any(i in group for group in groups)
     ]
-    foreign = foreign_steps(series, remaining)
+    foreign = find_foreign_steps(series, remaining)
     if len(foreign) == 1:  # several may be copies of one checkpoint
         remaining = [i for i in remaining if i not in foreign[0].steps]
-    misplaced_steps = misplaced(series, remaining)
+    misplaced_steps = find_misplaced_steps(series, remaining)
     faults += [_fault([steps[i], steps[j]], "swapped", SWAPPED_MESSAGE, unit) for i, j in misplaced_steps.swapped]
     faults += [_fault(steps_equal_to(i), "out of line", OUTSIDE_MESSAGE, unit) for i in misplaced_steps.outside]
     remaining = [i for i in remaining if i not in misplaced_steps.indices]
-    foreign = [*(foreign if len(foreign) == 1 else ()), *foreign_steps(series, remaining)]
+    foreign = [*(foreign if len(foreign) == 1 else ()), *find_foreign_steps(series, remaining)]
     faults += [
         _foreign_fault([step for i in group.steps for step in steps_equal_to(i)], series, group, unit)
         for group in foreign
     ]
     remaining = [i for i in remaining if not any(i in group.steps for group in foreign)]
-    twins = equal_tensors(series, hashes, remaining)
+    twins = find_equal_tensors(series, hashes, remaining)
     faults += [_twins_fault(series, group, unit) for group in twins]
     return faults + _odd_faults(series, remaining, twins, unit)
 
@@ -143,7 +147,7 @@ def _frozen_steps(run: Run) -> Callable[[int, int], bool]:
 
 def _is_local(checkpoint: Checkpoint) -> bool:
     try:
-        return not not_cached(checkpoint)
+        return not uncached_pointers(checkpoint)
     except BrokenCheckpoint:
         return True  # the error is reported when the checkpoint is read
 
@@ -151,7 +155,7 @@ def _is_local(checkpoint: Checkpoint) -> bool:
 # === Whether a run can be queried ===
 
 
-def unanswerable(run: Run) -> str:
+def explain_unanswerable(run: Run) -> str:
     """Return a sentence on why the last local checkpoint cannot be queried; "" if it can, or was not checked."""
     last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _has_files(one)), None)
     if not last:
@@ -213,7 +217,7 @@ def _foreign_fault(steps: Sequence[int], series: TensorSeries, foreign: ForeignS
 
 def _twins_fault(series: TensorSeries, twins: Twins, unit: StepUnit) -> Fault:
     step = series.steps[twins.step]
-    name, twin_name = name_step(step, unit), name_step(series.steps[twins.like], unit)
+    name, twin_name = name_step(step, unit), name_step(series.steps[twins.equal_step], unit)
     names, are_several = _list_tensors([series.names[tensor] for tensor in twins.tensors])
     text = f"{names} at {name} {'are those' if are_several else 'is that'} at {twin_name}, number by number; {REMEDY}."
     return Fault((step,), "tensor", text)
@@ -230,11 +234,11 @@ def _odd_faults(series: TensorSeries, indices: Sequence[int], twins: Sequence[Tw
     reported_pairs = {(tensor, group.step) for group in twins for tensor in group.tensors}
     steps_of_shards = {group.step for group in twins}
     tensors_at: dict[int, list[int]] = {}
-    names, shard = misplaced_shard(series, [step for step in indices if step not in steps_of_shards])
+    names, shard = find_misplaced_shard(series, [step for step in indices if step not in steps_of_shards])
     for step in shard.indices:
         tensors_at[step] = [series.names.index(name) for name in names]
         reported_pairs |= {(tensor, step) for tensor in tensors_at[step]}
-    for tensor, step in odd_tensors(series, indices, reported_pairs):
+    for tensor, step in find_odd_tensors(series, indices, reported_pairs):
         if step not in steps_of_shards or series.sizes[tensor] >= MIN_NUMBERS:
             tensors_at.setdefault(step, []).append(tensor)
     return [_tensor_fault(series, tensors, step, indices, unit) for step, tensors in tensors_at.items()]

@@ -15,14 +15,14 @@ MAX_ROUNDINGS = 2.0  # rounding units: a tensor expected to move farther cannot 
 
 @dataclass(frozen=True)
 class Twins:
-    """Tensors at a wrong step that equal those at another step, `like`; all are indices."""
+    """Tensors at a wrong step that equal those at `equal_step`; all are indices."""
 
     tensors: tuple[int, ...]
     step: int
-    like: int
+    equal_step: int
 
 
-def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
+def find_equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int], bool]) -> list[tuple[int, ...]]:
     """Return groups of step indices whose tensors are all equal; neighbours for which `is_frozen(i, j)` count once."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for step, content in enumerate(sha256):
@@ -31,7 +31,7 @@ def equal_steps(sha256: Sequence[tuple[str, ...]], is_frozen: Callable[[int, int
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
-def equal_tensors(series: TensorSeries, sha256: Sequence[tuple[str, ...]], indices: Sequence[int]) -> list[Twins]:
+def find_equal_tensors(series: TensorSeries, sha256: Sequence[tuple[str, ...]], indices: Sequence[int]) -> list[Twins]:
     """Return tensors that are equal at two of these steps, although they moved in between or should have moved.
 
     All tensors that two steps share form one fault, such as a wrong shard, and together decide which step is wrong.

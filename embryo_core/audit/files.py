@@ -26,7 +26,7 @@ SPLITTING_SETTINGS = (  # settings of tokenizer_config.json that change the piec
 ).split()
 
 
-def missing(run: Run) -> list[Fault]:
+def find_missing_steps(run: Run) -> list[Fault]:
     """Return one fault for all planned steps without a checkpoint."""
     steps = tuple(runs.missing_steps(run))
     if not steps:
@@ -42,7 +42,7 @@ def missing(run: Run) -> list[Fault]:
     return [Fault(steps, "missing", text)]
 
 
-def other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
+def find_other_configs(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each checkpoint whose config.json differs from the most common one."""
     contents = {}
     for checkpoint in checkpoints:
@@ -75,7 +75,7 @@ def _other_config(checkpoint: str, config: Mapping[str, Any], usual: Mapping[str
     )
 
 
-def same_weights(
+def find_equal_weights(
     checkpoints: Sequence[Checkpoint], fetched: Collection[Checkpoint], is_frozen: Callable[[int, int], bool]
 ) -> list[Fault]:
     """Return a fault for each group of steps whose weights have the same SHA-256 by the Hub's listing.
@@ -101,7 +101,7 @@ def same_weights(
     ]
 
 
-def other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
+def find_other_tokenizers(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each checkpoint whose tokenizer differs from the most common one; a folder may have none."""
     digests = {checkpoint: digest for checkpoint in checkpoints if (digest := _tokenizer_digest(checkpoint))}
     common = _most_common(digests)
@@ -158,7 +158,7 @@ def _parse_object(content: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def own_tokenizer(run: Run) -> list[Fault]:
+def check_own_tokenizer(run: Run) -> list[Fault]:
     """Return a fault if the run's tokenizer cannot be read or is not the one used in pretraining."""
     try:
         load_tokenizer(run)
@@ -167,7 +167,7 @@ def own_tokenizer(run: Run) -> list[Fault]:
     return []
 
 
-def exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
+def find_exchanged_folders(checkpoints: Iterable[Checkpoint]) -> list[Fault]:
     """Return a fault for each folder whose name and manifest have different steps."""
     return [
         Fault(

@@ -32,7 +32,7 @@ TINY = 1e-30  # avoids division by 0
 MIN_STEPS = 3  # fewest steps that can be compared
 
 
-def odd_tensors(
+def find_odd_tensors(
     series: TensorSeries, indices: Sequence[int], excluded: Collection[tuple[int, int]] = ()
 ) -> list[tuple[int, int]]:
     """Return the odd (tensor, step) pairs among these steps, all as sorted indices.

@@ -29,7 +29,7 @@ MIN_ORDERED_STEPS = 4  # fewest steps from which an order can be inferred
 
 
 @dataclass(frozen=True)
-class Misplaced:
+class MisplacedSteps:
     """Misplaced steps, by index: pairs that hold each other's weights, and steps that fit nowhere."""
 
     swapped: tuple[tuple[int, int], ...] = ()
@@ -41,20 +41,20 @@ class Misplaced:
         return {*self.outside, *(index for pair in self.swapped for index in pair)}
 
 
-def misplaced(series: TensorSeries, indices: Sequence[int]) -> Misplaced:
+def find_misplaced_steps(series: TensorSeries, indices: Sequence[int]) -> MisplacedSteps:
     """Find the steps among `indices` whose weights do not continue the neighbouring ones."""
     if len(indices) < MIN_ORDERED_STEPS:
-        return Misplaced()
+        return MisplacedSteps()
     return _find_misplaced(series.large(indices), indices)
 
 
-def misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[tuple[str, ...], Misplaced]:
+def find_misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[tuple[str, ...], MisplacedSteps]:
     """Return the names of large tensors that turn back together at some step, and the steps where they are misplaced.
 
     They may be a shard of another step: a wrong checkpoint turns more tensors, and a single tensor may turn by chance.
     """
     if len(indices) < MIN_ORDERED_STEPS:
-        return (), Misplaced()
+        return (), MisplacedSteps()
     large = series.large(indices)
     triples = zip(indices, indices[1:], indices[2:], strict=False)
     turned_back = [
@@ -63,15 +63,15 @@ def misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[tuple
     ]
     turn_together = max(turned_back, key=np.sum)
     if turn_together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
-        return (), Misplaced()
+        return (), MisplacedSteps()
     shard = large.only(turn_together, np.ones(len(large.names)))
     return shard.names, _find_misplaced(shard, indices)
 
 
-def _find_misplaced(large: TensorSeries, indices: Sequence[int]) -> Misplaced:
+def _find_misplaced(large: TensorSeries, indices: Sequence[int]) -> MisplacedSteps:
     """Find the steps among `indices` at which the path of these large tensors turns back or leaps."""
     if not large.names:
-        return Misplaced()
+        return MisplacedSteps()
     path = _Path(large.steps, *_medians(large), list(indices), list(indices))
     swapped_slots, outside_slots = [], []
     while len(path.slots) >= MIN_ORDERED_STEPS and (suspects := path.suspects()):
@@ -84,8 +84,8 @@ def _find_misplaced(large: TensorSeries, indices: Sequence[int]) -> Misplaced:
             path = shortened_path
             outside_slots.append(removed_slot)
     if np.median(path.turns) < MIN_MEDIAN_TURN:
-        return Misplaced()
-    return Misplaced(tuple(swapped_slots), tuple(outside_slots))
+        return MisplacedSteps()
+    return MisplacedSteps(tuple(swapped_slots), tuple(outside_slots))
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ def _large(series: TensorSeries, i: int, j: int) -> tuple[np.ndarray, np.ndarray
     return norms, is_large if is_large.any() else norms.min(1) > 0
 
 
-def foreign_steps(series: TensorSeries, indices: Sequence[int]) -> list[ForeignSteps]:
+def find_foreign_steps(series: TensorSeries, indices: Sequence[int]) -> list[ForeignSteps]:
     """Return the groups among these steps that do not continue the longest one; none if training forgets fast."""
     if len(indices) < MIN_STEPS:
         return []

@@ -98,11 +98,15 @@ def audit_lines(report: runs.Audit, run: Run) -> list[str]:
     """Return a line for each fault, a line with their number, and the reason if the run cannot be queried."""
     if not report.faults and not report.checkpoints:
         return ["Nothing was audited: no checkpoint has its weights here."]
-    from embryo_core.audit import unanswerable
+    from embryo_core.audit import explain_unanswerable
 
     faults = quantity(len(report.faults), "fault") if report.faults else "No fault"
     count = f"{faults} in {quantity(report.checkpoints, 'checkpoint')}."
-    return [*(f"{fault.kind}: {fault.what}" for fault in report.faults), count, *filter(None, [unanswerable(run)])]
+    return [
+        *(f"{fault.kind}: {fault.what}" for fault in report.faults),
+        count,
+        *filter(None, [explain_unanswerable(run)]),
+    ]
 
 
 ADD = Command(

@@ -48,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
     given = [name for name, _ in options.data]
     if twice := [name for name in given if given.count(name) > 1]:
         raise CorpusError(f"The data '{twice[0]}' are given twice; give each path a different name.")
-    data = corpora.fetched({*_forms()}) | dict(options.data)
+    data = corpora.find_fetched({*_forms()}) | dict(options.data)
     status = 0
     if data or options.metrics or not tasks:
         status = _evaluate(run, data, options)

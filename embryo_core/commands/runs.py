@@ -66,7 +66,7 @@ def _thin(options: argparse.Namespace) -> int:
         example = "python -m embryo_core runs --thin RUN --keep every:1000"
         raise RunError(f"Thinning needs a run and the checkpoints to keep: {example}")
     run = runs.open_run(options.thin)
-    removed = runs.to_remove(run, options.keep)
+    removed = runs.checkpoints_to_remove(run, options.keep)
     for checkpoint, size in removed:
         print(f"{name_step(checkpoint.step, run.step_unit)}: weights, {size / 1e6:,.1f} MB")
         if options.yes:

@@ -11,7 +11,7 @@ from embryo_core import results
 from embryo_core.curves import Onset, onset
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.rise import Rise, ranks, rise
-from embryo_core.findings.words import CONTENT_CATEGORIES, FUNCTION_CATEGORIES, measured_as, paper_ranks
+from embryo_core.findings.words import CONTENT_CATEGORIES, FUNCTION_CATEGORIES, equivalent_metric, paper_ranks
 from embryo_core.types import Run
 
 Rule = Literal["half", "paper", "chance"]
@@ -61,12 +61,12 @@ def acquisition(data: pd.DataFrame, rule: Rule = "half") -> pd.DataFrame:
 def acquisitions(compared_runs: Sequence[Run], metric: str, groups: Sequence[str], rule: Rule = "half") -> pd.DataFrame:
     """Return `acquisition` of a metric's scores for each run, with the column run; runs without scores have no rows.
 
-    A metric of word prediction is replaced by the equivalent for the run's models (see `measured_as`). Raises
+    A metric of word prediction is replaced by the equivalent for the run's models (see `equivalent_metric`). Raises
     ResultsError.
     """
     tables = []
     for run in compared_runs:
-        scores = results.read_scores(run, measured_as(run, metric))
+        scores = results.read_scores(run, equivalent_metric(run, metric))
         group_scores = scores[scores["group"].isin(groups)].sort_values("step").rename(columns={"value": "accuracy"})
         tables.append(acquisition(group_scores, rule).assign(run=run.name))
     table = pd.concat(tables, ignore_index=True)

@@ -45,7 +45,7 @@ def split_file(folder: Path, name: str) -> Path:
     return path
 
 
-def fetched(sources: Collection[str]) -> dict[str, Path]:
+def find_fetched(sources: Collection[str]) -> dict[str, Path]:
     """Return the folders in data/corpora named after `sources`, by name; for a treebank, the file of its test split."""
     folders = {folder.name: folder for folder in runs.data_folder("corpora").glob("*/") if folder.name in sources}
     return {name: next(iter(sorted(folder.glob("*-test.conllu"))), folder) for name, folder in folders.items()}

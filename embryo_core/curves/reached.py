@@ -24,7 +24,7 @@ ScoreFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedStep:
     """The first step whose score is at least a share of the last one, and the ends of its 95 % interval."""
 
     step: int
@@ -32,7 +32,7 @@ class Reached:
     latest: int
 
 
-def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[Reached | None]:
+def reached_steps(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES) -> list[ReachedStep | None]:
     """Return when the mean score over seeds reached each share of its last value; None if that may be 0 by chance.
 
     `answers` has the columns step, seed, example, gold and answer; for answers to questions, whose score is the mean of
@@ -52,7 +52,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
         gold = answers.drop_duplicates(example_column).set_index(example_column)["gold"].loc[table.columns].to_numpy()
 
     def score(row: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return weights @ row / len(row) if gold is None else resampled(metric, gold, row, weights)
+        return weights @ row / len(row) if gold is None else resample_scores(metric, gold, row, weights)
 
     by_step: dict[int, np.ndarray] = {step: rows.to_numpy(float) for step, rows in table.groupby(level="step")}
     n = len(table.columns)
@@ -64,7 +64,7 @@ def reached(answers: pd.DataFrame, metric: str, shares: Sequence[float] = SHARES
     return [_with_interval(step, [sample for sample in samples if sample >= 0]) for step, *samples in columns]
 
 
-def _with_interval(step: int, sampled_steps: list[int]) -> Reached | None:
+def _with_interval(step: int, sampled_steps: list[int]) -> ReachedStep | None:
     """Return a step with the interval of the drawn steps, which contains it.
 
     None if the step is -1 or too few draws reached one.
@@ -72,7 +72,7 @@ def _with_interval(step: int, sampled_steps: list[int]) -> Reached | None:
     if step < 0 or len(sampled_steps) < MIN_SURE_SHARE * DRAW_COUNT:
         return None
     low, high = np.quantile(sampled_steps, [0.025, 0.975], method="inverted_cdf")
-    return Reached(int(step), min(int(low), int(step)), max(int(high), int(step)))
+    return ReachedStep(int(step), min(int(low), int(step)), max(int(high), int(step)))
 
 
 def _first_steps(
@@ -110,7 +110,7 @@ def _check_answers(answers: pd.DataFrame, example_column: str, has_labels: bool)
         raise ResultsError("Some answers are none of the task's labels; fine-tune on it with --overwrite.")
 
 
-def resampled(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def resample_scores(metric: str, gold: np.ndarray, answers: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Compute the metric [B] of B samples of n examples; `weights` [B, n] is how often each sample has each example.
 
     The results equal those of scikit-learn and scipy for each sample, many times faster. An undefined correlation is 0.

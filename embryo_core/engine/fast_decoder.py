@@ -13,7 +13,7 @@ from embryo_core import runs
 from embryo_core.engine import decoder_network as network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
-from embryo_core.engine.fast_engine import ACTIVATIONS, CheckpointTensors, FastBase
+from embryo_core.engine.fast_engine import ACTIVATIONS, CheckpointTensors, FastEngine
 from embryo_core.engine.kernels import copy_float32
 from embryo_core.families import DECODERS, DecoderLayout
 from embryo_core.tokenizers.checks import check_vocabulary
@@ -22,7 +22,7 @@ from embryo_core.types import Checkpoint
 MAPPED_BYTES = 2**27  # bytes of weights; from this size on, they stay in their file
 
 
-class FastDecoder(FastBase):
+class FastDecoder(FastEngine):
     """A loaded decoder, as an `Engine` (see model.py)."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):

@@ -14,8 +14,8 @@ from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, copy_float32, make_linear
-from embryo_core.engine.network import Detector, EmbeddingTables, EncoderNetwork, Head, Layer, Norm
-from embryo_core.engine.tensor_files import broken, check_finite, read_tensors
+from embryo_core.engine.network import Detector, EmbeddingTables, EncoderLayer, EncoderNetwork, MaskedWordHead, Norm
+from embryo_core.engine.tensor_files import broken_error, check_finite, read_tensors
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
@@ -27,7 +27,7 @@ OBJECT_BYTES = 1024  # memory of a tensor object besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
-class FastBase:
+class FastEngine:
     """The base of the fast engines of encoders and decoders (see `Engine` in model.py)."""
 
     def __init__(self, architecture: runs.Architecture, network: Any, mapped: bool = False):
@@ -43,7 +43,7 @@ class FastBase:
         self.parallel_passes = device.parallel_passes()
 
 
-class FastEncoder(FastBase):
+class FastEncoder(FastEngine):
     """A loaded encoder, as an `Engine` (see model.py)."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
@@ -144,7 +144,7 @@ class CheckpointTensors:
             return torch.zeros(shape)
         if tensor.shape != shape:
             problem = f"{name} has the shape {list(tensor.shape)}, by config.json {list(shape)}"
-            raise broken(self.checkpoint, f"{self._file} cannot be read with its config.json ({problem})")
+            raise broken_error(self.checkpoint, f"{self._file} cannot be read with its config.json ({problem})")
         check_finite(self.checkpoint, name, tensor)
         return tensor
 
@@ -172,7 +172,7 @@ class CheckpointTensors:
         """Raise BrokenCheckpoint if a tensor was missing or was not taken."""
         unexpected = [name for name in self._left if not any(fragment in name for fragment in self._unread)]
         if self._missing or unexpected:
-            raise broken(
+            raise broken_error(
                 self.checkpoint,
                 f"{self._file} lacks {_list_names(self._missing)}; unexpected: {_list_names(unexpected)}",
             )
@@ -203,12 +203,12 @@ def _embeddings(architecture: runs.Architecture, tensors: CheckpointTensors, pie
     )
 
 
-def _layer(architecture: runs.Architecture, tensors: CheckpointTensors, group: int) -> Layer:
+def _layer(architecture: runs.Architecture, tensors: CheckpointTensors, group: int) -> EncoderLayer:
     """Return the layer of this group; unless the family shares layers, each layer is a group."""
     prefix = architecture.layout.names["layer"].format(group)
     names = {part: f"{prefix}.{name}" for part, name in architecture.layout.names.items()}
     hidden, intermediate = architecture.hidden_size, architecture.intermediate_size or 0
-    return Layer(
+    return EncoderLayer(
         architecture.num_attention_heads,
         tensors.linear(hidden, hidden, names["query"], names["key"], names["value"]),
         tensors.linear(hidden, hidden, names["output"]),
@@ -220,13 +220,13 @@ def _layer(architecture: runs.Architecture, tensors: CheckpointTensors, group: i
     )
 
 
-def _head(architecture: runs.Architecture, tensors: CheckpointTensors, words: Tensor) -> Head:
+def _head(architecture: runs.Architecture, tensors: CheckpointTensors, words: Tensor) -> MaskedWordHead:
     """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored."""
     names, size, pieces = architecture.layout.names, architecture.width, len(words)
     decoder_name, bias = output_names(architecture, tensors)
     is_tied = decoder_name is None
     decoder = words if decoder_name is None else tensors.take(decoder_name, architecture.vocab_size, size)[:pieces]
-    return Head(
+    return MaskedWordHead(
         tensors.linear(size, architecture.hidden_size, names["dense"]),
         architecture.layout.head_activation or activation_of(architecture),
         tensors.norm(names["head_norm"], size),

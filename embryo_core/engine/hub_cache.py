@@ -30,13 +30,15 @@ _unreached = -inf, ""  # time and reason of the last failure to reach the Hub
 
 def fetch_checkpoint(checkpoint: Checkpoint) -> list[Pointer]:
     """Fetch a checkpoint's weights; return the pointers not cached before. Raises MissingWeights, BrokenCheckpoint."""
-    missing = not_cached(checkpoint)
+    missing = uncached_pointers(checkpoint)
     for pointer in missing:
         fetch(pointer, f"{HUB}{pointer.repository} at {name_step(checkpoint.step, checkpoint.run.step_unit)}")
     return missing
 
 
-def prefetched(checkpoints: Sequence[Checkpoint], remove: bool) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
+def prefetch_checkpoints(
+    checkpoints: Sequence[Checkpoint], remove: bool
+) -> Iterator[tuple[Checkpoint, EmbryoError | None]]:
     """Yield each checkpoint with None once its weights are cached, or with the error if they cannot be fetched.
 
     The weights of the next checkpoint are fetched meanwhile. With `remove`, fetched weights are removed once the caller
@@ -70,7 +72,7 @@ def _try_to_fetch(checkpoint: Checkpoint) -> tuple[list[Pointer], EmbryoError | 
         return [], reason
 
 
-def not_cached(checkpoint: Checkpoint) -> list[Pointer]:
+def uncached_pointers(checkpoint: Checkpoint) -> list[Pointer]:
     """Return the pointers to weights of a checkpoint or its generator that are not cached. Raises BrokenCheckpoint."""
     if checkpoint.pointer is None or not checkpoint.pointer.repository:
         return []

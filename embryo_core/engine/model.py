@@ -18,7 +18,7 @@ from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.fast_decoder import FastDecoder, is_fast
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastEncoder
 from embryo_core.engine.hub_cache import fetch_checkpoint
-from embryo_core.engine.tensor_files import broken, is_finite
+from embryo_core.engine.tensor_files import broken_error, is_finite
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.families import ENCODERS
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
@@ -246,7 +246,7 @@ def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     config = runs.read_config(checkpoint, runs.Architecture)
     decoder = is_decoder(runs.read_config(checkpoint, runs.ModelClass))
     if config.is_decoder and not decoder:
-        raise broken(checkpoint, f"config.json has is_decoder; a {config.model_type} is read as an encoder only")
+        raise broken_error(checkpoint, f"config.json has is_decoder; a {config.model_type} is read as an encoder only")
     fast = config.model_type in ENCODERS and not decoder and heads(checkpoint) and config.hidden_act in ACTIVATIONS
     if fast and device == CPU:
         return FastEncoder(checkpoint, pieces)

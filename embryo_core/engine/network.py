@@ -24,7 +24,7 @@ class Norm(NamedTuple):
     epsilon: float
 
 
-class Layer(NamedTuple):
+class EncoderLayer(NamedTuple):
     """One transformer layer."""
 
     heads: int
@@ -47,7 +47,7 @@ class EmbeddingTables(NamedTuple):
     projection: Linear | None  # E -> H, if they differ
 
 
-class Head(NamedTuple):
+class MaskedWordHead(NamedTuple):
     """The masked-word head."""
 
     dense: Linear  # H -> E
@@ -68,9 +68,9 @@ class EncoderNetwork(NamedTuple):
     """Everything that a pass through one checkpoint needs."""
 
     embeddings: EmbeddingTables
-    groups: list[Layer]  # distinct layers, lowest first; ALBERT repeats each
+    groups: list[EncoderLayer]  # distinct layers, lowest first; ALBERT repeats each
     depth: int  # layers
-    head: Head | None  # for masked words
+    head: MaskedWordHead | None  # for masked words
     detector: Detector | None  # for replaced tokens
 
 
@@ -103,7 +103,7 @@ def activate(states: Tensor, name: str) -> Tensor:
 # === Passes ===
 
 
-def layer_at(network: EncoderNetwork, i: int) -> Layer:
+def layer_at(network: EncoderNetwork, i: int) -> EncoderLayer:
     """Return layer i; 0 is the lowest."""
     return network.groups[layer_group(i, network.depth, len(network.groups))]
 
@@ -138,7 +138,7 @@ def embed_once(network: EncoderNetwork, ids: Tensor) -> tuple[Tensor, Tensor]:
 
 def apply_layer(
     states: Tensor,
-    layer: Layer,
+    layer: EncoderLayer,
     mask: Tensor | None,
     positions: tuple[Tensor, Tensor] | None,
     query_key_value: Tensor | None = None,
@@ -167,14 +167,14 @@ def apply_layer(
     return apply_norm(linear(inner, layer.outer).add_(attention_output), layer.norm)
 
 
-def attend(states: Tensor, layer: Layer, mask: Tensor | None) -> Tensor:
+def attend(states: Tensor, layer: EncoderLayer, mask: Tensor | None) -> Tensor:
     """Compute the attention weights [B, heads, L, L] of a layer on states [B, L, H]."""
     query, key, _ = split(linear(states, layer.query_key_value), layer.heads)
     scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
     return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
 
 
-def apply_head(states: Tensor, head: Head) -> Tensor:
+def apply_head(states: Tensor, head: MaskedWordHead) -> Tensor:
     """Compute masked-word logits [n, V] of states [n, H]."""
     return linear(apply_norm(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
 

@@ -60,7 +60,7 @@ def read_tensors(checkpoint: Checkpoint, mappings: list[mmap.mmap] | None = None
     for name, tensor in tensors.items():
         if name.endswith((".weight", ".bias")) and not (tensor.is_floating_point() or tensor.dtype in MASK_DTYPES):
             dtype = str(tensor.dtype).removeprefix("torch.")
-            raise broken(checkpoint, f"{name} is stored as {dtype}, and only floating types are weights")
+            raise broken_error(checkpoint, f"{name} is stored as {dtype}, and only floating types are weights")
     return tensors
 
 
@@ -112,7 +112,7 @@ def check_finite(checkpoint: Checkpoint, name: str, tensor: Tensor) -> None:
     """Raise BrokenCheckpoint if a number of this tensor is NaN or infinite."""
     if not is_finite(tensor):
         file = runs.weights_file(checkpoint).name
-        raise broken(checkpoint, f"{file} has a number in {name} that is not finite")
+        raise broken_error(checkpoint, f"{file} has a number in {name} that is not finite")
 
 
 def is_finite(tensor: Tensor) -> bool:
@@ -120,7 +120,7 @@ def is_finite(tensor: Tensor) -> bool:
     return tensor.numel() == 0 or all(bound.isfinite() for bound in tensor.aminmax())
 
 
-def broken(checkpoint: Checkpoint, problem: str) -> BrokenCheckpoint:
+def broken_error(checkpoint: Checkpoint, problem: str) -> BrokenCheckpoint:
     """Return the error for a broken checkpoint, with its path, the problem, and a remedy."""
     return BrokenCheckpoint(f"{checkpoint.path}: {problem}; {REMEDIES[BrokenCheckpoint]}.")
 

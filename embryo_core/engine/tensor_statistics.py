@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine.tensor_files import broken, free_pages, is_finite, read_tensors
+from embryo_core.engine.tensor_files import broken_error, free_pages, is_finite, read_tensors
 from embryo_core.types import Checkpoint
 
 MAX_NUMBERS = 2**26  # numbers in all sketches together
@@ -96,7 +96,7 @@ def _read(checkpoint: Checkpoint) -> _Tensors:
     mappings: list[mmap.mmap] = []
     tensors = read_tensors(checkpoint, mappings)
     if not any(tensor.is_floating_point() for tensor in tensors.values()):
-        raise broken(checkpoint, f"{runs.weights_file(checkpoint).name} holds no tensors by name")
+        raise broken_error(checkpoint, f"{runs.weights_file(checkpoint).name} holds no tensors by name")
     if generator := runs.generator(checkpoint):
         runs.verify(generator)
         tensors |= {f"generator.{name}": tensor for name, tensor in read_tensors(generator, mappings).items()}

@@ -15,13 +15,13 @@ from transformers.utils import logging
 from embryo_core import runs
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.device import CPU, Device, use_one_core_per_pass
-from embryo_core.engine.tensor_files import broken
+from embryo_core.engine.tensor_files import broken_error
 from embryo_core.engine.transformers_models import (
     build_model,
     count_positions,
     first_position,
     position_embeddings,
-    reported,
+    reporting_failures,
 )
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -44,7 +44,7 @@ class TransformersEngine:
         check_vocabulary(checkpoint, pieces)
         model = build_model(checkpoint, architecture).eval()
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
-        with reported(checkpoint, "compute"):
+        with reporting_failures(checkpoint, "compute"):
             self._final_parts = _final_parts(model)
             if "next_words" in heads(checkpoint):
                 _check_causal(checkpoint, model)
@@ -68,7 +68,7 @@ class TransformersEngine:
 
     def head(self, states: Tensor) -> Tensor:
         states = states.to(self._device.name, self._device.dtype)
-        with reported(self._checkpoint, "compute"):
+        with reporting_failures(self._checkpoint, "compute"):
             for module in self._final_parts:
                 states = module(states)
             return self._output(states)
@@ -80,7 +80,7 @@ class TransformersEngine:
 
     def layer_logits(self, ids: Tensor, position: int) -> Tensor:
         states = self.hidden_states(ids, None)[:, 0, position]
-        with reported(self._checkpoint, "compute"):  # the final parts have been applied to the last state
+        with reporting_failures(self._checkpoint, "compute"):  # the final parts have been applied to the last state
             last = self._output(states[-1:].to(self._device.name, self._device.dtype))
         return torch.cat([self.head(states[:-1]), last])
 
@@ -106,7 +106,7 @@ class TransformersEngine:
         logits = []
         for engine, ids_of_engine in zip(engines, ids, strict=True):
             states = engine._pass(ids_of_engine, mask).last_hidden_state
-            with reported(engine._checkpoint, "compute"):
+            with reporting_failures(engine._checkpoint, "compute"):
                 logits.append(engine._output(states[positions[0].to(states.device), positions[1].to(states.device)]))
         return logits
 
@@ -114,14 +114,14 @@ class TransformersEngine:
         if past is not None:  # here the past is the ids, which are read again, since not every class has a cache
             ids = torch.cat([past[:, :, 0].expand(len(ids), -1), ids], 1)
         states = self._pass(ids, None).last_hidden_state[:, -last:]
-        with reported(self._checkpoint, "compute"):
+        with reporting_failures(self._checkpoint, "compute"):
             return self._output(states.flatten(0, 1)).unflatten(0, (len(ids), last)), ids[:, :, None]
 
     def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         """Run a model, by default the base model without a head, on ids [B, L]."""
         attention_mask = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
         device = self._device.name
-        with reported(self._checkpoint, "compute"):
+        with reporting_failures(self._checkpoint, "compute"):
             return (model or self._base)(input_ids=ids.to(device), attention_mask=attention_mask.to(device), **outputs)
 
 
@@ -177,7 +177,9 @@ def _check_causal(checkpoint: Checkpoint, model: PreTrainedModel) -> None:
         logits = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits
     change = (logits[0, :-1] - logits[1, :-1]).abs().max()
     if change > MAX_LOGIT_CHANGE * logits.abs().max():
-        raise broken(checkpoint, "its logits at a piece depend on the pieces after it, which a decoder cannot see")
+        raise broken_error(
+            checkpoint, "its logits at a piece depend on the pieces after it, which a decoder cannot see"
+        )
 
 
 @dataclass

@@ -21,7 +21,7 @@ from transformers import (
 
 from embryo_core import runs
 from embryo_core.engine.capabilities import heads
-from embryo_core.engine.tensor_files import broken, read_finite
+from embryo_core.engine.tensor_files import broken_error, read_finite
 from embryo_core.errors import ConfigError, first_line
 from embryo_core.types import Checkpoint
 
@@ -62,14 +62,14 @@ def build_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
     """Load the model with a class of transformers; all of its weights must be present."""
     tensors = read_finite(checkpoint)
     loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
-    with reported(checkpoint, "read"):
+    with reporting_failures(checkpoint, "read"):
         config = read_configuration(checkpoint)
         if any(name.startswith("lm_predictions.") for name in tensors):
             config.legacy = False  # DeBERTa's original names of the head
         with _BUILD_LOCK, torch.device("meta"):  # takes no memory
             parameters = sum(parameter.numel() for parameter in loader.from_config(config).parameters())
         if parameters > architecture.max_parameters:
-            raise broken(checkpoint, f"config.json makes a model of {parameters:,} parameters")
+            raise broken_error(checkpoint, f"config.json makes a model of {parameters:,} parameters")
         with _BUILD_LOCK:
             model, report = loader._model_mapping[type(config)].from_pretrained(
                 None,
@@ -80,7 +80,7 @@ def build_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
                 output_loading_info=True,
             )
     if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
-        raise broken(checkpoint, f"{runs.weights_file(checkpoint).name} lacks {', '.join(missing[:5])}")
+        raise broken_error(checkpoint, f"{runs.weights_file(checkpoint).name} lacks {', '.join(missing[:5])}")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     return model
 
@@ -99,7 +99,7 @@ def check_all_read(
     )
     if unread:
         problem = f"{runs.weights_file(checkpoint).name} has {', '.join(unread[:3])}"
-        raise broken(checkpoint, f"{problem}, which transformers does not read in a {type(model).__name__}")
+        raise broken_error(checkpoint, f"{problem}, which transformers does not read in a {type(model).__name__}")
 
 
 def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
@@ -113,19 +113,19 @@ def read_configuration(checkpoint: Checkpoint) -> PreTrainedConfig:
     settings = {name: setting for name, setting in content.items() if name[:1] != "_" and name not in NOT_OF_FAMILIES}
     for name, value in settings.items():
         if COUNT_PATTERN.search(name) and name not in SIZE_SETTINGS and isinstance(value, int) and value > MAX_PARTS:
-            raise broken(checkpoint, f"config.json has {name} {value:,} (the maximum is {MAX_PARTS:,})")
+            raise broken_error(checkpoint, f"config.json has {name} {value:,} (the maximum is {MAX_PARTS:,})")
     return AutoConfig.for_model(family, **settings | FORCED_SETTINGS.get(family, {}), use_cache=False)
 
 
 def max_sequence_length(checkpoint: Checkpoint) -> int:
     """Return the largest number of pieces of a sequence, with special tokens. Raises BrokenCheckpoint."""
     max_positions = runs.read_config(checkpoint, runs.Architecture).max_position_embeddings
-    with reported(checkpoint, "read"), _BUILD_LOCK, torch.device("meta"):  # takes no memory
+    with reporting_failures(checkpoint, "read"), _BUILD_LOCK, torch.device("meta"):  # takes no memory
         return count_positions(AutoModel.from_config(read_configuration(checkpoint)), max_positions)
 
 
 @contextmanager
-def reported(checkpoint: Checkpoint, action: str) -> Iterator[None]:
+def reporting_failures(checkpoint: Checkpoint, action: str) -> Iterator[None]:
     """Raise BrokenCheckpoint if transformers fails in the block, ConfigError if the device runs out of memory."""
     try:
         yield
@@ -135,7 +135,7 @@ def reported(checkpoint: Checkpoint, action: str) -> Iterator[None]:
         ) from None
     except FAILURES as reason:
         why = first_line(reason.__cause__ or reason)
-        raise broken(checkpoint, f"transformers cannot {action} it ({why})") from None
+        raise broken_error(checkpoint, f"transformers cannot {action} it ({why})") from None
 
 
 # === Positions ===

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from embryo_core.engine.device import find_device
-from embryo_core.engine.hub_cache import prefetched
+from embryo_core.engine.hub_cache import prefetch_checkpoints
 from embryo_core.errors import ConfigError, first_line
 from embryo_core.evaluate.evaluation import CheckpointEvaluator, Failure, MetricResult, Outcomes
 from embryo_core.evaluate.plan import MetricRequest, Work
@@ -144,7 +144,7 @@ def _evaluate_in_worker(
     evaluator = _evaluator(device, dtype)
     return [
         outcome
-        for one, missing in prefetched([checkpoint], discard)  # discards the weights when the loop continues
+        for one, missing in prefetch_checkpoints([checkpoint], discard)  # discards the weights when the loop continues
         for outcome in evaluator.evaluate(one, requests, missing)
     ]
 

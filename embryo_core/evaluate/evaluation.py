@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from embryo_core import results, runs
 from embryo_core.engine.device import CPU, Device
-from embryo_core.engine.hub_cache import prefetched
+from embryo_core.engine.hub_cache import prefetch_checkpoints
 from embryo_core.engine.model import Model, read_model
 from embryo_core.errors import BrokenCheckpoint, DatasetMismatch, EmbryoError, MissingWeights, ResultsError
 from embryo_core.evaluate.plan import MetricPlan, MetricRequest, Report, Work, plan_evaluation, work_of
@@ -54,7 +54,7 @@ Compute = Callable[[Sequence[Work]], Outcomes]  # yields outcomes in any order
 def run_locally(work: Sequence[Work], device: Device = CPU, discard: bool = False) -> Outcomes:
     """Compute on this machine, step by step, prefetching the next step's weights; `discard` removes them after use."""
     evaluator, requests = CheckpointEvaluator(device), dict(work)
-    for checkpoint, missing in prefetched([*requests], discard):
+    for checkpoint, missing in prefetch_checkpoints([*requests], discard):
         for outcome in evaluator.evaluate(checkpoint, requests[checkpoint], missing):
             yield checkpoint, outcome
 

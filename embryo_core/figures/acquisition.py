@@ -15,7 +15,7 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, describe_seeds, make_figure, name_measures, sentences
 from embryo_core.figures.rows import set_rows, shift
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.groups import with_tag_name
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, percent
@@ -70,7 +70,7 @@ def acquisition(
         f"{name or f'{runs[0].name}-{metric}'}-acquisition",
         f"Order of acquisition: {name_measures(plotted_runs, metric)}",
         plot_acquisition(table, axes, _evaluated_range(runs[0], metric, table)),
-        table.assign(metric=[measured_as(runs_by_line[line][0], metric) for line in table["run"]]),
+        table.assign(metric=[equivalent_metric(runs_by_line[line][0], metric) for line in table["run"]]),
         _caption(table, rule, seeds, unit),
         metric,
         missing=tuple(run.name for run in runs if run not in plotted_runs),
@@ -95,7 +95,7 @@ def _evaluated_before(table: pd.DataFrame, runs: Mapping[str, Run], metric: str)
     """Return the last step evaluated before each `earliest` step (or the first one), at which a bar begins."""
     bar_starts = table["earliest"].copy()
     for name, rows in table.dropna(subset="earliest").groupby("run"):
-        steps = np.unique(results.read_scores(runs[name], measured_as(runs[name], metric))["step"])
+        steps = np.unique(results.read_scores(runs[name], equivalent_metric(runs[name], metric))["step"])
         bar_starts[rows.index] = steps[np.maximum(np.searchsorted(steps, rows["earliest"].astype(int)) - 1, 0)]
     return bar_starts
 
@@ -151,7 +151,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
 
 def _evaluated_range(run: Run, metric: str, table: pd.DataFrame) -> tuple[int, int]:
     """Return the first and last step at which a run was evaluated by a metric, or else those of the table's onsets."""
-    evaluated_steps = results.read_scores(run, measured_as(run, metric))["step"]
+    evaluated_steps = results.read_scores(run, equivalent_metric(run, metric))["step"]
     if len(evaluated_steps):
         return int(evaluated_steps.min()), int(evaluated_steps.max())
     with_onset = table.dropna(subset="onset")

@@ -17,7 +17,7 @@ from embryo_core.figures.draft import Draft
 from embryo_core.figures.file_layout import SIZES, for_paper
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.treebank_words import AS_WRITTEN
 from embryo_core.types import Run
@@ -199,7 +199,7 @@ def make_figure(
         describe_readings(runs, metric),
     )
     caption = replace(caption, details=sentences(caption.details, drawing, *run_notes))
-    notes = {run.name: note for run in runs if (note := data_note(run, measured_as(run, metric)))}
+    notes = {run.name: note for run in runs if (note := data_note(run, equivalent_metric(run, metric)))}
     names = tuple(run.name for run in runs)
     return Figure(name, title, plot, table, caption, names, notes, drawing=drawing, **fields)
 
@@ -231,15 +231,15 @@ def describe_readings(runs: Sequence[Run], metric: str) -> str:
 
 def name_measures(runs: Sequence[Run], metric: str) -> str:
     """Return a metric's name for a heading; "prediction" if some runs predict masked words and some next words."""
-    is_mixed = len({measured_as(run, metric) for run in runs}) > 1
-    return "prediction" if is_mixed else measured_as(runs[0], metric).replace("_", " ")
+    is_mixed = len({equivalent_metric(run, metric) for run in runs}) > 1
+    return "prediction" if is_mixed else equivalent_metric(runs[0], metric).replace("_", " ")
 
 
 def describe_measures(runs: Sequence[Run], metric: str) -> str:
     """Return a note on the measure of each run, if they differ; else ""."""
     by_measure: dict[str, list[str]] = {}
     for run in runs:
-        by_measure.setdefault(measured_as(run, metric), []).append(run.name)
+        by_measure.setdefault(equivalent_metric(run, metric), []).append(run.name)
     if len(by_measure) < 2:
         return ""
     listing = "; ".join(f"{_name_runs(names)} by {measure.replace('_', ' ')}" for measure, names in by_measure.items())

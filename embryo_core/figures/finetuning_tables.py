@@ -7,11 +7,11 @@ import pandas as pd
 
 from embryo_core import results, runs
 from embryo_core.curves.agreement import MIN_ITEMS, rank_agreement
-from embryo_core.curves.reached import Reached
+from embryo_core.curves.reached import ReachedStep
 from embryo_core.figures import positions
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.figure import Caption, data_note, sentences
-from embryo_core.findings.words import PREDICTION, measured_as
+from embryo_core.findings.words import PREDICTION, equivalent_metric
 from embryo_core.finetune.task_specs import GLUE, SQUAD, results_name
 from embryo_core.groups import ALL
 from embryo_core.types import Run, StepUnit
@@ -109,13 +109,13 @@ def glue_average(table: pd.DataFrame) -> pd.DataFrame:
 # === How much pretraining each task needs ===
 
 
-def read_reached(run: Run, curve: str, metric: str) -> list[Reached | None]:
+def read_reached(run: Run, curve: str, metric: str) -> list[ReachedStep | None]:
     """Return when a task reached 95 % and 99 % of its last score (see `curves.reached`). Raises ResultsError."""
     return results.read_reached(run, task_of(curve), metric, spans=task_of(curve) == SQUAD)
 
 
 def task_table(
-    scores: pd.DataFrame, step: int, reached: Mapping[str, Sequence[Reached | None]], axis: StepAxis
+    scores: pd.DataFrame, step: int, reached: Mapping[str, Sequence[ReachedStep | None]], axis: StepAxis
 ) -> pd.DataFrame:
     """Return a row for each task of a `score_table`: task, metric, now, last, best, control, n, seeds, 95 %, 99 %.
 
@@ -146,7 +146,7 @@ def task_table(
     return pd.DataFrame(rows)
 
 
-def _with_interval(reached: Reached | None, axis: StepAxis) -> str:
+def _with_interval(reached: ReachedStep | None, axis: StepAxis) -> str:
     if reached is None:
         return "not significantly above 0"
     step, earliest, latest = map(axis.number_without_unit, (reached.step, reached.earliest, reached.latest))
@@ -214,7 +214,7 @@ def read_masked_accuracy(run: Run, steps: Collection[int]) -> tuple[pd.DataFrame
         rows = log[log["split"] == "heldout"].rename(columns={"masked_lm_accuracy": "value"})
         if len(rows := rows.dropna(subset="value")):
             return rows, _describe_logged(rows["n_masked"]) if "n_masked" in rows else LOGGED_ACCURACY
-    scores = results.read_scores(run, metric := measured_as(run, PREDICTION))
+    scores = results.read_scores(run, metric := equivalent_metric(run, PREDICTION))
     return scores[scores["group"] == ALL], EVALUATED_ACCURACY.replace("mask prediction", metric.replace("_", " "))
 
 

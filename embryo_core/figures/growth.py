@@ -8,7 +8,7 @@ from embryo_core import compare, results
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tokens
 from embryo_core.findings import Judgement
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.groups import ALL
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
@@ -45,7 +45,7 @@ def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:
 
 def changed_most(run: Run) -> pd.DataFrame:
     """Return group, step, accuracy of the parts of speech that change most; empty without two evaluated steps."""
-    scores = results.read_scores(run, measured_as(run, METRIC))
+    scores = results.read_scores(run, equivalent_metric(run, METRIC))
     table = tokens.accuracy_curves(scores, tuple(style.PARTS_OF_SPEECH), rescaled=False)
     if table["step"].nunique() < 2:
         return table.iloc[:0]

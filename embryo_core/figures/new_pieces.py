@@ -10,7 +10,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.rows import plot_rows
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.groups import ALL, TAGS
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
@@ -34,7 +34,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
     Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if fewer
     than MIN_WORDS with new pieces were measured. Raises ResultsError.
     """
-    metric, new = measured_as(run, metric), {*tokenizer.new_words.values()}
+    metric, new = equivalent_metric(run, metric), {*tokenizer.new_words.values()}
     scores = results.read_scores(run, metric)
     last_step = int(scores["step"].max()) if len(scores) else 0
     rows = results.read_words(run, metric, step=last_step)
@@ -84,7 +84,7 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
             f"{owner.name} was given {quantity(len(tokenizer.new_words), 'piece')} for words that were split before. "
             f"Each run is at its last step: {steps}. A run without these pieces has to get all pieces of a word right. "
             f"Lines: 95 % (Wilson). Rows have at least {MIN_WORDS} words.",
-            f"Words: {data_note(runs[0], measured_as(runs[0], metric), 'a treebank')}.",
+            f"Words: {data_note(runs[0], equivalent_metric(runs[0], metric), 'a treebank')}.",
         ),
         metric,
         missing=tuple(run.name for run in runs if run not in tables),

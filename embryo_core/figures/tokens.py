@@ -13,7 +13,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_lines, join_names, name_measures, sentences
-from embryo_core.findings.words import VERB_FORMS, measured_as
+from embryo_core.findings.words import VERB_FORMS, equivalent_metric
 from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS, with_tag_name
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
@@ -67,7 +67,7 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], rescaled: bool 
     by the accuracy at the last step; a category that ends at 0 is then left out. Metrics that predict words also have
     answer, baseline and shown_baseline: the accuracy of always giving a category's most frequent word.
     """
-    metric = measured_as(run, metric)
+    metric = equivalent_metric(run, metric)
     table = accuracy_curves(results.read_scores(run, metric), groups, rescaled)
     if table.empty or metric not in TASK_DEFINITIONS or metric == "replaced_token_accuracy":
         return table
@@ -198,7 +198,7 @@ def _describe_baseline(row: Any) -> str:
 def _accuracy_caption(
     run: Run, metric: str, table: pd.DataFrame, groups: Sequence[str], rescaled: bool, bands: bool
 ) -> Caption:
-    metric = measured_as(run, metric)
+    metric = equivalent_metric(run, metric)
     name, task = title_of(metric), TASK_DEFINITIONS.get(metric)
     counts = table.groupby("group")["n"].last().sort_values()
     smallest, largest = (f"{counts.iloc[i]:,} ({counts.index[i]})" for i in (0, -1))

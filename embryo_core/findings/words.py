@@ -29,7 +29,7 @@ NEEDS = {name: frozenset({"next_words" if name == NEXT_PREDICTION else "masked_w
 COMMAND = "evaluate --treebank PATH"
 
 
-def measured_as(run: Run, metric: str) -> str:
+def equivalent_metric(run: Run, metric: str) -> str:
     """Return the run's equivalent of a metric: decoders have next-word prediction instead of mask prediction."""
     if metric not in PREDICTIONS:
         return metric

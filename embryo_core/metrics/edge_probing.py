@@ -33,7 +33,7 @@ TASKS = ("pos", "constituent", "coref", "srl")
 
 
 @dataclass(frozen=True, eq=False)
-class Probing:
+class ProbingInputs:
     """Encoded tasks and the settings of their probes."""
 
     data: ProbingData
@@ -67,7 +67,7 @@ class EdgeProbing(Metric):
             )
         return EdgeProbing(name)
 
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> Probing:
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> ProbingInputs:
         folders = _folders(source.path) if self._task is None else {self._task: source.path}
         data = read_tasks(folders, tokenizer, limits, source.limit)
         sizes_of_tasks = {task.name: task.sizes for task in data.tasks}
@@ -78,9 +78,9 @@ class EdgeProbing(Metric):
             "tasks": sizes_of_tasks,
             "note": _note(data, source, limits),
         }
-        return Probing(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
+        return ProbingInputs(data, source.options["protocol"], source.options["probe-memory"] * 2**20, summary)
 
-    def compute(self, model: "Model", probing: Probing) -> Findings:
+    def compute(self, model: "Model", probing: ProbingInputs) -> Findings:
         # imported here because they import torch, which the list of metrics does not need
         from embryo_core.metrics.probing.probes import span_features
         from embryo_core.metrics.probing.training import train_all

@@ -80,7 +80,7 @@ class NgramDivergence(Metric):
         lines = [np.concatenate([ids[:room], end]) for ids in heldout_lines if len(ids) > 1][: source.limit]
         if not lines:
             raise CorpusError(f"{source.path} has no line of text in heldout; add one.")
-        positions = [predicted(len(ids) - len(end), number) for number, ids in enumerate(lines)]
+        positions = [predicted_positions(len(ids) - len(end), number) for number, ids in enumerate(lines)]
         line, position = np.repeat(np.arange(len(lines)), [*map(len, positions)]), np.concatenate(positions)
         bigrams = count(train_lines, tokenizer.vocabulary_size, len(begin))
         pieces = sum(len(ids) - len(begin) for ids in train_lines)
@@ -110,7 +110,7 @@ class NgramDivergence(Metric):
         return Findings(scores=_scores(self.name, divergences_of))
 
 
-def predicted(length: int, number: int) -> range:
+def predicted_positions(length: int, number: int) -> range:
     """Return the predicted positions of a line, below its `length` without [SEP]: every MASK_DISTANCE-th one.
 
     The first is random, seeded by the line's `number`, but never 0, which is [CLS] or a piece without context.

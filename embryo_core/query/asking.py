@@ -38,7 +38,7 @@ from embryo_core.query.answers import (
 from embryo_core.query.beam import Reply, joint_log_probability, logsumexp, search, top_k
 from embryo_core.query.continuation import continue_greedily
 from embryo_core.query.question import Question, parse
-from embryo_core.query.sweep import between_chunks, explain_missing_weights, nothing_read, sweep, sweep_run
+from embryo_core.query.sweep import between_chunks, explain_missing_weights, sweep, sweep_run, unreadable_error
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Refinement:
     def answers(self) -> Answers:
         """Return the answers at the steps asked so far. Raises BrokenCheckpoint if none of them could be read."""
         if self._answers is None:
-            raise nothing_read(self.run, tuple(self.broken.values()))
+            raise unreadable_error(self.run, tuple(self.broken.values()))
         return self._answers
 
     @property

@@ -55,7 +55,7 @@ def sweep_run(
     answers, failures = sweep(runs.loadable_checkpoints(run, steps), ask)
     skipped = (*explain_missing_weights(run, steps), *(failures[step] for step in sorted(failures)))
     if not answers:
-        raise nothing_read(run, skipped)
+        raise unreadable_error(run, skipped)
     return dict(sorted(answers.items())), skipped
 
 
@@ -64,7 +64,7 @@ def explain_missing_weights(run: Run, steps: Iterable[int] | None = None) -> lis
     return runs.explain_missing_weights(runs.checkpoints(run)) if steps is None else []
 
 
-def nothing_read(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:
+def unreadable_error(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:
     """Return the error for a run without a readable checkpoint, with the last reason."""
     if len(reasons) == 1:
         return BrokenCheckpoint(reasons[0])

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from embryo_core.curves import normalise_rows
-from embryo_core.curves.reached import LABEL_METRICS, SHARES, Reached, reached
+from embryo_core.curves.reached import LABEL_METRICS, SHARES, ReachedStep, reached_steps
 from embryo_core.curves.scores import POSITIONS, position_weights
 from embryo_core.errors import ResultsError
 from embryo_core.results.attention_codec import WEIGHTS_COLUMN, to_numbers
@@ -153,7 +153,7 @@ ENDS = ("step", "earliest", "latest")  # columns, null if the last score is not 
 REACHED_METRICS = {ANSWERS.name: (*LABEL_METRICS, "spearman", "pearson"), SPANS.name: ("exact", "f1")}
 
 
-def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[Reached | None]:
+def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[ReachedStep | None]:
     """Return when a task's score reached each of `SHARES` of its last value; None if that is not significantly above 0.
 
     `spans` is for a task whose answers are spans. Raises ResultsError if the steps answered different examples.
@@ -163,15 +163,15 @@ def read_reached(run: Run, task: str, metric: str, spans: bool = False) -> list[
     if rows is not None:
         matching = rows.filter((pc.field("task") == task) & (pc.field("metric") == metric)).to_pylist()
         by_share = {
-            row["share"]: None if row["step"] is None else Reached(*(row[end] for end in ENDS)) for row in matching
+            row["share"]: None if row["step"] is None else ReachedStep(*(row[end] for end in ENDS)) for row in matching
         }
         if by_share.keys() == set(SHARES):
             return [by_share[share] for share in SHARES]
     return _reached_of(summary.source, run, task, metric)  # raises the reason if the summary lacks a task
 
 
-def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[Reached | None]:
-    return reached((read_spans if table is SPANS else read_answers)(run, task), metric)
+def _reached_of(table: Table, run: Run, task: str, metric: str) -> list[ReachedStep | None]:
+    return reached_steps((read_spans if table is SPANS else read_answers)(run, task), metric)
 
 
 def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:

@@ -44,16 +44,16 @@ from embryo_core.runs.manifests import (
     write_manifest,
 )
 from embryo_core.runs.pointers import (
-    allow,
     allowed_sources,
     check_path,
     hub_folder,
+    record_added,
     remember_folder,
     remembered_folders,
     source_of,
     was_added,
 )
-from embryo_core.runs.prune import log_grid, remove_weights, step_grid, to_remove
+from embryo_core.runs.prune import checkpoints_to_remove, log_grid, remove_weights, step_grid
 from embryo_core.runs.schema import Configuration, ModelClass
 from embryo_core.runs.snapshot import read_once, snapshot
 from embryo_core.runs.trust import (

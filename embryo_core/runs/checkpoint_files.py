@@ -13,7 +13,7 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 from embryo_core.errors import BrokenCheckpoint
 from embryo_core.runs.architecture import MAX_PARAMETERS, SLACK, Architecture, DecoderConfig
-from embryo_core.runs.manifests import read_manifest, without_weights
+from embryo_core.runs.manifests import missing_weights_error, read_manifest
 from embryo_core.runs.pointers import follow, hub_store
 from embryo_core.runs.schema import HEADER_LIMIT, MB, Header, ModelClass, TensorHeader
 from embryo_core.runs.trust import Content, digest, open_inside, parse_json, read_json, read_unchanged, refusal
@@ -53,7 +53,7 @@ def verify(checkpoint: Checkpoint) -> None:
     sizes = read_config(checkpoint, Architecture)
     manifest, _ = read_manifest(checkpoint.path, run)
     if manifest.removed:
-        raise without_weights(checkpoint)
+        raise missing_weights_error(checkpoint)
     files = dict(weights_files(checkpoint))
     expected = {checkpoint.path / name: sha256 for name, sha256 in manifest.sha256.items()}
     if card := manifest.weights:

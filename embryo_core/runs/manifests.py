@@ -89,7 +89,7 @@ def loadable_checkpoints(run: Run, steps: Iterable[int] | None = None) -> list[C
     if steps is not None:
         chosen = [_pick(run, existing, step) for step in sorted(set(steps))]
         if lost := next((one for one in chosen if not one.has_weights), None):
-            raise without_weights(lost)
+            raise missing_weights_error(lost)
         return chosen
     if not any(one.has_weights for one in existing):
         raise MissingWeights(
@@ -114,7 +114,7 @@ def explain_missing_weights(checkpoints: Iterable[Checkpoint]) -> list[str]:
     return [f"No weights were kept at {list_steps(sorted(without), next(iter(without.values())))}."]
 
 
-def without_weights(checkpoint: Checkpoint) -> MissingWeights:
+def missing_weights_error(checkpoint: Checkpoint) -> MissingWeights:
     """Return the error for a checkpoint that has lost its weights; it names the nearest step that has them."""
     steps = [other.step for other in checkpoints(checkpoint.run) if other.has_weights]
     nearest = f"the nearest step with weights is {min(steps, key=lambda step: abs(step - checkpoint.step))}"

@@ -68,7 +68,7 @@ def remembered_folders() -> dict[str, str]:
         return {}
 
 
-def allow(run: Path, locations: Iterable[str]) -> None:
+def record_added(run: Path, locations: Iterable[str]) -> None:
     """Record that the user added a run, which may read these locations. Raises BrokenUserList, RunError."""
     named: list[Path | str] = [run, *locations]
     for place in named:

@@ -27,7 +27,7 @@ def log_grid(total: int, per_doubling: int) -> tuple[int, ...]:
     return tuple(sorted({round(2 ** (i / per_doubling)) for i in range(last + 1)}))
 
 
-def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
+def checkpoints_to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
     """Return the checkpoints whose weights are to be removed, each with the bytes that this frees.
 
     `keep` names the checkpoints to keep, as steps ("500"), "every:N" (those nearest to the multiples of N) and "log:K"
@@ -42,7 +42,7 @@ def to_remove(run: Run, keep: Iterable[str]) -> list[tuple[Checkpoint, int]]:
 
 
 def kept_steps(run: Run, keep: Iterable[str], steps: Collection[int]) -> set[int]:
-    """Return which of the `steps` of a run `keep` names (see `to_remove`). Raises UnknownStep, MissingWeights."""
+    """Return which `steps` of a run `keep` names (see `checkpoints_to_remove`). Raises UnknownStep, MissingWeights."""
     kept: set[int] = set()
     for wanted in keep:
         kind, _, count = wanted.rpartition(":")

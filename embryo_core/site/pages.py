@@ -44,7 +44,7 @@ from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import name_measures
 from embryo_core.figures.probing_scores import BEST, read_probe_scores, select_layer, task_label
 from embryo_core.findings import judge
-from embryo_core.findings.words import measured_as
+from embryo_core.findings.words import equivalent_metric
 from embryo_core.metrics import METRICS
 from embryo_core.site import drawings
 from embryo_core.site.parts import FixedTable, Panel, Runs, SitePage
@@ -114,7 +114,7 @@ def _tokens(runs: Runs, axis: StepAxis) -> SitePage:
             options = {"metric": metric, "groups": tuple(tokens.default_categories(family, groups))}
             choices[f"{tokens.title_of(metric)}, {family}"] = options
             rescaled_choices[f"{tokens.title_of(metric)}, {family}"] = options | {"rescaled": True}
-    measured_metric = measured_as(runs[0], "mask_prediction")
+    measured_metric = equivalent_metric(runs[0], "mask_prediction")
     panels = [
         Panel("accuracy", tokens.accuracy, choices, "Task"),
         Panel("rescaled", tokens.accuracy, rescaled_choices, "Task"),

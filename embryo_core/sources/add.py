@@ -21,7 +21,7 @@ from embryo_core.errors import BrokenRun, RunError
 from embryo_core.runs.pointers import HUB
 from embryo_core.sources import earlier, folders, hub, trainer
 from embryo_core.sources.patterns import Counts
-from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, planned
+from embryo_core.sources.source_series import SourceCheckpoint, SourceSeries, complete_grid
 from embryo_core.sources.write import draft_run, write_checkpoints, write_tokenizer
 from embryo_core.types import Run
 
@@ -73,17 +73,19 @@ def add(
         run = draft_run(target.name, folder, added[-1], source, copy, seed)
         run, remark = write_tokenizer(run, added, tokenizer)
         earlier.refuse_other_models(old, run)
-        kept, gone = earlier.keep(old, run, earlier.sources_of(added) | runs.allowed_sources(target))
+        kept, gone = earlier.keep_earlier_steps(old, run, earlier.sources_of(added) | runs.allowed_sources(target))
         written = tuple(checkpoint.step for checkpoint in added)
         grid = old.planned_steps if old else ()
         if steps is None:
-            grid = planned([*written, *kept, *gone, *series.incomplete], trainer.saved_every(added[-1]))
+            grid = complete_grid([*written, *kept, *gone, *series.incomplete], trainer.save_interval(added[-1]))
         runs.write_run(replace(run, planned_steps=tuple(sorted({*written, *kept, *gone, *grid}))))
         unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
-        # Allowed before the run exists, so that it can be added again after a crash; kept pointers need no new
+        # Recorded before the run exists, so that it can be added again after a crash; kept pointers need no new
         # permission.
-        runs.allow(target, earlier.sources_of(added) | (earlier.weight_sources(folder) & runs.allowed_sources(target)))
+        runs.record_added(
+            target, earlier.sources_of(added) | (earlier.weight_sources(folder) & runs.allowed_sources(target))
+        )
     run = runs.read_run(target)
     locations = tuple(sorted({runs.source_of(checkpoint.pointer) for checkpoint in added}))
     remarks = (*describe_capabilities(run), *filter(None, [remark, odd]))

@@ -54,7 +54,7 @@ def refuse_other_models(old: Run | None, new: Run) -> None:
         )
 
 
-def keep(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def keep_earlier_steps(old: Run | None, new: Run, allowed: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Keep the steps that the new run lacks; return the steps kept unchanged, and the steps kept without weights.
 
     Copied weights are kept, and so are pointers to existing files in `allowed` places. Other steps lose their weights
@@ -117,11 +117,11 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
     return {step for step in before.keys() & measured if is_changed(step)}
 
 
-def _model(folder: Path, within: Path, manifest: Manifest) -> tuple[list[str], list[dict[str, Any]]]:
+def _model(folder: Path, root: Path, manifest: Manifest) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the weights' SHA-256 of a model and, if it has one, of its generator, and the configs of both."""
-    parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, within)}
+    parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, root)}
     present = {path: one for path, one in parts.items() if one}
-    configs = [runs.read_json(path / "config.json", within, dict[str, Any], BrokenCheckpoint) for path in present]
+    configs = [runs.read_json(path / "config.json", root, dict[str, Any], BrokenCheckpoint) for path in present]
     return [_sha256(one) for one in present.values()], [runs.model_fields(config) for config in configs]
 
 
@@ -138,10 +138,10 @@ def _manifests(run: Path) -> Iterator[tuple[Path, Manifest]]:
             yield path.parent, runs.read_json(path, run, Manifest, BrokenCheckpoint)
 
 
-def _inside(folder: Path, within: Path) -> Manifest | None:
+def _inside(folder: Path, root: Path) -> Manifest | None:
     """Return the manifest of the generator inside a checkpoint's folder, or None."""
     path = folder / runs.GENERATOR / "manifest.json"
-    return runs.read_json(path, within, Manifest, BrokenCheckpoint) if path.exists() else None
+    return runs.read_json(path, root, Manifest, BrokenCheckpoint) if path.exists() else None
 
 
 def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> bool:

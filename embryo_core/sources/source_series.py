@@ -27,7 +27,7 @@ class SourceCheckpoint:
 
     counts: Counts
     config: Path
-    within: Path  # folder outside which no file is read
+    root: Path  # folder outside which no file is read
     pointer: Pointer
     name: str  # name in messages
     hashes: tuple[str | None, ...] = ()  # SHA-256 of each weight file, None if the Hub does not list it
@@ -43,7 +43,7 @@ class SourceCheckpoint:
     @cached_property
     def model_class(self) -> ModelClass:
         """Return the class of the model in config.json. Raises BrokenCheckpoint."""
-        return read_json(self.config, self.within, ModelClass, BrokenCheckpoint)
+        return read_json(self.config, self.root, ModelClass, BrokenCheckpoint)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _digest(path: Path) -> str:
 # === Planned steps ===
 
 
-def planned(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
+def complete_grid(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
     """Return the available steps and those missing from an even grid, if two thirds of the grid are present.
 
     Below the grid's first step, powers of two form a second grid, as in many published series. `every` is the distance

@@ -84,7 +84,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def saved_every(checkpoint: SourceCheckpoint) -> int:
+def save_interval(checkpoint: SourceCheckpoint) -> int:
     """Return the Trainer's number of updates between checkpoints; 0 if unknown."""
     state = trainer_state(checkpoint)
     return int(state.save_steps) if checkpoint.counts.step == state.global_step else 0

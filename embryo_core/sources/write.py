@@ -75,9 +75,9 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
             f"{source.config} has the model_type '{family}', which is not read; Embryo reads masked language models "
             "and decoders of text that transformers loads."
         )
-    sizes = runs.read_json(source.config, source.within, runs.Architecture, BrokenCheckpoint)  # checks the limits
+    sizes = runs.read_json(source.config, source.root, runs.Architecture, BrokenCheckpoint)  # checks the limits
     folder.mkdir(parents=True)
-    (folder / "config.json").write_bytes(runs.read_bytes(source.config, source.within, BrokenCheckpoint))
+    (folder / "config.json").write_bytes(runs.read_bytes(source.config, source.root, BrokenCheckpoint))
     counts, pointers = source.counts, source.pointer.files
     at_hand = copy or not source.pointer.repository
     files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
@@ -136,7 +136,7 @@ def _check_room(added: list[SourceCheckpoint], tokenizer: str) -> None:
     """Raise RunError if a checkpoint's vocabulary is smaller than the tokenizer's."""
     pieces = Tokenizer.from_str(tokenizer).get_vocab_size(with_added_tokens=True)
     for one in added:
-        rows = runs.read_json(one.config, one.within, runs.Architecture, BrokenCheckpoint).vocab_size
+        rows = runs.read_json(one.config, one.root, runs.Architecture, BrokenCheckpoint).vocab_size
         if rows < pieces:
             raise RunError(
                 f"The tokenizer has {pieces:,} pieces, and {one.config} a vocab_size of {rows:,}; name the tokenizer "
@@ -148,7 +148,7 @@ def draft_run(
     name: str, folder: Path, last: SourceCheckpoint, source: Sequence[str], copied: bool, seed: int | None
 ) -> Run:
     """Return the run as its last checkpoint's config.json describes it, without tokenizer and planned steps."""
-    config = runs.read_json(last.config, last.within, dict[str, Any], BrokenRun)
+    config = runs.read_json(last.config, last.root, dict[str, Any], BrokenRun)
     settings = _sizes(config)
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
         named = [seeds[-1] for one in (*source, name) if (seeds := SEED_PATTERN.findall(one))]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE_SETTINGS
 from pretrain.examples import SENTENCE_LOSSES
 from pretrain.family import PairConfig, PairFamily, encoder_modules
-from pretrain.originals import EMBEDDING_PATTERN, Original
+from pretrain.originals import EMBEDDING_PATTERN, OriginalFormat
 
 SHARED = ("all", "attention", "ffn", "none")
 
@@ -122,7 +122,7 @@ PRESETS = {
 
 SHARED_SCOPE = r"bert/encoder/transformer/group_(\d+)/inner_group_0"  # modeling.py, attention_ffn_block
 SHARED_LAYER = r"albert.encoder.albert_layer_groups.\1.albert_layers.0"
-ORIGINAL = Original(
+ORIGINAL = OriginalFormat(
     mark="/group_0/",
     scopes={
         rf"bert/{EMBEDDING_PATTERN}": r"albert.embeddings.\1_embeddings",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE_SETTINGS
 from pretrain.examples import SENTENCE_LOSSES
 from pretrain.family import PairConfig, PairFamily, encoder_modules
-from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, Original
+from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, OriginalFormat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ PRESETS = {
 }
 
 
-ORIGINAL = Original(
+ORIGINAL = OriginalFormat(
     mark="bert/encoder/layer_0/",
     scopes={
         rf"bert/{EMBEDDING_PATTERN}": r"bert.embeddings.\1_embeddings",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pretrain.config import SMOKE_SETTINGS, MaskedConfig
 from pretrain.families.bert import LAYER_NAME, PARTS
 from pretrain.family import Family, encoder_modules
-from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, Original
+from pretrain.originals import EMBEDDING_PATTERN, LAYER_PATTERN, OriginalFormat
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ PRESETS = {
 }
 
 
-ORIGINAL = Original(
+ORIGINAL = OriginalFormat(
     mark="electra/encoder/",
     scopes={
         rf"electra/{EMBEDDING_PATTERN}": r"electra.embeddings.\1_embeddings",

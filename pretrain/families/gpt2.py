@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
-from pretrain.collators import NextTokens
+from pretrain.collators import NextTokenCollator
 from pretrain.config import SMOKE_SETTINGS, Config
 from pretrain.family import Family
 
@@ -67,9 +67,9 @@ class Gpt2(Family[Gpt2Config]):
         """Return the only objective, the next token."""
         return {"next_token": "next token"}
 
-    def collator(self, config: Gpt2Config, word_start) -> NextTokens:
+    def collator(self, config: Gpt2Config, word_start) -> NextTokenCollator:
         """Return the collator of sequences in which every next token is predicted."""
-        return NextTokens(config, word_start)
+        return NextTokenCollator(config, word_start)
 
     def model(self, config: Gpt2Config):
         """Build the decoder, and a head tied to its word embeddings.

@@ -11,9 +11,9 @@ from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
 from pretrain import corpus as corpora
 from pretrain.batches import Data, prefetch, prepare_data
-from pretrain.collators import MaskedPairs
+from pretrain.collators import MaskedPairCollator
 from pretrain.config import Config
-from pretrain.examples import batch_of, in_order, order
+from pretrain.examples import batch_of, example_order, in_order
 from pretrain.masking import Batch, Masking
 
 HIDDEN = "single pieces 15 %, all [MASK]"
@@ -94,7 +94,7 @@ def test_each_length_continues_its_own_order(config: Config, data: Data):
         short = config.is_short(step)
         size, _ = config.batch_at(step)
         packing = data.short_packing if short else data.full_packing
-        indices = order(len(packing.examples), config.seed, made[short], size)
+        indices = example_order(len(packing.examples), config.seed, made[short], size)
         expected, *_ = batch_of(packing, indices, np.random.default_rng([config.seed, step]), data.collator.pairing)
         np.testing.assert_array_equal(original(data.training(step)), expected)
         made[short] += 1
@@ -135,10 +135,10 @@ def test_masking_takes_configured_shares(config: Config, end: float | None):
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
     word_start = np.array([True, False])
-    masking = MaskedPairs.from_config(own, in_order, word_start).masking
+    masking = MaskedPairCollator.from_config(own, in_order, word_start).masking
     assert {name: getattr(masking, name) for name in shares} == shares
     assert (masking.widest_share, masking.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
-    whole = MaskedPairs.from_config(replace(own, whole_words=True), in_order, word_start).masking
+    whole = MaskedPairCollator.from_config(replace(own, whole_words=True), in_order, word_start).masking
     assert masking.word_start.all() and whole.word_start is word_start
 
 

@@ -223,7 +223,7 @@ def test_run_that_points_to_its_weights_is_not_continued(first: Run, command: li
     sha256 = manifest["sha256"].pop("model.safetensors")
     manifest["weights"] = {"file": str(root / "elsewhere.safetensors"), "sha256": sha256}
     runs.write_json(folder / "manifest.json", manifest)
-    runs.allow(pointing, [str(root)])
+    runs.record_added(pointing, [str(root)])
     arguments = [f"{pointing}@3" if part.endswith("@3") else part for part in command]
     assert main([*arguments, str(root / "refused")]) == 2
     assert "Run 'pointing' points to its weights" in capsys.readouterr().err and not (root / "refused").exists()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pretrain.corpus import Text
-from pretrain.examples import MIN_TOKENS, Packing, batch_of, order, pack
+from pretrain.examples import MIN_TOKENS, Packing, batch_of, example_order, pack
 from pretrain.examples import swapped as swap
 from pretrain.vocabularies import CLS, PAD, SEP
 
@@ -216,7 +216,7 @@ def test_cuts_match_original_loop() -> None:
 
 def test_batch_is_function_of_random_state(packing: Packing) -> None:
     """The same seed gives the same batch, and another seed a different one."""
-    indices = order(len(packing.examples), seed=3, step=7, batch_size=32)
+    indices = example_order(len(packing.examples), seed=3, step=7, batch_size=32)
     one, same, other = (batch_of(packing, indices, np.random.default_rng([seed, 7]), swap) for seed in (3, 3, 4))
     for left, right in zip(one, same, strict=True):
         np.testing.assert_array_equal(left, right)
@@ -228,17 +228,17 @@ def test_batch_is_function_of_random_state(packing: Packing) -> None:
 
 def test_every_example_is_seen_once_per_epoch() -> None:
     """Every epoch is a new permutation, and a batch may span the end of an epoch."""
-    seen = np.concatenate([order(10, seed=5, step=step, batch_size=4) for step in range(10)])
+    seen = np.concatenate([example_order(10, seed=5, step=step, batch_size=4) for step in range(10)])
     epochs = seen.reshape(4, 10)
     assert (np.sort(epochs, axis=1) == np.arange(10)).all()
     assert len({tuple(epoch) for epoch in epochs.tolist()}) == 4
-    assert order(10, seed=6, step=0, batch_size=40).tolist() != seen.tolist()
+    assert example_order(10, seed=6, step=0, batch_size=40).tolist() != seen.tolist()
 
 
 def test_order_does_not_depend_on_earlier_steps() -> None:
     """A step that is requested first has the same examples as later; a batch may be larger than an epoch."""
-    later = order(50, seed=0, step=1000, batch_size=8)
+    later = example_order(50, seed=0, step=1000, batch_size=8)
     for step in range(20):
-        order(50, seed=0, step=step, batch_size=8)
-    np.testing.assert_array_equal(order(50, seed=0, step=1000, batch_size=8), later)
-    assert sorted(order(3, seed=0, step=0, batch_size=9).tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+        example_order(50, seed=0, step=step, batch_size=8)
+    np.testing.assert_array_equal(example_order(50, seed=0, step=1000, batch_size=8), later)
+    assert sorted(example_order(3, seed=0, step=0, batch_size=9).tolist()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]

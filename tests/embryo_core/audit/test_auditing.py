@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from embryo_core import runs
 from embryo_core.audit import audit, auditing
 from embryo_core.audit.auditing import find_faults
-from embryo_core.audit.files import missing, other_configs
+from embryo_core.audit.files import find_missing_steps, find_other_configs
 from embryo_core.cli import main
 from embryo_core.engine.tensor_statistics import TensorStatistics
 from embryo_core.types import Run, StepUnit
@@ -196,7 +196,7 @@ def test_missing_steps_are_named_up_to_limit(run):
         planned = replace(run, planned_steps=(*STEPS, 1, 2, 3, 5, 6), step_unit=unit)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("embryo_core.audit.files.MAX_LISTED_STEPS", 3)
-            (fault,) = missing(planned)
+            (fault,) = find_missing_steps(planned)
         assert f"no checkpoint at {named}" in fault.what
 
 
@@ -241,7 +241,9 @@ def test_differing_generator_config_is_named(run):
         folder.mkdir()
         config = json.loads(weights(run, step).with_name("config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | ({"hidden_act": "relu"} if step == 1024 else {})))
-    (fault,) = other_configs(checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.step in (64, 1024, 2048))
+    (fault,) = find_other_configs(
+        checkpoint for checkpoint in runs.checkpoints(run) if checkpoint.step in (64, 1024, 2048)
+    )
     assert (fault.kind, fault.steps) == ("config", (1024,)) and "in generator.hidden_act; " in fault.what
 
 
@@ -351,7 +353,7 @@ def test_zero_rates_explain_equal_steps(monkeypatch, rates, added, own_run):
     rows = [{"split": "train", "step": step, **known[rate]} for step, rate in enumerate(rates, start=1)]
     monkeypatch.setattr(runs, "read_log", lambda _: [*rows, {"split": "heldout", "step": 9}])
     if added:
-        runs.allow(own_run.path, {"/elsewhere"})
+        runs.record_added(own_run.path, {"/elsewhere"})
     still = auditing._frozen_steps(own_run)
     for i in range(4):
         for j in range(i + 1, 5):

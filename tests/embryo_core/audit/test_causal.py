@@ -64,7 +64,7 @@ def audit_series(own_run: Run) -> Callable[[Series], list[runs.Fault]]:
             save_file({name: value.contiguous() for name, value in series[step].items()}, folder / "model.safetensors")
             runs.write_manifest(folder, step, None, None)
         (own_run.path / "log.jsonl").unlink()
-        runs.allow(own_run.path, {"/elsewhere"})
+        runs.record_added(own_run.path, {"/elsewhere"})
         return list(audit(runs.read_run(own_run.path)).faults)
 
     return judge

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from embryo_core import runs
-from embryo_core.audit.odd_tensors import odd_tensors
+from embryo_core.audit.odd_tensors import find_odd_tensors
 from embryo_core.audit.series import TensorSeries
 from tests.demo import FOLDER
 
@@ -57,14 +57,17 @@ def demo(request: pytest.FixtureRequest) -> TensorSeries:
 def test_every_negated_steady_tensor_of_the_demo_is_named(demo: TensorSeries):
     """Tensors are negated one at a time, at every third inner step, and no other one is named."""
     every = tuple(range(len(demo.steps)))
-    assert odd_tensors(demo, every) == []
+    assert find_odd_tensors(demo, every) == []
     tried = 0
     for step in every[2:-2:3]:
         cosines = [demo.cosines(*pair) for pair in ((step - 1, step), (step, step + 1), (step - 1, step + 1))]
         around = [demo.cosines(i, i + 1) for i in every[max(0, step - 3) : step + 3] if i + 1 in every]
         steady = (np.min(cosines, axis=0) > 0.5) & (np.min(around, axis=0) > 0) & (demo.sizes >= FEWEST)
         for tensor in np.flatnonzero(steady):
-            assert odd_tensors(negate_tensor(demo, tensor, step), every) == [(tensor, step)], (demo.names[tensor], step)
+            assert find_odd_tensors(negate_tensor(demo, tensor, step), every) == [(tensor, step)], (
+                demo.names[tensor],
+                step,
+            )
             tried += 1
     assert tried > 60
 
@@ -82,9 +85,9 @@ def walk() -> list[list[np.ndarray]]:
 def test_negated_tensor_is_named_at_any_step(walk: list[list[np.ndarray]], tensor: int, step: int):
     """The steps are the first after zeros, an inner one, and the last."""
     steps = tuple(2**i for i in range(9))
-    assert odd_tensors(series_of(walk, steps), range(9)) == []
+    assert find_odd_tensors(series_of(walk, steps), range(9)) == []
     walk[step][tensor] = -walk[step][tensor]
-    assert odd_tensors(series_of(walk, steps), range(9)) == [(tensor, step)]
+    assert find_odd_tensors(series_of(walk, steps), range(9)) == [(tensor, step)]
 
 
 def test_oscillating_tensor_is_no_fault(walk: list[list[np.ndarray]]):
@@ -92,4 +95,4 @@ def test_oscillating_tensor_is_no_fault(walk: list[list[np.ndarray]]):
     line = np.random.default_rng(1).normal(size=200)
     for step, along in enumerate((0.5, 0.3, -0.4, 0.3, -0.5, 0.4, -0.3, 0.5, 0.4)):
         walk[step][0] = along * line
-    assert odd_tensors(series_of(walk, tuple(2**i for i in range(9))), range(9)) == []
+    assert find_odd_tensors(series_of(walk, tuple(2**i for i in range(9))), range(9)) == []

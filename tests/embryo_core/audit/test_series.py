@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from embryo_core.audit.equal import Twins, equal_steps, equal_tensors
-from embryo_core.audit.odd_tensors import odd_tensors
-from embryo_core.audit.order import Misplaced, foreign_steps, misplaced
+from embryo_core.audit.equal import Twins, find_equal_steps, find_equal_tensors
+from embryo_core.audit.odd_tensors import find_odd_tensors
+from embryo_core.audit.order import MisplacedSteps, find_foreign_steps, find_misplaced_steps
 from embryo_core.audit.series import TensorSeries, move_ratio, residual, turn
 
 STEPS = (0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300, 400)
@@ -68,7 +68,7 @@ def synthetic_run(kind: Kind, seed: int = 0) -> list[np.ndarray]:
 def test_sound_series_has_no_fault(kind, seed):
     """Neither the order of steps nor a tensor is reported."""
     audited = series(synthetic_run(kind, seed))
-    assert misplaced(audited, ALL) == Misplaced() and odd_tensors(audited, ALL) == []
+    assert find_misplaced_steps(audited, ALL) == MisplacedSteps() and find_odd_tensors(audited, ALL) == []
 
 
 @pytest.mark.parametrize("kind", [walk, drift])
@@ -77,7 +77,9 @@ def test_swapped_steps_are_named(kind, one, other):
     """The steps are neighbours, far apart, or at the ends."""
     order = list(ALL)
     order[one], order[other] = other, one
-    assert misplaced(series([tensor[order] for tensor in synthetic_run(kind)]), ALL) == Misplaced(((one, other),))
+    assert find_misplaced_steps(series([tensor[order] for tensor in synthetic_run(kind)]), ALL) == MisplacedSteps(
+        ((one, other),)
+    )
 
 
 @pytest.mark.parametrize("step", [0, 5, 11])
@@ -87,7 +89,7 @@ def test_tensor_of_the_wrong_sign_is_named(kind, step):
     tensors = synthetic_run(kind)
     tensors[1][step] *= -1
     audited = series(tensors)
-    assert odd_tensors(audited, ALL) == [(1, step)] and misplaced(audited, ALL) == Misplaced()
+    assert find_odd_tensors(audited, ALL) == [(1, step)] and find_misplaced_steps(audited, ALL) == MisplacedSteps()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -97,14 +99,14 @@ def test_oscillating_tensor_is_no_fault(seed):
     tensors = synthetic_run(walk)
     swing = np.outer(rng.uniform(0.1, 0.2, len(STEPS)) * (-1) ** np.arange(len(STEPS)), rng.normal(0, 1, SIZES[0]))
     tensors[0] = tensors[0][0] + swing + rng.normal(0, 1e-3, tensors[0].shape)
-    assert odd_tensors(series(tensors), ALL) == []
+    assert find_odd_tensors(series(tensors), ALL) == []
 
 
 def test_known_faults_are_not_compared():
     """A known fault neither serves as a neighbour nor is reported again."""
     tensors = synthetic_run(drift)
     tensors[1][5] *= -1
-    assert odd_tensors(series(tensors), ALL, {(1, 5)}) == []
+    assert find_odd_tensors(series(tensors), ALL, {(1, 5)}) == []
 
 
 def test_turn_is_cosine_of_two_moves():
@@ -156,7 +158,7 @@ def test_series_is_freed_after_use():
     tensors[0][[3, 4]] = tensors[0][[4, 3]]
     audited = series(tensors)
     kept = weakref.ref(audited)
-    misplaced(audited, ALL)
+    find_misplaced_steps(audited, ALL)
     del audited
     gc.collect()
     assert kept() is None
@@ -165,16 +167,16 @@ def test_series_is_freed_after_use():
 def test_zero_rates_explain_equal_neighbours():
     """A learning rate of 0 explains two or more equal neighbours, but not an equal step elsewhere."""
     contents = [("a",), ("a",), ("b",), ("a",)]
-    assert equal_steps(contents, lambda i, j: False) == [(0, 1, 3)]
-    assert equal_steps(contents, lambda i, j: (i, j) == (0, 1)) == [(0, 3)]
+    assert find_equal_steps(contents, lambda i, j: False) == [(0, 1, 3)]
+    assert find_equal_steps(contents, lambda i, j: (i, j) == (0, 1)) == [(0, 3)]
     contents = [("b",), ("a",), ("a",), ("a",), ("b",)]
-    assert equal_steps(contents, lambda i, j: True) == [(0, 4)]
+    assert find_equal_steps(contents, lambda i, j: True) == [(0, 4)]
 
 
 def twins(tensors: list[np.ndarray]) -> list[Twins]:
     """Return the tensors that have the numbers of another step."""
     hashes = [tuple(tensor[step].tobytes().hex() for tensor in tensors) for step in ALL]
-    return equal_tensors(series(tensors), hashes, ALL)
+    return find_equal_tensors(series(tensors), hashes, ALL)
 
 
 @pytest.mark.parametrize("kind", [walk, drift])
@@ -208,7 +210,7 @@ def large(kind: Kind, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("rate", [0.01, 0.03, 0.1])
 def test_decaying_weights_belong_to_the_same_training(rate):
     """A step may preserve nothing of the previous one, if the neighbouring intervals forget as fast."""
-    assert foreign_steps(series(large(lambda rng, size: decay(rng, size, rate))), ALL) == []
+    assert find_foreign_steps(series(large(lambda rng, size: decay(rng, size, rate))), ALL) == []
 
 
 @pytest.mark.parametrize("kind", [walk, drift, lambda rng, size: decay(rng, size, 0.001)])
@@ -219,4 +221,4 @@ def test_steps_of_another_training_are_named(kind, planted):
         np.array([other[i] if i in planted else one[i] for i in ALL])
         for one, other in zip(large(kind), large(kind, 1), strict=True)
     ]
-    assert [group.steps for group in foreign_steps(series(tensors), ALL)] == [planted]
+    assert [group.steps for group in find_foreign_steps(series(tensors), ALL)] == [planted]

@@ -77,7 +77,7 @@ def test_worker_discards_fetched_weights_after_computing(own_run: Run, monkeypat
             yield "found"
             order.append("computed")
 
-    monkeypatch.setattr(on_workers, "prefetched", ahead)
+    monkeypatch.setattr(on_workers, "prefetch_checkpoints", ahead)
     monkeypatch.setattr(on_workers, "_evaluator", lambda device, dtype: Counting())
     assert on_workers._evaluate_in_worker(runs.checkpoint(own_run, 8), [], "cpu", "float32", discard=True) == ["found"]
     assert order == ["computed", "discarded: True"]

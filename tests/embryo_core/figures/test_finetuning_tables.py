@@ -5,7 +5,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.curves.agreement import rank_agreement
-from embryo_core.curves.reached import Reached
+from embryo_core.curves.reached import ReachedStep
 from embryo_core.figures import finetuning_tables as tables
 from embryo_core.figures.axis import StepAxis
 from embryo_core.runs import PositionAccuracy
@@ -27,7 +27,7 @@ SCORES = pd.DataFrame(
 def test_task_table_has_the_step_of_each_share():
     """Steps come with their interval; a last score not above its control, or not significantly above 0, has none."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
-    reached = {"cola": [Reached(8, 0, 16), None], "rte": [Reached(0, 0, 0)] * 2}
+    reached = {"cola": [ReachedStep(8, 0, 16), None], "rte": [ReachedStep(0, 0, 0)] * 2}
     table = tables.task_table(SCORES, 8, reached, axis).set_index("task")
     assert table.loc["CoLA", "95 %"] == "8 (0 to 16)" and table.loc["CoLA", "99 %"] == "not significantly above 0"
     assert table.loc["RTE", "95 %"] == table.loc["RTE", "99 %"] == "not above the control"

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.curves.reached import Reached, reached
+from embryo_core.curves.reached import ReachedStep, reached_steps
 from embryo_core.findings import downstream
 from embryo_core.findings.finding import verdict_of
 from tests.embryo_core.findings.conftest import STEPS, evidence, risen
@@ -19,7 +19,7 @@ def test_gains_flatten_if_learned_in_the_first_quarter(run, monkeypatch, at: int
     scores = scores.assign(metric="accuracy", value=[0.5 + 0.5 * (step >= at) for step in STEPS])
     same = scores.assign(predictor="majority", value=0.5)
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([scores, same, scores.assign(task="own")]))
-    monkeypatch.setattr(results, "read_reached", lambda run, task, metric: reached(answers, metric))
+    monkeypatch.setattr(results, "read_reached", lambda run, task, metric: reached_steps(answers, metric))
     scored_evidence = evidence(run, ("any", "all", None, risen(8)))
     tested = downstream.gains_flatten(scored_evidence)
     assert [comparison.what for comparison in tested.comparisons] == ["rte"]
@@ -36,7 +36,7 @@ def test_seeds_are_judged_by_their_mean_at_95_percent(run, monkeypatch):
     rows = [(0, 1, 0.5), (0, 2, 0.7), (128, 1, 0.9), (128, 2, 0.6)]
     scores = pd.DataFrame(rows, columns=["step", "seed", "value"]).assign(task="rte", metric="accuracy", n=400)
     model, same = scores.assign(predictor="model"), scores.assign(predictor="majority", value=0.7)
-    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(16, 0, 64), Reached(128, 64, 128)])
+    monkeypatch.setattr(results, "read_reached", lambda *_: [ReachedStep(16, 0, 64), ReachedStep(128, 64, 128)])
     scored_evidence = evidence(run, ("any", "all", None, risen(8)))
     monkeypatch.setattr(results, "read_task_scores", lambda run: pd.concat([model, same]))
     (comparison,) = downstream.gains_flatten(scored_evidence).comparisons
@@ -52,7 +52,7 @@ def test_interval_of_the_first_step_extends_to_step_0(run, monkeypatch):
     """The run was fine-tuned from step 32 on, and the score may have been reached before."""
     scores = pd.DataFrame({"step": [32, 128], "task": "rte", "predictor": "model", "n": 400, "value": 0.9})
     monkeypatch.setattr(results, "read_task_scores", lambda run: scores.assign(metric="accuracy"))
-    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(32, 32, 32)] * 2)
+    monkeypatch.setattr(results, "read_reached", lambda *_: [ReachedStep(32, 32, 32)] * 2)
     (comparison,) = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8)))).comparisons
     assert (comparison.value, comparison.low, comparison.high) == (0, 0, 0.25)
 
@@ -63,7 +63,7 @@ def test_task_that_fell_below_its_baseline_is_not_compared(run, monkeypatch):
     both = pd.concat([scores, scores.assign(predictor="majority", value=0.55)])
     both = both.assign(task="rte", metric="accuracy", n=400)
     monkeypatch.setattr(results, "read_task_scores", lambda run: both)
-    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(0, 0, 0)] * 2)
+    monkeypatch.setattr(results, "read_reached", lambda *_: [ReachedStep(0, 0, 0)] * 2)
     tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
     assert not tested.comparisons and tested.statistic == "Not above one answer for all at the end: rte."
 
@@ -73,7 +73,7 @@ def test_task_that_ends_at_its_baseline_is_only_named(run, monkeypatch):
     scores = pd.DataFrame({"step": STEPS, "task": "mrpc", "predictor": "model", "n": 400, "metric": "f1", "value": 0.8})
     both = pd.concat([scores, scores.assign(predictor="majority", value=0.81)])
     monkeypatch.setattr(results, "read_task_scores", lambda run: both)
-    monkeypatch.setattr(results, "read_reached", lambda *_: [Reached(0, 0, 0), Reached(0, 0, 0)])
+    monkeypatch.setattr(results, "read_reached", lambda *_: [ReachedStep(0, 0, 0), ReachedStep(0, 0, 0)])
     tested = downstream.gains_flatten(evidence(run, ("any", "all", None, risen(8))))
     assert not tested.comparisons and tested.final
     assert tested.statistic == "Not above one answer for all at the end: mrpc."

@@ -12,7 +12,7 @@ from embryo_core import corpora
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError
 from embryo_core.metric import Limits
-from embryo_core.metrics.ngram_divergence import MASK_DISTANCE, NgramDivergence, predicted
+from embryo_core.metrics.ngram_divergence import MASK_DISTANCE, NgramDivergence, predicted_positions
 from tests.conftest import SAMPLE
 from tests.embryo_core.metrics.conftest import read
 
@@ -91,7 +91,7 @@ def test_masks_are_evenly_spaced_in_every_line(trained_model: Model):
 @pytest.mark.parametrize("length", [3, 4, 5, 9, 10, 24])
 def test_every_piece_except_cls_and_sep_can_be_masked(length: int):
     """Every line has a mask, and over 100 lines of one length each piece is masked in some."""
-    chosen = [predicted(length - 1, number) for number in range(100)]
+    chosen = [predicted_positions(length - 1, number) for number in range(100)]
     assert all(chosen) and {place for places in chosen for place in places} == set(range(1, length - 1))
 
 

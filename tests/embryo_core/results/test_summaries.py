@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.curves.reached import reached
+from embryo_core.curves.reached import reached_steps
 from embryo_core.errors import ResultsError
 from embryo_core.measurements import Findings, SpanAnswer, TaskAnswer, TaskScore
 from embryo_core.results.summaries import IN_ANSWERS, IN_SPANS, WORD_COUNTS, WORD_COUNTS_SUMMARY
@@ -103,13 +103,15 @@ def test_reached_steps_equal_those_of_answers(run: Run, compacted: bool):
     for _ in range(2):
         assert (run.results / IN_ANSWERS.file).exists() == (run.results / IN_SPANS.file).exists() == compacted
         table = results.read_reached(run, "rte", "accuracy")
-        assert table == reached(results.read_answers(run, "rte"), "accuracy") and None not in table
-        of_spans = reached(results.read_spans(run, "squad"), "exact")
+        assert table == reached_steps(results.read_answers(run, "rte"), "accuracy") and None not in table
+        of_spans = reached_steps(results.read_spans(run, "squad"), "exact")
         assert results.read_reached(run, "squad", "exact", spans=True) == of_spans == table
         tune(run, STEPS[-1:])
     if compacted:
         results.compact(run)
-        assert results.read_reached(run, "rte", "accuracy") == reached(results.read_answers(run, "rte"), "accuracy")
+        assert results.read_reached(run, "rte", "accuracy") == reached_steps(
+            results.read_answers(run, "rte"), "accuracy"
+        )
 
 
 def test_reached_steps_are_read_from_summary(run: Run, monkeypatch: pytest.MonkeyPatch):
@@ -125,8 +127,8 @@ def test_reached_steps_differ_by_metric(run: Run, monkeypatch: pytest.MonkeyPatc
     """Exact match and F1 of spans, and Spearman and Pearson correlations, equal those computed from the answers."""
     tune(run, STEPS)
     spans, values = results.read_spans(run, "squad"), results.read_answers(run, "stsb")
-    expected = [reached(spans, name) for name in ("exact", "f1")]
-    expected += [reached(values, name) for name in ("spearman", "pearson")]
+    expected = [reached_steps(spans, name) for name in ("exact", "f1")]
+    expected += [reached_steps(values, name) for name in ("spearman", "pearson")]
     results.compact(run)
     for name in ("read_answers", "read_spans"):
         monkeypatch.setattr(f"embryo_core.results.summaries.{name}", None)

@@ -29,7 +29,7 @@ def pointing(own_run: Run, tmp_path: Path, list_path: Path) -> Run:
     sha256 = manifest["sha256"].pop("model.safetensors")
     manifest["weights"] = {"file": str(elsewhere / "model.safetensors"), "sha256": sha256}
     runs.write_json(folder / "manifest.json", manifest)
-    runs.allow(own_run.path, [str(elsewhere)])
+    runs.record_added(own_run.path, [str(elsewhere)])
     return own_run
 
 
@@ -43,14 +43,14 @@ def test_damaged_list_explains_its_repair(pointing: Run, list_path: Path, conten
     assert "python -m embryo_core add SOURCE --name NAME" in reason and "train this step" not in reason
     assert [checkpoint.step for checkpoint in runs.checkpoints(pointing)] == [0, 16]
     with pytest.raises(BrokenUserList, match="remove it, and add its runs again"):
-        runs.allow(pointing.path, [])
+        runs.record_added(pointing.path, [])
 
 
 def test_concurrent_adds_are_both_recorded(list_path: Path, tmp_path: Path):
     """The second waits until the first has written the list."""
     with ThreadPoolExecutor(1) as other:
         with runs.locked(list_path.parent):
-            second = other.submit(runs.allow, tmp_path / "second", ["hf:me/second"])
+            second = other.submit(runs.record_added, tmp_path / "second", ["hf:me/second"])
             with pytest.raises(TimeoutError):
                 second.result(0.5)
             runs.write_json(list_path, {str(tmp_path / "first"): []})

@@ -38,7 +38,7 @@ TEXT = "The [MASK] runs ."
 
 def keep_weights_of(run: Run, *keep: str) -> None:
     """Remove the weights of all checkpoints except these."""
-    for checkpoint, _ in runs.to_remove(run, keep):
+    for checkpoint, _ in runs.checkpoints_to_remove(run, keep):
         runs.remove_weights(checkpoint)
 
 
@@ -52,7 +52,7 @@ def thinned_run(own_run: Run) -> Run:
 def test_steps_to_remove_are_listed_first(own_run: Run):
     """Each is listed with its bytes, except the last step, which always stays; nothing is removed yet."""
     size = (own_run.path / "checkpoints" / "step8" / "model.safetensors").stat().st_size
-    assert [(c.step, freed) for c, freed in runs.to_remove(own_run, ["0"])] == [(8, size)]
+    assert [(c.step, freed) for c, freed in runs.checkpoints_to_remove(own_run, ["0"])] == [(8, size)]
     assert all(checkpoint.has_weights for checkpoint in runs.checkpoints(own_run))
 
 
@@ -63,7 +63,7 @@ def test_steps_to_remove_are_listed_first(own_run: Run):
 )
 def test_kept_steps_are_given_by_number_or_grid(own_run: Run, keep: list[str], going: list[int]):
     """A grid keeps the checkpoints nearest to its steps, so it need not be the grid used for saving."""
-    assert [checkpoint.step for checkpoint, _ in runs.to_remove(own_run, keep)] == going
+    assert [checkpoint.step for checkpoint, _ in runs.checkpoints_to_remove(own_run, keep)] == going
 
 
 def test_grid_keeps_nearest_checkpoints(own_run: Run):
@@ -86,10 +86,10 @@ def test_pruning_removes_only_weights(thinned_run: Run):
 
 def test_repeated_pruning_finishes_interrupted_one(thinned_run: Run):
     """A process killed after it wrote the manifest leaves weights, which the next pruning removes."""
-    assert runs.to_remove(thinned_run, ["0"]) == []
+    assert runs.checkpoints_to_remove(thinned_run, ["0"]) == []
     left = thinned_run.path / "checkpoints" / "step8" / "model.safetensors"
     left.write_bytes(b"left behind")
-    assert [checkpoint.step for checkpoint, _ in runs.to_remove(thinned_run, ["0"])] == [8]
+    assert [checkpoint.step for checkpoint, _ in runs.checkpoints_to_remove(thinned_run, ["0"])] == [8]
     keep_weights_of(thinned_run, "0")
     assert not left.exists() and not runs.checkpoint(thinned_run, 8).has_weights
 
@@ -97,9 +97,9 @@ def test_repeated_pruning_finishes_interrupted_one(thinned_run: Run):
 def test_kept_steps_must_have_weights(thinned_run: Run):
     """An unknown step, or one that has lost its weights, cannot be kept."""
     with pytest.raises(UnknownStep, match="no checkpoint at step 7"):
-        runs.to_remove(thinned_run, ["7"])
+        runs.checkpoints_to_remove(thinned_run, ["7"])
     with pytest.raises(MissingWeights, match="Step 8 of run 'tiny' has results and no weights"):
-        runs.to_remove(thinned_run, ["8"])
+        runs.checkpoints_to_remove(thinned_run, ["8"])
 
 
 def test_queries_skip_steps_without_weights(thinned_run: Run):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from embryo_core.sources.source_series import planned
+from embryo_core.sources.source_series import complete_grid
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from embryo_core.sources.source_series import planned
 )
 def test_gaps_in_even_or_doubling_grids_are_found(steps, missing):
     """Irregular steps form no grid, and a last step off the grid makes no gap."""
-    assert set(planned(steps)) - set(steps) == missing
+    assert set(complete_grid(steps)) - set(steps) == missing
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_gaps_in_even_or_doubling_grids_are_found(steps, missing):
 )
 def test_recorded_save_interval_defines_short_grid(steps, every, missing):
     """Two thirds of the grid must exist, since a Trainer may keep only the best and the last checkpoints."""
-    assert set(planned(steps, every)) - set(steps) == missing
+    assert set(complete_grid(steps, every)) - set(steps) == missing

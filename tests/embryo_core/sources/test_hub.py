@@ -14,7 +14,7 @@ from embryo_core import query, results, runs
 from embryo_core.audit import audit
 from embryo_core.cli import main
 from embryo_core.engine import hub_cache
-from embryo_core.engine.hub_cache import prefetched
+from embryo_core.engine.hub_cache import prefetch_checkpoints
 from embryo_core.engine.model import load
 from embryo_core.errors import MissingWeights, RunError
 from embryo_core.sources import add
@@ -169,7 +169,7 @@ def test_next_checkpoint_is_fetched_ahead(root, series, monkeypatch):
     monkeypatch.setattr(hub_cache, "fetch_checkpoint", fetch)
     monkeypatch.setattr(hub_cache, "discard", lambda pointer: gone.append(steps[pointer.commit]))
     seen = []
-    for checkpoint, _ in prefetched(runs.checkpoints(run), remove=True):
+    for checkpoint, _ in prefetch_checkpoints(runs.checkpoints(run), remove=True):
         seen.append((checkpoint.step, list(gone)))
     assert seen == [(0, []), (10, []), (20, [10])] and gone == [10, 20] and fetched == [*STEPS]
 
@@ -197,8 +197,8 @@ def test_electra_generator_is_fetched_and_discarded_too(root, cache, electra, mo
     assert query.ask(run, "The [MASK] .", [16]).best(16) == query.ask(electra.run, "The [MASK] .", [16]).best(16)
     snapshot = cache / "models--owner--series" / "snapshots" / commit
     pointers = [Pointer(file, NAME, commit) for file in ("model.safetensors", "generator/model.safetensors")]
-    for _ in prefetched([checkpoint], remove=True):
-        assert hub_cache.not_cached(checkpoint) == []  # both were cached before, so both stay
+    for _ in prefetch_checkpoints([checkpoint], remove=True):
+        assert hub_cache.uncached_pointers(checkpoint) == []  # both were cached before, so both stay
     for pointer in pointers:
         assert hub_cache.cached_file(pointer).exists()
         hub_cache.discard(pointer)

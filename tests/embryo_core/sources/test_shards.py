@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from embryo_core import query, runs
 from embryo_core.audit import audit
 from embryo_core.compare import parameters
-from embryo_core.engine.hub_cache import discard, fetch_checkpoint, not_cached
+from embryo_core.engine.hub_cache import discard, fetch_checkpoint, uncached_pointers
 from embryo_core.engine.tensor_files import read_tensors
 from embryo_core.errors import BrokenCheckpoint, RunError
 from embryo_core.runs import checkpoint_files
@@ -100,11 +100,11 @@ def test_shards_are_fetched_and_discarded_together(root, hub, parts):
     run = add(["hf:owner/series"], "parts").run
     one = runs.checkpoint(run, 10)
     fetched = fetch_checkpoint(one)
-    assert len(fetched) == len([*(parts / "checkpoint-10").glob("model-0*")]) and not not_cached(one)
+    assert len(fetched) == len([*(parts / "checkpoint-10").glob("model-0*")]) and not uncached_pointers(one)
     runs.verify(one)
     for pointer in fetched:
         discard(pointer)
-    assert not_cached(one) == fetched
+    assert uncached_pointers(one) == fetched
 
 
 def test_missing_or_truncated_shard_is_reported(root, parts):
