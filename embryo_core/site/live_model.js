@@ -106,7 +106,8 @@ class Question {
   constructor({ about, tokenizer }, text, word) {
     this.about = about;
     this.tokenizer = tokenizer;
-    const encode = (given) => tokenizer.encode(about.mask ? given.replaceAll("[MASK]", about.mask) : given, { add_special_tokens: false }).ids;
+    const masked = (given) => (about.mask ? given.replace(/ ?\[MASK\]/g, () => about.mask) : given); // (Tokenizer._masked)
+    const encode = (given) => tokenizer.encode(masked(given), { add_special_tokens: false }).ids;
     this.text = text.trim().replace(/\[\s*mask\s*\]/gi, "[MASK]");
     const masks = this.text.split("[MASK]").length - 1;
     if (!this.text) throw new Error(`The text is empty; write for example: ${about.example}`);
@@ -156,7 +157,6 @@ class Question {
       return about.word_start && /\S$/.test(start) ? sameEnds(encode(start + word), encode(start), []) : null;
     }
     const [before, after] = [ids.slice(0, place), ids.slice(place + 1)];
-    if (before.length && this.tokenizer.id_to_token(before.at(-1)) === about.word_start) before.pop(); // a space
     return sameEnds([...about.begin, ...encode(text.replace("[MASK]", () => word)), ...about.end], before, after);
   }
 

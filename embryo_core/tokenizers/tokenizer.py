@@ -155,8 +155,6 @@ class Tokenizer:
             return None
         filled_text = self.encode_text(MASK.join(parts[:mask]) + word + MASK.join(parts[mask:]))
         before, after = ids[: masks[mask - 1]], ids[masks[mask - 1] + 1 :]
-        if self.pieces(before[-1:].tolist()) == [self.word_start]:  # the space before a mask; a word there includes it
-            before = before[:-1]
         word_ids = filled_text[len(before) : len(filled_text) - len(after)]
         return word_ids if np.array_equal(filled_text, np.concatenate([before, word_ids, after])) else None
 
@@ -234,7 +232,7 @@ class Tokenizer:
 
     def split_words(self, text: str) -> list[str]:
         """Return the normalised words into which the tokenizer splits a text, before splitting words into pieces."""
-        return [word.removeprefix("▁") for word in self._words_of(text)]
+        return [self.spell(word) for word in self._words_of(text)]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id as in the vocabulary, with its word-boundary prefix."""
@@ -273,8 +271,8 @@ class Tokenizer:
         return self.word_start + self.new_words[i] if i in self.new_words else self._tokenizer.id_to_token(i) or ""
 
     def _masked(self, text: str) -> str:
-        """Return a text with the tokenizer's own mask in place of "[MASK]"."""
-        return text if self.mask is None else text.replace(MASK, self.mask)
+        """Return a text with the tokenizer's own mask in place of "[MASK]" and of the space before it, as in training."""
+        return text if self.mask is None else text.replace(f" {MASK}", self.mask).replace(MASK, self.mask)
 
     def _ids(self, text: str) -> list[int]:
         return _ids_of(self._tokenizer, self.path, text)

@@ -4,6 +4,7 @@ import json
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from embryo_core.engine.model import load
 from embryo_core.errors import BrokenRun, TokenizerMismatch
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
+from pretrain.tokenizer import train_tokenizer
+from tests.conftest import SAMPLE
 
 TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
 
@@ -70,6 +73,30 @@ def test_only_known_single_pieces_have_an_id(tiny_run):
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
     assert tokenizer.single_piece("unforgettable") is None
     assert tokenizer.single_piece("☃") is None and tokenizer.single_piece("<unk>") is None
+
+
+# === Byte-level BPE ===
+
+
+@pytest.fixture
+def byte_level(tmp_path: Path) -> Tokenizer:
+    """Return a byte-level BPE tokenizer as pretrain writes it."""
+    train_tokenizer((SAMPLE / "text.txt").read_text(encoding="utf-8").splitlines(), 600, tmp_path / "bpe", "bpe")
+    return Tokenizer(tmp_path / "bpe" / "tokenizer.json")
+
+
+@pytest.mark.parametrize("text", ["the [MASK] was old .", "[MASK] was old .", "the  [MASK] was", "in the [MASK] [MASK] ."])
+def test_mask_replaces_a_word_with_the_space_before_it(byte_level: Tokenizer, text: str):
+    """As in pretraining, which masks pieces such as "Ġriver"."""
+    filled, mask = byte_level.encode_text(text.replace("[MASK]", "river")).tolist(), byte_level.mask_id
+    (river,) = byte_level.encode_word("river").tolist()
+    assert byte_level.encode_text(text).tolist() == [mask if one == river else one for one in filled]
+    assert byte_level.encode_at_mask(text, "river").tolist() == [river]
+
+
+def test_words_are_split_as_text(byte_level: Tokenizer):
+    """Pretraining counts words in this form, without the space before them."""
+    assert byte_level.split_words("The café, (naïve)") == ["The", "café", ",", "(", "naïve", ")"]
 
 
 # === Tokenizers of other projects ===
