@@ -76,16 +76,18 @@ def curve_table(answers: Answers, mask: int, words: Mapping[str, Answers]) -> pd
     """Return a row for each answer and step: token, role, step, probability, rank, exact, leads, final.
 
     `words` are the answers for marked words, by role (TRACKED, TRUE_OBJECT); `role` is "" for other answers. A rank
-    that is not `exact` is a lower bound. `final` marks the answer that leads at the last step.
+    that is not `exact` is a lower bound. `final` marks the answer that leads at the last step. A marked word at a later
+    mask has its own rows beside those of the same answer, which are given the best answers to the masks before.
     """
     tracked = {role: word_answers.question.tracked for role, word_answers in words.items()}
-    roles = {word.token: role for role, word in tracked.items() if len(word.pieces) == 1}
+    roles = {word.token: role for role, word in tracked.items() if len(word.pieces) == 1 and mask == 1}
     history = answers.history(mask)
-    role = history["token"].map(roles).fillna("") if mask != TOGETHER and roles else ""
+    role = history["token"].map(roles).fillna("") if roles else ""
     tables = [history.assign(role=role, final=history["token"] == answers.lead(mask).token)]
     listed_tokens = set(history["token"])
     for name, word_answers in words.items():
-        if len(tracked[name].pieces) > 1 or tracked[name].token not in listed_tokens:
+        token = tracked[name].token
+        if token not in roles or token not in listed_tokens:
             tables.append(word_answers.table.assign(role=name, final=False))
     return pd.concat([table[[*COLUMNS]] for table in tables], ignore_index=True)
 

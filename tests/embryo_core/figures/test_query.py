@@ -202,6 +202,17 @@ def test_marked_words_carry_their_role(tiny_run: Run) -> None:
     assert table[table["token"] == final]["final"].all() and not table[table["token"] == "catsat"]["final"].any()
 
 
+def test_word_marked_at_a_later_mask_has_its_own_rows(tiny_run: Run) -> None:
+    """Its probability has the other masks in place, that of the same answer the best answer to the mask before."""
+    answers = ask(tiny_run, "a [MASK] [MASK] .")
+    token = answers.lead(2).token
+    word_answers = ask(tiny_run, answers.question.track(token, 2))
+    table = query.curve_table(answers, 2, {query.TRACKED: word_answers})
+    marked = table[table["role"] == query.TRACKED]
+    assert marked["probability"].tolist() == word_answers.table["probability"].tolist()
+    assert set(marked["token"]) == {token} and len(table) == len(answers.history(2)) + len(marked)
+
+
 # === Words of the page ===
 
 
