@@ -23,7 +23,7 @@ POSITIONS = {  # label and formula of each of `scores.POSITIONS`
     "same": ("same position", "A[i, i], over i ≥ 0"),
     "previous": ("previous position", "A[i, i−1], over i ≥ 1"),
     "next": ("next position", "A[i, i+1], over i ≤ L−2"),
-    "first": ("first position, [CLS]", "A[i, 0], over i ≥ 1"),
+    "first": ("first position", "A[i, 0], over i ≥ 1"),
 }
 
 
@@ -208,8 +208,9 @@ def describe_sharing(run: Run) -> str:
 # === A sentence ===
 
 BERTVIZ = {
-    "head": "A line from a piece (left) to a piece (right) is as strong as the weight. The coloured squares are the "
-    "heads from 1 on: click one to hide it, click twice to see it alone; point at a piece for its links.",
+    "head": "A line from a piece (left) to a piece (right) is as strong as the weight divided by the "
+    "number of heads shown. The coloured squares are the heads from 1 on: click one to hide it, click twice to see it "
+    "alone; point at a piece for its links.",
     "model": "Rows are layers, columns are heads; a line from a piece (left) to a piece (right) is as strong as the "
     "weight. Click a head to see it large, with its pieces.",
 }

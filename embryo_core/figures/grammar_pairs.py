@@ -106,7 +106,7 @@ def words(run: Run, paradigm: str, number: int, table: pd.DataFrame, step: int) 
             f"“{_name_words(largest)}” differs most: {largest['difference']:+.2f} nats of {total:+.2f} in the whole "
             "sentence.",
             "Each bar: the log probability of the good sentence's words at a place minus the bad one's. Words that "
-            "both have differ too, because each is predicted from the rest of its sentence.",
+            "both have differ too, because each is predicted from other words of its sentence.",
         ),
         METRIC,
         suffix=f"step{step}",

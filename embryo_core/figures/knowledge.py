@@ -195,7 +195,7 @@ def describe_precision(run: Run, table: pd.DataFrame, without_giveaways: bool, t
     return Caption(
         "Precision at 1: the proportion of facts whose object is the model's top answer.",
         sentences(
-            "The model fills the masked place with any piece of its vocabulary.",
+            "An answer is any piece of the vocabulary.",
             left_out_note,
             "Dashed, or a stroke at the right: the precision of always answering a relation's most frequent object; "
             "for all relations, each one's own. Bands: 95 % intervals (Wilson).",

@@ -70,7 +70,6 @@ def describe_divergence(table: pd.DataFrame, note: str, unit: StepUnit) -> Capti
         f"Predictions are nearest to unigrams, the frequencies of single pieces, at {name_step(step, unit)} "
         f"({unigram['value'].min():.2f} nats){phase_note}.",
         f"{bigram_note} Where both divergences rise, the model uses more of the sentence than the piece before. "
-        "Kullback-Leibler divergence from the model's distribution to both, mean over masked pieces; band: 95 % "
-        "interval.",
+        "Kullback-Leibler divergence from the model's distribution to both, mean over pieces; band: 95 % interval.",
         f"Data: {note}.",
     )

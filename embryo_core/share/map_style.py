@@ -155,7 +155,7 @@ def margins(history: HeadHistory) -> Margins:
 def axis_labels(history: HeadHistory) -> list[Label]:
     """Return the labels of a map's rows and columns, and the titles of its axes."""
     has_tokens, margin = bool(history.tokens), margins(history)
-    start, end = ("from", "to") if has_tokens else ("from position", "to position (0 is [CLS])")
+    start, end = ("from", "to") if has_tokens else ("from position", "to position")
     labels = [
         Label(end, (0.5, 1), (0, margin.bottom - 8)),
         Label(start, (0, 0.5), (8 - margin.left, 0), turned=True),

@@ -121,7 +121,7 @@ def one_head(runs: Runs, axis: AxisChoice, layer: int, head: int) -> Drawing:
     history = averaged(run, layer, head, maps, source)
     name = f"{run.name}-attention-layer{layer}-head{head}"
     caption = attention.describe_head(run, history, source.get("sentences_per_position", []), True, len(steps))
-    precision_note = "Weights are kept within 1.4 % of what was measured."
+    precision_note = "Weights of at least a thousandth of the largest are kept within 1.4 %; smaller ones are 0."
     caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), total), precision_note))
     payload = head_maps.history_payload(history, "linear", name, compact=True)
     return Drawing(HEAD_HISTORY, payload, name, f"Layer {layer}, head {head}", caption, run, history.note)

@@ -271,7 +271,7 @@ class Tokenizer:
         return self.word_start + self.new_words[i] if i in self.new_words else self._tokenizer.id_to_token(i) or ""
 
     def _masked(self, text: str) -> str:
-        """Return a text with the tokenizer's own mask in place of "[MASK]" and of the space before it, as in training."""
+        """Return a text with the tokenizer's own mask in place of "[MASK]" and the space before it, as in training."""
         return text if self.mask is None else text.replace(f" {MASK}", self.mask).replace(MASK, self.mask)
 
     def _ids(self, text: str) -> list[int]:
