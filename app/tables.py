@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.column_config import NumberColumn, ProgressColumn, TextColumn
 
 from app.components import messages
 from app.pickers import ANY
@@ -17,11 +18,26 @@ MIN_PERCENT = 5e-5  # probability: a smaller one would be shown as 0.00 %
 PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # options of a column of shares
 
 
-def steps_format(axis: StepAxis) -> str:
-    """Return the number format of a column of steps made by `StepAxis.column`."""
-    if axis.progress is None:
-        return "localized"
-    return "percent" if axis.unit == "share" else "compact"
+def steps_in_unit(
+    table: pd.DataFrame, axis: StepAxis, columns: Mapping[str, Mapping[str, str]], width: int | None = None
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Convert columns of steps to the unit of the axis; return the table, and the settings of these columns.
+
+    `columns` maps each of them to its label and help; `width` is that of each, in pixels.
+    """
+    form: Any = "localized" if axis.progress is None else "percent" if axis.unit == "share" else "compact"
+    converted = table.assign(**{name: axis.column(table[name]) for name in columns})
+    return converted, {name: NumberColumn(**texts, format=form, width=width) for name, texts in columns.items()}
+
+
+def correlation_columns(value: str, width: int | None = None) -> dict[str, Any]:
+    """Return the settings of the columns of a rank correlation, `value`, and of its interval, low and high."""
+    form: dict[str, Any] = {"format": "%.2f", "width": width}
+    return {
+        value: NumberColumn("rho", help="Spearman's correlation", **form),
+        "low": NumberColumn("from", **form),
+        "high": NumberColumn("to", **form),
+    }
 
 
 def search(table: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFrame:
@@ -82,14 +98,13 @@ def show_ranking(table: pd.DataFrame, title: str, key: str, bars: bool = True) -
     Without `bars` for the probabilities, the table is narrow. Answers of several words ("words") are the last column,
     since they can be wider than the table.
     """
-    column = st.column_config
     small = len(table) > 0 and table["probability"].min() < MIN_PERCENT
     number = "%.1e" if small else "percent"
-    bar = column.ProgressColumn("probability", format=number, min_value=0, max_value=1)
+    bar = ProgressColumn("probability", format=number, min_value=0, max_value=1)
     columns = {
-        "rank": column.TextColumn("rank", width=44, alignment="right"),
-        "token": column.TextColumn(title, width=None if bars else 84),
-        "probability": bar if bars else column.NumberColumn("probability", format=number, width=72),
+        "rank": TextColumn("rank", width=44, alignment="right"),
+        "token": TextColumn(title, width=None if bars else 84),
+        "probability": bar if bars else NumberColumn("probability", format=number, width=72),
     }
     order = ["rank", "probability", "token"] if title == "words" else list(columns)
     name = f"Answers: {title}" if bars else f"Answers of a cell: {title}"

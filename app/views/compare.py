@@ -3,14 +3,13 @@
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 from streamlit.column_config import NumberColumn, TextColumn
 
 from app import figures, notices, pickers, results, widgets
-from app.tables import show_wrapped
+from app.tables import correlation_columns, show_wrapped
 from app.view import View
 from embryo_core.compare import DESIGN_CHOICES, Rule, group_by_size, size_of
 from embryo_core.errors import FigureError
@@ -118,12 +117,10 @@ def pick_rule() -> Rule:
 def _show_agreement(agreements: pd.DataFrame) -> None:
     """Draw Spearman's rho of each pair of orders, with its interval."""
     st.header("Agreement of the orders", anchor=False)
-    columns: dict[str, Any] = {  # on a phone, all but n fit
+    columns = {  # on a phone, all but n fit
         "first": TextColumn("order of", width=108),
         "second": TextColumn("and of", width=108),
-        "rho": NumberColumn("rho", help="Spearman's correlation", format="%.2f", width=48),
-        "low": NumberColumn("from", format="%.2f", width=48),
-        "high": NumberColumn("to", format="%.2f", width=48),
+        **correlation_columns("rho", width=48),
         "n": NumberColumn(help="Categories that both have acquired", width=40),
     }
     st.dataframe(agreements, alt="Agreement of the orders", hide_index=True, column_config=columns, placeholder="–")

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.column_config import Column, NumberColumn, TextColumn
 
 from app import figures, notices, permalink, pickers, results, task_data, widgets
-from app.tables import filter_history, show_rows, steps_format
+from app.tables import correlation_columns, filter_history, show_rows, steps_in_unit
 from app.view import View
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
@@ -72,8 +72,10 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             notices.warn(f"{finetuning_tables.task_label(task)}: {error}")
     step, axis = view.evaluated_step(scores["step"].unique()), view.axis
     table = finetuning_tables.task_table(scores, step, reached_steps, axis)
+    best_column = {"label": "best at", "help": axis.step_heading("The highest score, at")}
+    visible_table, steps = steps_in_unit(table, axis, {"best": best_column}, 64)
     show_rows(
-        table.assign(best=axis.column(table["best"])).drop(columns="metric").assign(metric=table["metric"]),
+        visible_table.drop(columns="metric").assign(metric=table["metric"]),
         "How much pretraining each task needs",
         "tasks_table",
         lambda row: permalink.choose("task", finetuning_tables.task_of(metrics.index[row])),
@@ -82,9 +84,7 @@ def _show_tasks(view: View, scores: pd.DataFrame) -> None:
             "metric": TextColumn(width=150),
             "now": NumberColumn(view.name_step(step), format="%.3f", width=90),
             "last": NumberColumn("last step", format="%.3f", width=65),
-            "best": NumberColumn(
-                "best at", help=axis.step_heading("The highest score, at"), format=steps_format(axis), width=64
-            ),
+            **steps,
             "control": NumberColumn("control", format="%.3f", width=60),
             "n": NumberColumn("examples", format="localized", width=70),
             "seeds": NumberColumn(width=50),
@@ -105,13 +105,7 @@ def _show_associations(view: View, scores: pd.DataFrame) -> None:
     if table.empty:
         return
     st.header("Does the accuracy on masked words predict the task?", anchor=False)
-    columns: dict[str, Any] = {
-        "value": NumberColumn("rho", help="Spearman's correlation", format="%.2f"),
-        "low": NumberColumn("from", format="%.2f"),
-        "high": NumberColumn("to", format="%.2f"),
-        "steps": "steps (n)",
-        "tied": "steps with the same score",
-    }
+    columns = correlation_columns("value") | {"steps": "steps (n)", "tied": "steps with the same score"}
     labelled = table.assign(task=table["task"].map(finetuning_tables.task_label))
     st.dataframe(
         labelled, alt="Correlation with masked accuracy", hide_index=True, column_config=columns, placeholder="–"

@@ -9,7 +9,7 @@ from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 from app import figures, notices, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state
 from app.question_queue import in_turn
-from app.tables import PERCENT, filter_history, show_rows, steps_format
+from app.tables import PERCENT, filter_history, show_rows, steps_in_unit
 from app.view import View
 from embryo_core import runs
 from embryo_core.figures import grammar, grammar_pairs
@@ -70,13 +70,15 @@ def _show_order(view: View, pair_set: str) -> None:
 def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
     """Draw a table with a row for each paradigm: when its accuracy rises, where it turns, and where it ends."""
     st.header("Every paradigm", anchor=False)
-    steps: dict[str, Any] = {"format": steps_format(axis), "width": 64}
+    onset_help = "First step from which it stays halfway to its last accuracy"
+    step_columns = {
+        "onset": {"label": "rises at", "help": onset_help},
+        "earliest": {"label": "from", "help": "Interval of that step (95 % for each accuracy)"},
+        "latest": {"label": "to"},
+    }
+    visible_table, steps = steps_in_unit(table.drop(columns="phenomenon"), axis, step_columns, 64)
     show_rows(
-        table.drop(columns="phenomenon").assign(
-            **{name: axis.column(table[name]) for name in ("onset", "earliest", "latest")},
-            turns=grammar.name_turns(table, axis),
-            phenomenon=table["phenomenon"],
-        ),
+        visible_table.assign(turns=grammar.name_turns(table, axis), phenomenon=table["phenomenon"]),
         "Every paradigm",
         "paradigm_table",
         lambda row: permalink.choose("paradigm", table["group"].iloc[row]),
@@ -92,11 +94,7 @@ def _show_paradigms(table: pd.DataFrame, step: int, axis: StepAxis) -> None:
             "end": TextColumn(
                 "chance", help="The last accuracy is significantly above or below chance, or at it", width=62
             ),
-            "onset": NumberColumn(
-                "rises at", help="First step from which it stays halfway to its last accuracy", **steps
-            ),
-            "earliest": NumberColumn("from", help="Interval of that step (95 % for each accuracy)", **steps),
-            "latest": NumberColumn("to", **steps),
+            **steps,
             "shape": TextColumn(help="Significant rises and falls, in their order", width=90),
             "turns": TextColumn("turns at", help="Lowest and highest points of these", width=100),
             "fallen": None,

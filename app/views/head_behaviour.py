@@ -5,10 +5,10 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
-from streamlit.column_config import LineChartColumn, NumberColumn
+from streamlit.column_config import LineChartColumn
 
 from app import figures, notices, permalink, pickers, results
-from app.tables import show_rows, steps_format
+from app.tables import show_rows, steps_in_unit
 from app.view import View
 from embryo_core.figures import head_behaviour, patterns
 from embryo_core.figures.head_behaviour import BASELINE_RULE, METRIC, Head, describe_rule
@@ -68,8 +68,12 @@ def _show_profile(view: View, frame: pd.DataFrame, selected_head: Head, step: in
     steps = {"first": frame["step"].min(), "now": step, "last": frame["step"].max()}
     # one column instead of two if the chosen step is also the first or the last
     step_columns = {number: name for name, number in steps.items()}.values()
+    since_column = {"label": axis.step_heading("present since")}
+    visible_table, since = steps_in_unit(
+        table[["pattern", *step_columns, "history", "appears"]], axis, {"appears": since_column}
+    )
     show_rows(
-        table[["pattern", *step_columns, "history"]].assign(appears=axis.column(table["appears"])),
+        visible_table,
         f"All patterns of layer {layer}, head {head}",
         f"profile_{layer}_{head}",
         lambda row: permalink.choose("pattern", table["what"].iloc[row]),
@@ -81,7 +85,7 @@ def _show_profile(view: View, frame: pd.DataFrame, selected_head: Head, step: in
                 y_min=0,
                 y_max=1,
             ),
-            "appears": NumberColumn(axis.step_heading("present since"), format=steps_format(axis)),
+            **since,
         },
     )
     notices.show_caption("Click a row to see that pattern in all heads.")

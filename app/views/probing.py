@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.column_config import NumberColumn
 
 from app import figures, notices, permalink, pickers, results, widgets
-from app.tables import PERCENT, show_rows, steps_format
+from app.tables import PERCENT, show_rows, steps_in_unit
 from app.view import View
 from embryo_core.errors import FigureError
 from embryo_core.figures import probing, probing_layers
@@ -135,13 +135,15 @@ def _show_peak_table(view: View, table: pd.DataFrame) -> None:
     labelled = table.assign(
         task=table["task"].map(task_label), layer=table["layer"].map(layer_name), decay=100 * table["decay"]
     )
+    columns = labelled[["task", "layer", "step", "f1", "last", "decay", "n"]]
+    visible_table, steps = steps_in_unit(columns, view.axis, {"step": {"label": view.axis.step_heading("peak at")}})
     show_rows(
-        labelled[["task", "layer", "step", "f1", "last", "decay", "n"]].assign(step=view.axis.column(labelled["step"])),
+        visible_table,
         "Peak and decay",
         "peak_table",
         lambda row: _open_peak(*table.iloc[row][["task", "layer", "step"]]),
         {
-            "step": NumberColumn(view.axis.step_heading("peak at"), format=steps_format(view.axis)),
+            **steps,
             "f1": NumberColumn("F1 there", **PERCENT),
             "last": NumberColumn("F1, last step", **PERCENT),
             "decay": NumberColumn("decay (points)", format="%.1f"),

@@ -1,18 +1,15 @@
 """Words: the surprisal of each word of a list over pretraining, its age of acquisition, and what predicts this age."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 from streamlit.column_config import NumberColumn, TextColumn
 
 from app import figures, notices, permalink, pickers, results, widgets
-from app.tables import search, show_rows, steps_format
+from app.tables import search, show_rows, steps_in_unit
 from app.view import View
 from embryo_core.figures import word_ages, word_frequency, word_predictors, word_tables, words
 from embryo_core.figures.word_tables import METRIC
 
-STEP_COLUMNS = ("age", "earliest", "latest", "beyond")  # columns of steps, in the unit of the axis
 PAIRED_FIGURES = (  # figures in two columns, by their titles
     {"Compared with children": word_predictors.children, "What predicts a word's age": word_predictors.predictors},
     {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
@@ -61,22 +58,24 @@ def _show_table(view: View, ages: pd.DataFrame) -> None:
         if is_measured.iloc[row]:
             permalink.choose("listed_word", table["word"].iloc[row])
 
-    visible_table = table.assign(**{name: view.axis.column(table[name]) for name in STEP_COLUMNS})
-    steps: dict[str, Any] = {"format": steps_format(view.axis), "width": 63}
+    step_columns = {
+        "age": {"label": "age", "help": view.axis.step_heading("Acquired at")},
+        "earliest": {"label": "from", "help": "95 % interval of the age"},
+        "latest": {"label": "to"},
+        "beyond": {"label": "context", "help": "From here significantly below frequency and bigrams"},
+    }
+    visible_table, steps = steps_in_unit(table, view.axis, step_columns, 63)
     show_rows(
         visible_table,
         "Every word",
         f"words_{query}",
         on_click,
         {
-            "age": NumberColumn("age", help=view.axis.step_heading("Acquired at"), **steps),
-            "earliest": NumberColumn("from", help="95 % interval of the age", **steps),
-            "latest": NumberColumn("to", **steps),
+            **steps,
             "why": TextColumn("without an age", width=180),
             "children": NumberColumn(
                 "children", help="Months at which half of the children say it", format="%.1f", width=70
             ),
-            "beyond": NumberColumn("context", help="From here significantly below frequency and bigrams", **steps),
             "lowest": NumberColumn("lowest", help="Lowest mean surprisal, in bits", format="%.1f", width=70),
             "n": NumberColumn("n", help="Occurrences in the text", width=50),
             "count": NumberColumn("count", help="In the training text", format="localized", width=70),
