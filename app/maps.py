@@ -1,67 +1,23 @@
-"""Attention maps on a page: cached reads at all steps, or at log-spaced steps of a long series, and their files."""
+"""Cached reads of attention maps: at all steps, or at log-spaced steps of a long series."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 
-from app import figures
 from app.caching import cached_resource, results_state
-from app.components import head_maps
-from app.components.figure_files import map_files
-from app.figures import File
 from app.results import sources, steps_done
-from app.view import View
 from embryo_core import results as store
 from embryo_core import runs
 from embryo_core.browser import head_maps as payloads
 from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
-from embryo_core.figures.attention import METRIC, map_table, maps_csv, normalised_suffix
-from embryo_core.figures.figure import Caption, citation, data_note, small_print
+from embryo_core.figures.attention import METRIC, normalised_suffix
+from embryo_core.figures.figure import data_note
 from embryo_core.results import AttentionHistory
-from embryo_core.share import HeadHistory, all_heads_gif, averaged, gif_bytes, html_page
+from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
-
-HISTORY = "head_history"  # key of the large map's component
-COMPARED = "_beside"  # end of the keys of a compared run's components
-
-
-# === Showing ===
-
-
-def show_head(view: View, history: HeadHistory, scale: Scale, name: str, caption: Caption) -> None:
-    """Draw a head's maps at the time bar's step; `name` as in `head_maps.head_history`."""
-    step = view.evaluated_step(history.steps)
-    head_maps.head_history(history, scale, name, HISTORY + COMPARED * bool(history.bar_steps))
-
-    def table() -> str:
-        return maps_csv(map_table(history, step), history.run, history.note)
-
-    show_map_files(
-        name,
-        f"Layer {history.layer}, head {history.head}",
-        caption,
-        history.run,
-        history.note,
-        File("CSV, the weights of this map", f"{name}-step{step}.csv", table),
-        File("GIF, this head over all steps", f"{name}.gif", lambda: gif_bytes(history, scale)),
-        File("HTML, the same as a page with a slider", f"{name}.html", lambda: html_page(history, scale)),
-    )
-
-
-def show_map_files(name: str, title: str, caption: Caption, run: str, note: str, *files: File) -> None:
-    """Draw the caption of the maps called `name` and the menu of their files, whose small print includes `note`."""
-    figures.show_files(
-        name,
-        caption,
-        lambda: map_files(name, small_print([run], note), citation(title, [run], caption)),
-        *files,
-    )
-
-
-# === Reading ===
 
 
 def map_steps(run: Run) -> set[int]:

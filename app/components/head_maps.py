@@ -24,9 +24,9 @@ _grid = st.components.v2.component("embryo.head_grid", html=HEAD_GRID.html, css=
 _added = st.components.v2.component("embryo.head_grid_step", html="<div></div>", js=HEAD_GRID_STEP)
 
 
-def head_history(history: HeadHistory, scale: Scale, name: str, key: str) -> None:
-    """Show one head's maps at the time bar's step; the names of its files begin with `name` (see `map_files`)."""
-    _history(key=key, data=history_payload(history, scale, name))
+def head_history(history: HeadHistory, scale: Scale, key: str) -> None:
+    """Show one head's maps at the time bar's step."""
+    _history(key=key, data=history_payload(history, scale))
 
 
 def head_grid(

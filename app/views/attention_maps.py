@@ -7,17 +7,19 @@ import streamlit as st
 
 from app import figures, maps, notices, permalink, pickers, results
 from app.components import head_maps
+from app.components.figure_files import map_files
 from app.figures import File
 from app.view import View
 from embryo_core.browser.head_maps import GRID_SIZE, grid_name
 from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
-from embryo_core.figures.figure import data_note, join_names
+from embryo_core.figures.figure import Caption, citation, data_note, join_names, small_print
 from embryo_core.figures.markdown import literal
-from embryo_core.share import HeadHistory, map_style
+from embryo_core.share import HeadHistory, gif_bytes, html_page, map_style
 from embryo_core.share.head_history import METRIC
 
-GRID_KEY = "head_grid"  # key of the small multiples' component
+HISTORY_KEY, GRID_KEY = "head_history", "head_grid"  # keys of the components: the large map, the small multiples
+COMPARED = "_beside"  # end of the keys of a compared run's components
 STRIP_COUNT, STRIP_SIDE = 5, 120  # number of maps in the strip at the top, and their side in pixels
 ROWS_SWITCH = "rows"  # name in the URL of the switch for normalised rows
 
@@ -61,8 +63,8 @@ def _show_strip(view: View, history: HeadHistory) -> None:
             (i,) = np.flatnonzero(history.steps == step)
             step_name = view.name_step(int(step))
             picture = map_style.picture(history, int(i))
-            name = f"Layer {history.layer}, head {history.head}, {step_name}"
-            st.image(picture, step_name, width=STRIP_SIDE, output_format="PNG", alt=name)
+            alt = f"{history.label}, {step_name}"
+            st.image(picture, step_name, width=STRIP_SIDE, output_format="PNG", alt=alt)
 
 
 def stop_without_maps(view: View) -> None:
@@ -113,15 +115,33 @@ def _show_run(view: View, history: HeadHistory, style: MapStyle) -> None:
 
 def _show_head(view: View, history: HeadHistory, style: MapStyle) -> None:
     """Draw one head large; its heading names the run if another one is compared."""
-    layer, head = history.layer, history.head
-    heading = f"layer {layer}, head {head}"
-    heading = f"{literal(view.run.name)}, {heading}" if len(view.drawn_runs) > 1 else heading.capitalize()
+    has_two_runs = len(view.drawn_runs) > 1
+    heading = f"{literal(view.run.name)}, {history.label.lower()}" if has_two_runs else history.label
     st.header(heading, anchor=False)
-    name = f"{view.run.name}-attention-layer{layer}-head{head}"
     sentences = results.sources(view.run).get(METRIC, {}).get("sentences_per_position", [])
     step_count = len(maps.map_steps(view.run))
     caption = attention.describe_head(view.run, history, sentences, style.normalised, step_count)
-    maps.show_head(view, history, style.scale, name, caption)
+    show_head(view, history, style.scale, caption)
+
+
+def show_head(view: View, history: HeadHistory, scale: Scale, caption: Caption) -> None:
+    """Draw a head's maps at the time bar's step, their caption, and the menu of their files."""
+    step, name = view.evaluated_step(history.steps), history.name
+    head_maps.head_history(history, scale, HISTORY_KEY + COMPARED * bool(history.bar_steps))
+
+    def table() -> str:
+        return attention.maps_csv(attention.map_table(history, step), history.run, history.note)
+
+    _show_files(
+        name,
+        history.label,
+        caption,
+        history.run,
+        history.note,
+        File("CSV, the weights of this map", f"{name}-step{step}.csv", table),
+        File("GIF, this head over all steps", f"{name}.gif", lambda: gif_bytes(history, scale)),
+        File("HTML, the same as a page with a slider", f"{name}.html", lambda: html_page(history, scale)),
+    )
 
 
 def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
@@ -132,7 +152,7 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
     layers, heads = maps.grid_size(run, style.normalised)
     grid = maps.grid(run, style.normalised, grid_bar_steps)
     step_maps = maps.added_to_grid(run, steps, style.normalised, bar_steps)
-    key = GRID_KEY + maps.COMPARED * bool(bar_steps)
+    key = GRID_KEY + COMPARED * bool(bar_steps)
     head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=key)
     step, name = view.evaluated_step(steps), grid_name(run.name)
     note = data_note(run, METRIC) + attention.normalised_suffix(style.normalised)
@@ -152,7 +172,7 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
     def animation() -> bytes:
         return maps.gif(run, steps, style.normalised, style.scale, style.shared)
 
-    maps.show_map_files(
+    _show_files(
         name,
         "Attention of every head",
         caption,
@@ -161,3 +181,12 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )
+
+
+def _show_files(name: str, title: str, caption: Caption, run: str, note: str, *files: File) -> None:
+    """Draw the caption of the maps called `name` and the menu of their files, whose small print includes `note`."""
+
+    def pictures() -> None:
+        map_files(name, small_print([run], note), citation(title, [run], caption))
+
+    figures.show_files(name, caption, pictures, *files)

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import maps, notices, permalink, pickers, results, widgets
+from app import notices, permalink, pickers, results, widgets
 from app.caching import cached
 from app.components.frame import frame
 from app.question_queue import in_turn
 from app.view import View
+from app.views.attention_maps import show_head
 from embryo_core import runs
 from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves.step_scales import SCALES, log_spaced
@@ -93,9 +94,8 @@ def _show_over_steps(view: View, text: str, attention: SentenceAttention) -> Non
     run, note = view.run, f"Attention weights on one sentence of {size} pieces"
     data = over_steps.steps, over_steps.weights, over_steps.pieces
     history = HeadHistory(run.name, layer, head, note, *data, step_unit=run.step_unit)
-    name = f"{view.run.name}-sentence-layer{layer}-head{head}"
     total = len(view.loadable) if len(view.loadable) > MAX_MAPS else len(over_steps.steps)
-    maps.show_head(view, history, scale, name, figures.describe_sentence_head(run, history, total))
+    show_head(view, history, scale, figures.describe_sentence_head(run, history, total))
 
 
 @cached(runs.checkpoints_digest, 16, "Reading your sentence over the steps …")

@@ -14,7 +14,7 @@ from embryo_core.browser import head_maps
 from embryo_core.curves.step_scales import Scale, axis_shares, log_spaced
 from embryo_core.figures import growth, patterns, style
 from embryo_core.runs.schema import ExampleQuestion
-from embryo_core.share import map_style, shrink
+from embryo_core.share import map_style
 from embryo_core.types import Run
 from embryo_core.words import without_treebank_spaces
 
@@ -70,7 +70,7 @@ def head_tile(
     title: str, pattern: str, steps: Sequence[int], weights: np.ndarray, values: Sequence[float]
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Return the head tile's data, with the strength of its pattern [S], and its weights [S, L, L] as colour levels."""
-    small = shrink(weights, head_maps.GRID_SIZE)
+    small = map_style.shrink(weights, head_maps.GRID_SIZE)
     levels = np.rint(255 * np.minimum(small / map_style.colour_end(small), 1)).astype(np.uint8)
     about = {
         "label": f"{title}, {pattern}. Opens Attention.",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from embryo_core.curves.step_scales import Scale
-from embryo_core.share import HeadHistory, colour_ends, map_style, shrink
+from embryo_core.share import HeadHistory, map_style
 from embryo_core.share.map_style import DECADES
 from embryo_core.types import StepUnit
 
@@ -19,9 +19,9 @@ MAX_MAPS = 32  # at most this number of steps' maps are read together
 GRID_SIZE = 32  # positions: larger maps are averaged over square blocks, so that small multiples stay small
 
 
-def history_payload(history: HeadHistory, scale: Scale, name: str, compact: bool = False) -> bytes:
+def history_payload(history: HeadHistory, scale: Scale, compact: bool = False) -> bytes:
     """Pack one head's history for the browser: weights as float32, or with `compact` as one byte each (`quantise`)."""
-    shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": name}
+    shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": history.name}
     shown |= {"shared": history.shared_end is not None, "at": [*history.bar_steps] or [*map(int, history.steps)]}
     header = map_style.drawing(history, scale) | shown
     if compact:
@@ -37,7 +37,7 @@ def grid_name(run: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Small maps of all heads at some steps; their side M is at most GRID_SIZE (see `shrink`)."""
+    """Small maps of all heads at some steps; their side M is at most GRID_SIZE (see `map_style.shrink`)."""
 
     steps: tuple[int, ...]
     codes: np.ndarray  # [S, layers, M, heads, M], as in the picture: shares of each head's largest weight (`quantise`)
@@ -51,7 +51,7 @@ class Grid:
 def grid(steps: Iterable[int], weights: np.ndarray) -> Grid:
     """Make small maps of all heads from weights [S, layers, heads, L, L], with one byte per weight."""
     codes, peaks = _codes(_in_picture(weights))
-    ends = colour_ends(weights), map_style.colour_end(weights)
+    ends = map_style.colour_ends(weights), map_style.colour_end(weights)
     return Grid(tuple(map(int, steps)), codes, peaks, weights.max(axis=(0, 3, 4)), *ends)
 
 
@@ -91,7 +91,7 @@ def pack(header: dict[str, Any], *arrays: np.ndarray) -> bytes:
 
 def _in_picture(weights: np.ndarray) -> np.ndarray:
     """Shrink maps [..., layers, heads, L, L] and return them in the layout of a picture, [..., layers, M, heads, M]."""
-    return np.ascontiguousarray(shrink(weights, GRID_SIZE).swapaxes(-3, -2))
+    return np.ascontiguousarray(map_style.shrink(weights, GRID_SIZE).swapaxes(-3, -2))
 
 
 def _codes(small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -98,8 +98,8 @@ def head_maps(run: Run, history: HeadHistory) -> Figure:
     }
     plot.update_layout(sliders=[slider | {"pad": {"t": 40}}])
     return Figure(
-        f"{run.name}-attention-layer{history.layer}-head{history.head}",
-        f"Layer {history.layer}, head {history.head}",
+        history.name,
+        history.label,
         plot,
         pd.concat([map_table(history, step) for step in steps], ignore_index=True),
         describe_head(run, history, (), normalised=False, evaluated_count=len(steps)),

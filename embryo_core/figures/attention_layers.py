@@ -15,8 +15,7 @@ from embryo_core.figures.attention import METRIC, describe_sharing, normalised_n
 from embryo_core.figures.axis import STEP_COLUMN, AxisChoice
 from embryo_core.figures.cells import add_points, outline
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
-from embryo_core.share.all_heads import shrink
-from embryo_core.share.map_style import CLIP_PERCENTILE, colour_end
+from embryo_core.share.map_style import CLIP_PERCENTILE, colour_end, shrink
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step, quantity, step_unit_name
 

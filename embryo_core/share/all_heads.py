@@ -31,8 +31,8 @@ def all_heads_gif(
     `note` is printed below the maps.
     """
     count, layers, heads = weights.shape[:3]
-    scale_ends = map_style.colour_end(weights) if shared else colour_ends(weights)[:, :, None, None]
-    positions = map_style.colour_positions(shrink(weights, MAP_SIDE), scale_ends, scale)
+    scale_ends = map_style.colour_end(weights) if shared else map_style.colour_ends(weights)[:, :, None, None]
+    positions = map_style.colour_positions(map_style.shrink(weights, MAP_SIDE), scale_ends, scale)
     levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)  # [S, layers, heads, M, M], small enough for a frame
     width, height = heads * (MAP_SIDE + MAP_GAP), layers * (MAP_SIDE + MAP_GAP)
     full_width = max(LEFT + width + MAP_GAP, 420)
@@ -49,24 +49,6 @@ def all_heads_gif(
         pen.text((MARGIN, TOP + height + MARGIN + LINE_HEIGHT * line), text, GREY, font(NOTE_FONT))
     frames = [_frame(base, name_step(step, unit), level) for step, level in zip(steps, levels, strict=True)]
     return animated(frames, levels.reshape(count, -1, levels.shape[-1]))
-
-
-def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
-    """Average square blocks of the last two axes, so that each is at most `limit` long; a partial block is cut off."""
-    size = weights.shape[-1]
-    block = -(-size // limit)
-    if block == 1:
-        return weights
-    end = size // block * block
-    # Sums of strided slices are several times as fast as a mean over axes.
-    rows = sum((weights[..., i:end:block, :end] for i in range(1, block)), start=weights[..., 0:end:block, :end])
-    return sum((rows[..., i::block] for i in range(1, block)), start=rows[..., ::block]) / block**2
-
-
-def colour_ends(weights: np.ndarray) -> np.ndarray:
-    """Return the weight at which each head's colours end, [layers, heads]; weights are [S, layers, heads, L, L]."""
-    by_head = np.moveaxis(weights, 0, 2)
-    return np.array([[map_style.colour_end(head) for head in layer] for layer in by_head])
 
 
 def _note_lines(note: str, scale: Scale, is_shared: bool, width: int) -> list[str]:

@@ -29,6 +29,16 @@ class HeadHistory:
     step_unit: StepUnit = field(kw_only=True)
 
     @property
+    def name(self) -> str:
+        """Return the prefix of the names of its files."""
+        return f"{self.run}-{'sentence' if self.tokens else 'attention'}-layer{self.layer}-head{self.head}"
+
+    @property
+    def label(self) -> str:
+        """Return the names of layer and head for a heading."""
+        return f"Layer {self.layer}, head {self.head}"
+
+    @property
     def title(self) -> str:
         """Return a title with the run, layer and head."""
         return f"{self.run}, layer {self.layer}, head {self.head}"

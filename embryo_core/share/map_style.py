@@ -71,6 +71,21 @@ class Legend:
     room: tuple[int, int] = (344, 32)  # width and height of the bar with its labels
 
 
+# === Small maps ===
+
+
+def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
+    """Average square blocks of the last two axes, so that each is at most `limit` long; a partial block is cut off."""
+    size = weights.shape[-1]
+    block = -(-size // limit)
+    if block == 1:
+        return weights
+    end = size // block * block
+    # Sums of strided slices are several times as fast as a mean over axes.
+    rows = sum((weights[..., i:end:block, :end] for i in range(1, block)), start=weights[..., 0:end:block, :end])
+    return sum((rows[..., i::block] for i in range(1, block)), start=rows[..., ::block]) / block**2
+
+
 # === Colours ===
 
 
@@ -90,6 +105,12 @@ def colours(count: int = COLOUR_COUNT) -> np.ndarray:
 def colour_end(weights: np.ndarray) -> float:
     """Return the weight at which the colours of maps end; larger weights look the same. 1 if all weights are 0."""
     return float(np.percentile(weights, CLIP_PERCENTILE)) or float(weights.max()) or 1.0
+
+
+def colour_ends(weights: np.ndarray) -> np.ndarray:
+    """Return the weight at which each head's colours end, [layers, heads]; weights are [S, layers, heads, L, L]."""
+    by_head = np.moveaxis(weights, 0, 2)
+    return np.array([[colour_end(head) for head in layer] for layer in by_head])
 
 
 @lru_cache(maxsize=2)  # cached for the maps, legend and caption of two compared runs

@@ -119,12 +119,11 @@ def one_head(runs: Runs, axis: AxisChoice, layer: int, head: int) -> Drawing:
     maps = results.read_attention(run, layer, head, steps)
     source = results.read_sources(run).get(METRIC, {})
     history = averaged(run, layer, head, maps, source)
-    name = f"{run.name}-attention-layer{layer}-head{head}"
     caption = attention.describe_head(run, history, source.get("sentences_per_position", []), True, len(steps))
     precision_note = "Weights of at least a thousandth of the largest are kept within 1.4 %; smaller ones are 0."
     caption = replace(caption, details=sentences(caption.details, _describe_steps(len(steps), total), precision_note))
-    payload = head_maps.history_payload(history, "linear", name, compact=True)
-    return Drawing(HEAD_HISTORY, payload, name, f"Layer {layer}, head {head}", caption, run, history.note)
+    payload = head_maps.history_payload(history, "linear", compact=True)
+    return Drawing(HEAD_HISTORY, payload, history.name, history.label, caption, run, history.note)
 
 
 def _steps(run: Run, max_count: int) -> tuple[list[int], int]:

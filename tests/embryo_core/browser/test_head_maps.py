@@ -31,8 +31,8 @@ def read(payload: bytes) -> tuple[dict, bytes]:
 def test_history_is_transferred_exactly(maps):
     """The weights of the large map arrive as stored, with what the drawing needs."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3], step_unit=StepUnit.UPDATES)
-    header, body = read(head_maps.history_payload(history, "log", "file"))
-    assert header["steps"] == [0, 8, 16] and header["name"] == "file"
+    header, body = read(head_maps.history_payload(history, "log"))
+    assert header["steps"] == [0, 8, 16] and header["name"] == "tiny-attention-layer2-head4"
     assert (header["run"], header["layer"], header["head"]) == ("tiny", 2, 4)
     assert header["maximum"] == history.weights.max()
     assert np.array_equal(np.frombuffer(body, "<f4").reshape(3, 6, 6), history.weights)
@@ -42,7 +42,7 @@ def test_history_is_transferred_exactly(maps):
 def test_browser_draws_in_the_style_of_all_renderers(maps, scale):
     """Colours, decades, margins, labels and legend come from Python, for the large map and the grid."""
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3], step_unit=StepUnit.UPDATES)
-    header, _ = read(head_maps.history_payload(history, scale, "file"))
+    header, _ = read(head_maps.history_payload(history, scale))
     style = json.loads(json.dumps(map_style.drawing(history, scale)))
     assert {name: header[name] for name in style} == style
     grid, _ = read(head_maps.grid_payload("tiny", head_maps.grid(STEPS, maps), unit=StepUnit.UPDATES))
@@ -109,7 +109,7 @@ def test_large_model_payload_stays_within_20_megabytes():
         at = np.arange(steps)
         history = HeadHistory("large", 1, 1, "Attention weights", at, weights[:, 0, 0], step_unit=StepUnit.UPDATES)
         grid = head_maps.grid_payload("large", head_maps.grid(at, weights), unit=StepUnit.UPDATES)
-        again = len(head_maps.history_payload(history, "log", "file"))
+        again = len(head_maps.history_payload(history, "log"))
         return len(grid), again
 
     (grid, history), (grid_of_two, history_of_two) = sizes(1), sizes(2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from embryo_core.share import all_heads_gif, map_style, shrink
+from embryo_core.share import all_heads_gif, map_style
 from embryo_core.share.all_heads import LEFT, MAP_GAP, MAP_SIDE, MARGIN, TOP
 from embryo_core.share.gif import COLOURS
 from embryo_core.types import StepUnit
@@ -66,12 +66,3 @@ def test_note_on_the_data_is_drawn_below_the_maps(weights):
         )
         ink.append((np.asarray(image)[TOP + 2 * (MAP_SIDE + MAP_GAP) :] < 200).sum())
     assert ink[0] < ink[1]
-
-
-def test_long_maps_are_averaged_over_blocks():
-    """A map of 70 positions becomes one of 23, each the mean of 3 x 3 weights; the last position is left out."""
-    weights = np.random.default_rng(1).random((70, 70)).astype(np.float32)
-    small = shrink(weights, 32)
-    assert small.shape == (23, 23)
-    assert small[1, 2] == pytest.approx(weights[3:6, 6:9].mean())
-    assert np.array_equal(shrink(weights[:32, :32], 32), weights[:32, :32])

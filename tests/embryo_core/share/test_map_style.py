@@ -125,3 +125,12 @@ def test_drawing_for_the_browser_has_the_same_style(tokens):
     assert [label["text"] for label in drawing["labels"]] == [label.text for label in map_style.axis_labels(shown)]
     assert drawing["legend"]["width"] == map_style.legend_of(shown, "log").width
     assert map_style.drawing(shown, "linear")["decades"] is None
+
+
+def test_long_maps_are_averaged_over_blocks():
+    """A map of 70 positions becomes one of 23, each the mean of 3 x 3 weights; the last position is left out."""
+    weights = np.random.default_rng(1).random((70, 70)).astype(np.float32)
+    small = map_style.shrink(weights, 32)
+    assert small.shape == (23, 23)
+    assert small[1, 2] == pytest.approx(weights[3:6, 6:9].mean())
+    assert np.array_equal(map_style.shrink(weights[:32, :32], 32), weights[:32, :32])
