@@ -18,11 +18,13 @@ function barOf({ run, unit }) {
 
 // A figure whose axes of steps count another unit: between two checkpoints in proportion to the step.
 function recounted({ data, layout }, { run, unit }) {
-  const { bar, units, title } = page.site.runs[run];
-  const titleOf = (axis) => axis.title?.text?.replaceAll("<br>", " "); // in files, a long title has two lines
-  const ofSteps = (axis) => axis.type && [title, "", undefined].includes(titleOf(axis)); // maps have no type, and keep steps
+  const { bar, units, title, heading } = page.site.runs[run];
+  const titleOf = (axis) => axis.title?.text?.replaceAll("<br>", " ") ?? ""; // in files, a long title has two lines
+  const isHeading = (text) => text.endsWith(heading); // "peak at step"
+  const isTitled = (axis) => titleOf(axis) === title || isHeading(titleOf(axis));
+  const ofSteps = (axis) => axis.type && (!titleOf(axis) || isTitled(axis)); // maps have no type, and keep steps
   const named = Object.entries(layout).filter(([name, axis]) => /^xaxis\d*$/.test(name) && ofSteps(axis));
-  if (unit === "step" || !named.some(([, axis]) => titleOf(axis) === title)) return { data, layout };
+  if (unit === "step" || !named.some(([, axis]) => isTitled(axis))) return { data, layout };
   const { counts, values, axes } = units[unit];
   const changed = { ...layout };
   const moves = new Map();
@@ -40,7 +42,9 @@ function recounted({ data, layout }, { run, unit }) {
     };
     const { range, tickformat, ...rest } = axis;
     const counted = axes[axis.type];
-    changed[name] = axis.title?.text ? { ...rest, ...counted, title: { ...axis.title, ...counted.title } } : { ...rest, ...counted, title: axis.title };
+    const text = titleOf(axis);
+    const inUnit = isHeading(text) ? text.slice(0, -heading.length) + units[unit].heading : counted.title.text;
+    changed[name] = { ...rest, ...counted, title: text ? { ...axis.title, ...counted.title, text: inUnit } : axis.title };
     if (axis.matches || axis.showticklabels === false) Object.assign(changed[name], { matches: axis.matches, showticklabels: axis.showticklabels });
     moves.set(name.replace("axis", ""), place);
   }

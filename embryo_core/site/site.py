@@ -244,7 +244,8 @@ def _run(run: Run) -> dict[str, Any]:
     steps = [checkpoint.step for checkpoint in checkpoints]
     bar = bar_data(checkpoints, steps[-1], axis, training_phases(run))
     units = {unit: _unit(run, unit, steps) for unit in UNITS[1:] if AxisChoice(unit=unit).supports(run, run)}
-    return {"bar": bar, "title": axis.title, "units": units if len(steps) > 1 else {}}
+    titles = {"title": axis.title, "heading": axis.step_heading("")}
+    return {"bar": bar, **titles, "units": units if len(steps) > 1 else {}}
 
 
 def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
@@ -252,7 +253,13 @@ def _unit(run: Run, unit: Unit, steps: Sequence[int]) -> dict[str, Any]:
     axes = {scale: AxisChoice(scale, unit).for_run(run) for scale in SCALES}
     layouts = {scale: axis.set_range(go.Figure(), steps).layout.xaxis.to_plotly_json() for scale, axis in axes.items()}
     values = {scale: axis.values(steps) for scale, axis in axes.items()}
-    return {"name": axes["log"].title, "counts": axes["log"].counts(steps), "values": values, "axes": layouts}
+    return {
+        "name": axes["log"].title,
+        "heading": axes["log"].step_heading(""),
+        "counts": axes["log"].counts(steps),
+        "values": values,
+        "axes": layouts,
+    }
 
 
 def _read(name: str) -> str:
