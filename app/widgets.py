@@ -56,10 +56,7 @@ def open_page(
     st.html(Path(__file__).parent / "components" / "page.css")
     permalink.restore()
     sharing.hide_other_figures()
-    by_name = {run.name: run for run in runs.list_runs()}
-    labels = group_runs(by_name.values())
-    by_name = {name: by_name[name] for name in labels}
-    broken = {printable(path.name): reason for path, reason in runs.broken_runs() if path.name not in by_name}
+    by_name, labels, broken = _list_runs()
     if not by_name and not broken:
         _stop_without_runs(title)
     name, overlay = _show_head(title, labels, broken)
@@ -80,6 +77,14 @@ def open_page(
     _show_time(view, stops, phases)
     _name_unknown(view, by_name, broken)
     return view
+
+
+def _list_runs() -> tuple[dict[str, Run], dict[str, str], dict[str, str]]:
+    """Return the runs and their labels, in the order of the pickers, and why other runs cannot be read, all by name."""
+    by_name = {run.name: run for run in runs.list_runs()}
+    labels = group_runs(by_name.values())
+    broken = {printable(path.name): reason for path, reason in runs.broken_runs() if path.name not in by_name}
+    return {name: by_name[name] for name in labels}, labels, broken
 
 
 def _stop_without_runs(title: str) -> None:

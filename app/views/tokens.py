@@ -82,7 +82,7 @@ def show() -> None:
         figures.show(figure, on_point=_open_point, titled=True)
     left, right = st.columns([4, 3], gap="large")
     with left:
-        _show_words(view, metric, figure.table[figure.table["run"] == figure.table["run"].iloc[0]])
+        _show_words(view, metric, figure.first_table)
     with right:
         st.header("Order of acquisition", anchor=False)
         figures.plot(view, acquisition.acquisition, **options, rule=pick_rule())

@@ -18,6 +18,14 @@ from embryo_core.share.head_history import METRIC
 from embryo_core.types import Run
 from embryo_core.words import step_unit_name
 
+WEIGHT_CURVES = Curves(
+    by="position",
+    y_title="weight in the averaged map",
+    metric=METRIC,
+    value="weight",
+    decimals=".4f",
+    height=320,
+)
 NEEDS = frozenset({"attentions"})
 POSITIONS = {  # label and formula of each of `scores.POSITIONS`
     "same": ("same position", "A[i, i], over i ≥ 0"),
@@ -47,7 +55,7 @@ def positions(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, norm
         runs,
         axis,
         lambda run: position_table(run, layer, head, normalised),
-        Curves(by="position", value="weight", y_title="weight in the averaged map", decimals=".4f", height=320),
+        WEIGHT_CURVES,
         f"attention-positions-layer{layer}-head{head}",
         f"Layer {layer}, head {head}: weight on fixed positions{normalised_suffix(normalised)}",
         lambda table: Caption(
@@ -55,7 +63,6 @@ def positions(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, norm
             f"In the averaged map A, L positions wide{normalised_suffix(normalised)}: {formulas}. Every position "
             "counts the same here; the section on head behaviour counts every piece the same.",
         ),
-        METRIC,
     )
 
 

@@ -124,7 +124,6 @@ def layer_map(
     curves: Curves,
     name: str,
     title: str,
-    metric: str,
 ) -> Figure:
     """Return the figure of a heat map of the first run's `rows` (layer, step, value, n); see `plot_layer_map`."""
     values = "The same values in hundredths" if curves.decimals.endswith("%") else "The same values"
@@ -134,7 +133,7 @@ def layer_map(
         hint="Click a cell for its layer and step.",
     )
     plot = plot_layer_map(rows, axis.for_run(runs[0], runs), layer, curves)
-    return make_figure([runs[0]], name, title, plot, rows, caption, metric)
+    return make_figure([runs[0]], name, title, plot, rows, caption, curves.metric)
 
 
 def plot_layer_map(data: pd.DataFrame, axis: StepAxis, layer: int, curves: Curves) -> go.Figure:

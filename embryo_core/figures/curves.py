@@ -31,21 +31,18 @@ def curves_figure(
     name: str,
     title: str,
     caption: Callable[[pd.DataFrame], Caption],
-    metric: str = "",
-    headline: Callable[[pd.DataFrame], str] = lambda table: "",
 ) -> Figure:
     """Return the Figure of the curves of `runs`; the first is the run of the time bar.
 
-    `read` returns a run's table, empty without data; `caption` and `headline` describe the table of the first line.
-    Files are named after the first run and `name`. Runs without data or the axis's unit are `missing` in the Figure.
-    Raises FigureError if no run has data.
+    `read` returns a run's table, empty without data; `caption` describes the table of the first line. Files are named
+    after the first run and `name`. Runs without data or the axis's unit are `missing` in the Figure. Raises FigureError
+    if no run has data.
     """
     lines, missing = read_lines(runs, axis, read, curves)
     if not lines:
         raise FigureError(f"'{title}' has nothing to draw of {join_names([run.name for run in runs])}.")
-    first = lines[0].table
     plotted_runs = [run for run in runs if run.name not in missing]
-    full_caption = caption(first)
+    full_caption = caption(lines[0].table)
     if len(plotted_runs) > 1:
         full_caption = _with_runs(full_caption, lines, in_panels(lines, curves))
     return make_figure(
@@ -55,8 +52,7 @@ def curves_figure(
         plot_curves(lines, curves),
         _export_tables(lines, axis),
         full_caption,
-        metric,
-        headline=headline(first),
+        curves.metric,
         missing=tuple(missing),
     )
 

@@ -78,6 +78,11 @@ class Figure:
         return self.chart.checked() if isinstance(self.chart, Draft) else self.chart
 
     @property
+    def first_table(self) -> pd.DataFrame:
+        """Return the rows of the first line of a figure of curves: those of a run, or of the mean of some seeds."""
+        return self.table[self.table["run"] == self.table["run"].iloc[0]]
+
+    @property
     def file_name(self) -> str:
         """Return the name of the figure's files, without a suffix."""
         return f"{self.name}-{self.suffix}" if self.suffix else self.name

@@ -49,11 +49,14 @@ def scores(
     def read(run: Run) -> pd.DataFrame:
         return pd.concat([tables[run], averages[run]], ignore_index=True) if len(averages[run]) else tables[run]
 
+    curves = replace(CURVES, metric=results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning")
+    if panels and len(tasks) > 1:
+        curves = replace(curves, panels_per_row=PANELS_PER_ROW, width=PANELS_WIDTH)
     figure = curves_figure(
         runs,
         axis,
         read,
-        replace(CURVES, panels_per_row=PANELS_PER_ROW, width=PANELS_WIDTH) if panels and len(tasks) > 1 else CURVES,
+        curves,
         "finetuning",
         "Downstream tasks over pretraining",
         lambda _: describe_scores(
@@ -63,8 +66,6 @@ def scores(
             described_run.step_unit,
             published,
         ),
-        results_name(tasks[0], 1) if len(tasks) == 1 else "finetuning",
-        headline=lambda _: headline(tables[described_run], axis.for_run(described_run, runs)),
     )
     for trace in figure.plot.data:
         if trace.customdata is not None:  # a large marker for the highest score of each curve
@@ -73,7 +74,7 @@ def scores(
             trace.marker.size = np.where(np.arange(len(values)) == best, 11, 6)
     if published:
         _add_published_scores(figure.plot, figure.table, axis.for_run(described_run).values([*figure.table["step"]]))
-    return figure
+    return replace(figure, headline=headline(tables[described_run], axis.for_run(described_run, runs)))
 
 
 def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Geometry of states over pretraining: the dimensions and the shape of a sample of words in each layer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -106,17 +106,18 @@ def layers(
             "Click a point for its layer and step.",
         )
 
-    return curves_figure(
+    figure = curves_figure(
         runs,
         axis,
         lambda line_run: measure_table(line_run, measure, to),
-        by_layer(bold, y_title=spec.label.lower(), decimals=spec.form, unit="words"),
+        by_layer(bold, y_title=spec.label.lower(), metric=METRIC, decimals=spec.form, unit="words"),
         f"geometry-{measure}",
         f"{_name_measure(run, measure, to)}, layer by layer",
         caption,
-        METRIC,
-        headline=lambda rows: headline(rows, axis.for_run(run, runs)) if measure == "rank_me" else "",
     )
+    if measure != "rank_me":
+        return figure
+    return replace(figure, headline=headline(figure.first_table, axis.for_run(run, runs)))
 
 
 def _name_measure(run: Run, measure: str, to: int | None) -> str:
@@ -163,5 +164,5 @@ def heat_map(runs: Sequence[Run], axis: AxisChoice, measure: str, layer: int, to
     if rows.empty:
         raise FigureError(f"Run '{run.name}' has no {spec.label.lower()} of its states.")
     name, title = f"{run.name}-geometry-{measure}-map", f"{_name_measure(run, measure, to)}, layer by step"
-    curves = by_layer(y_title=spec.label, decimals=spec.form, unit="words")
-    return cells.layer_map(runs, axis, rows, layer, curves, name, title, METRIC)
+    curves = by_layer(y_title=spec.label, metric=METRIC, decimals=spec.form, unit="words")
+    return cells.layer_map(runs, axis, rows, layer, curves, name, title)

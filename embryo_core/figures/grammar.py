@@ -142,6 +142,7 @@ def name_turns(table: pd.DataFrame, axis: StepAxis) -> list[str]:
 CURVES = Curves(
     by="group",
     y_title="accuracy",
+    metric=METRIC,
     baseline="chance",
     baseline_name="chance",
     unit="pairs",
@@ -180,7 +181,6 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, pair_set: str, level: str = 
         f"grammar-{pair_set}-{level}",
         f"Accuracy on minimal pairs: {pair_set}",
         lambda table: describe_accuracy(run, table, level, coloured=len(runs) == 1),
-        METRIC,
     )
     style.set_axes(figure.plot, "y", range=[-0.03, 1.03], tickvals=[0, CHANCE, 1])
     return figure

@@ -18,6 +18,7 @@ from embryo_core.words import name_step, percent, quantity
 
 NATS_CURVES = Curves(
     by="pair",
+    metric=METRIC,
     value="difference",
     y_title="score of the good sentence − the bad one (nats)",
     baseline="none",
@@ -82,7 +83,7 @@ def pair(runs: Sequence[Run], axis: AxisChoice, paradigm: str, number: int) -> F
         )
 
     title = f"{group_label(paradigm)}, pair {number}"
-    return curves_figure(runs, axis, read, NATS_CURVES, "grammar-pair", title, caption, METRIC)
+    return curves_figure(runs, axis, read, NATS_CURVES, "grammar-pair", title, caption)
 
 
 # === Its words ===

@@ -106,6 +106,7 @@ CURVES = Curves(
     by="relation",
     label=relation_label,
     y_title="precision at 1",
+    metric=METRIC,
     baseline="baseline",
     baseline_name="always the most frequent object",
     unit="facts",
@@ -176,7 +177,6 @@ def _precision_figure(
         f"knowledge{panels}",
         "Precision at 1 of each relation",
         lambda table: describe_precision(run, table, without_giveaways, types=bool(panels)),
-        METRIC,
     )
 
 

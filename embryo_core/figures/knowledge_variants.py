@@ -38,6 +38,7 @@ CURVES = Curves(
     label=lambda kind: KINDS[kind][0],
     styles=lambda kinds: {kind: (colour, symbol) for kind, (_, colour, symbol) in KINDS.items() if kind in kinds},
     y_title="share of facts",
+    metric=METRIC,
     unit="facts",
     height=420,
 )
@@ -71,7 +72,7 @@ def variants(runs: Sequence[Run], axis: AxisChoice, relation: str = ALL) -> Figu
         )
 
     name, title = f"variants-{relation}", f"Correct facts, paraphrased and negated: {relation_label(relation)}"
-    return curves_figure(runs, axis, lambda run: variant_table(run, relation), CURVES, name, title, caption, METRIC)
+    return curves_figure(runs, axis, lambda run: variant_table(run, relation), CURVES, name, title, caption)
 
 
 VARIANTS_CAPTION = Caption(

@@ -58,7 +58,22 @@ def lens(
     `table` comes from `query.ask_layers`. `total` counts the steps that could be asked, if the table has fewer.
     """
     (run,) = runs
-    step_count = table["step"].nunique()
+    plot = grid(table, axis.for_run(run), pin, marked, folded)
+    export_table = subject.label(table[["step", "layer", "rank", "token", "probability"]])
+    title = f"Each layer's answer: {subject.text}{subject.which}"
+    caption = _describe_lens(run, subject, table["step"].nunique(), marked, folded, total)
+    return make_figure([run], subject.name(run, "lens"), title, plot, export_table, caption)
+
+
+def _describe_lens(
+    run: Run,
+    subject: Subject,
+    step_count: int,
+    marked: Mapping[str, str],
+    folded: Sequence[int],
+    total: int | None,
+) -> Caption:
+    """Return the caption of a lens at `step_count` steps; other arguments as for `lens`."""
     total_note = (
         f" of {total:,}, log-spaced; any other can be pinned by its step" if total and step_count < total else ""
     )
@@ -70,7 +85,7 @@ def lens(
         if subject.continues
         else ("in the place of this [MASK]", FILLED_DEFINITION)
     )
-    caption = Caption(
+    return Caption(
         f"The word that each layer would put {position}, at {quantity(step_count, 'checkpoint')}{total_note}.",
         sentences(
             definition,
@@ -82,10 +97,6 @@ def lens(
         f"Run '{run.name}', one text{subject.which}.",
         "Click a cell to pin its ten best words.",
     )
-    plot = grid(table, axis.for_run(run), pin, marked, folded)
-    export_table = subject.label(table[["step", "layer", "rank", "token", "probability"]])
-    title = f"Each layer's answer: {subject.text}{subject.which}"
-    return make_figure([run], subject.name(run, "lens"), title, plot, export_table, caption)
 
 
 def unsure_steps(table: pd.DataFrame) -> list[int]:

@@ -15,10 +15,11 @@ MAX_LINES = 6  # largest number of lines of several runs in one panel
 
 @dataclass(frozen=True)
 class Curves:
-    """How the rows of a table become curves; `by` to `baseline` name its columns."""
+    """How the rows of a table become curves: `by`, and `value` to `baseline`, name its columns."""
 
     by: str  # category
     y_title: str
+    metric: str = ""  # the metric whose results the table has, if any
     value: str = "value"
     low: str = "low"  # lower end of the band, which is drawn if the table has both ends
     high: str = "high"

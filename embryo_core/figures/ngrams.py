@@ -19,6 +19,7 @@ CURVES = Curves(
     by="group",
     styles=lambda groups: {group: look for group, look in STYLES.items() if group in groups},
     y_title="divergence (nats)",
+    metric=METRIC,
     decimals=".2f",
     height=300,
 )
@@ -37,7 +38,6 @@ def divergence(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         "ngrams",
         "Distance from unigrams and bigrams",
         lambda table: describe_divergence(table, data_note(run, METRIC, "held-out text"), run.step_unit),
-        METRIC,
     )
 
 

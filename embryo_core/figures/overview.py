@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -165,7 +165,6 @@ def most_frequent_piece(run: Run) -> tuple[str, float] | None:
 def training_curve(runs: Sequence[Run], axis: AxisChoice, quantity: str) -> Figure:
     """Return the figure of a quantity of the log: training averages as a thin line, held-out text as a thick line."""
     run, spec = runs[0], QUANTITIES[quantity]
-    is_word_loss = quantity == loss_of_words(training_log(run))
     curves = Curves(
         by="split",
         value=quantity,
@@ -189,16 +188,12 @@ def training_curve(runs: Sequence[Run], axis: AxisChoice, quantity: str) -> Figu
             f"Held-out: the same{count_text} {spec.unit} at every checkpoint, never trained on." if count_text else "",
         )
 
-    return curves_figure(
-        runs,
-        axis,
-        lambda line_run: quantity_table(line_run, quantity),
-        curves,
-        quantity,
-        spec.title,
-        caption,
-        headline=lambda table: _headline(training_log(run), run, axis.for_run(run, runs)) if is_word_loss else "",
+    figure = curves_figure(
+        runs, axis, lambda line_run: quantity_table(line_run, quantity), curves, quantity, spec.title, caption
     )
+    if quantity != loss_of_words(log := training_log(run)):
+        return figure
+    return replace(figure, headline=_headline(log, run, axis.for_run(run, runs)))
 
 
 def baseline_name(run: Run, quantity: str) -> str:

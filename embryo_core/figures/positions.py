@@ -153,6 +153,7 @@ def positions(runs: Sequence[Run], axis: AxisChoice, metric: str) -> Figure:
     describe = describe_deviation if metric == DEVIATION else describe_cosine
     curves = Curves(
         by="curve",
+        metric=METRIC if metric == COSINE else "",  # deviations are of weights, not of data
         label=lambda curve: curve if isinstance(curve, str) else layer_name(curve),
         styles=_styles,
         y_title=Y_TITLES[metric],
@@ -167,7 +168,6 @@ def positions(runs: Sequence[Run], axis: AxisChoice, metric: str) -> Figure:
         metric.replace("_", "-"),
         TITLES[metric],
         lambda table: describe(table, run),
-        METRIC if metric == COSINE else "",  # deviations are of weights, not of data
     )
 
 

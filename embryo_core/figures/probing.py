@@ -65,6 +65,7 @@ def tasks(
     run = runs[0]
     curves = Curves(
         by="task",
+        metric=METRIC,
         value="shown",
         low="shown_low",
         high="shown_high",
@@ -78,7 +79,7 @@ def tasks(
         height=450,
         bands=bands,
     )
-    return curves_figure(
+    figure = curves_figure(
         runs,
         axis,
         lambda line_run: task_table(line_run, layer, rescaled),
@@ -86,9 +87,9 @@ def tasks(
         "probing",
         "F1 of the probes over the steps",
         lambda table: _describe_tasks(run, table, layer, rescaled, bands),
-        METRIC,
-        lambda table: headline(select_layer(read_probe_scores(run), BEST), axis.for_run(run, runs)),
     )
+    best = select_layer(read_probe_scores(run), BEST)
+    return replace(figure, headline=headline(best, axis.for_run(run, runs)))
 
 
 def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> Caption:
@@ -144,6 +145,7 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
 
 EXPECTED = Curves(
     by="task",
+    metric=METRIC,
     value="expected",
     label=task_label,
     styles=task_styles,
@@ -175,16 +177,14 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
             "Click a point to open its task at that step.",
         )
 
-    name, title = "expected-layer", "Expected layer"
     figure = curves_figure(
         runs,
         axis,
         lambda line_run: expected_layers(read_probe_scores(line_run)),
         replace(EXPECTED, bands=bands),
-        name,
-        title,
+        "expected-layer",
+        "Expected layer",
         caption,
-        METRIC,
     )
     if len(figure.runs) == 1:
         step_axis = axis.for_run(run, runs)

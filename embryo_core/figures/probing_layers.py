@@ -105,7 +105,7 @@ def layers(
         )
 
     name, title = f"{task}-{quantity}-layers", f"{spec.label} on {task_label(task)}, layer by layer"
-    return curves_figure(runs, axis, read, score_curves(quantity, bold, bands), name, title, caption, METRIC)
+    return curves_figure(runs, axis, read, score_curves(quantity, bold, bands), name, title, caption)
 
 
 def score_curves(quantity: str, bold: int | None = None, bands: bool = True) -> Curves:
@@ -113,6 +113,7 @@ def score_curves(quantity: str, bold: int | None = None, bands: bool = True) -> 
     return by_layer(
         bold,
         y_title=QUANTITIES[quantity].y_title,
+        metric=METRIC,
         tickformat=".3~p",
         unit="targets",
         baseline="majority" if quantity == "f1" else None,
@@ -134,7 +135,7 @@ def heat_map(runs: Sequence[Run], axis: AxisChoice, task: str, quantity: str, la
     if table.empty:
         raise FigureError(f"Run '{run.name}' has no {spec.label} on {task_label(task)}.")
     name, title = f"{run.name}-{task}-{quantity}-map", f"{spec.label} on {task_label(task)}, layer by step"
-    return cells.layer_map(runs, axis, table, layer, score_curves(quantity), name, title, METRIC)
+    return cells.layer_map(runs, axis, table, layer, score_curves(quantity), name, title)
 
 
 # === Peak and decay ===

@@ -22,7 +22,16 @@ TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
 MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # role -> colour and dash of the line
 # colours of the first six answers; the rest is grey
 COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
-OTHERS = "other answers"  # the legend entry of the grey curves
+OTHERS = "other answers"  # name of the grey curves in the legend
+OTHERS_ENTRY = {  # their entry in the legend
+    "name": OTHERS,
+    "legendgroup": OTHERS,
+    "x": [None],
+    "y": [None],
+    "mode": "lines+markers",
+    "line": {"color": style.GREY, "width": 1},
+    "marker": {"size": 5},
+}
 SMALL_RANKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)  # ticks of a rank axis that ends at 20 or earlier
 MIN_PROBABILITY = 1e-30  # lower end of a log axis
 COLUMNS = ("token", "role", "step", "probability", "rank", "exact", "leads", "final")
@@ -223,8 +232,7 @@ def _plot_curves(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, 
             marker={"size": 5, "symbol": symbols if len(set(symbols)) > 1 else symbols[0]},
             customdata=hover[rows],
             hovertemplate=f"%{{customdata[0]}}, {axis.name_step('%{customdata[1]}')}<br>"
-            "probability %{customdata[2]}<br>"
-            "rank %{customdata[3]}<extra></extra>",
+            "probability %{customdata[2]}<br>rank %{customdata[3]}<extra></extra>",
         )
         traces += (
             [trace | {"legendgroup": OTHERS} for trace in answer_traces] if colour == style.GREY else answer_traces
@@ -232,8 +240,7 @@ def _plot_curves(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, 
         if final and len(set(answer_values["step"])) > 1:  # one step does not show when the answer began to lead
             traces += _mark_leads(answer_values, column, lead, axis, colour)
     if any(trace.get("legendgroup") == OTHERS for trace in traces):
-        legend_style = {"mode": "lines+markers", "line": {"color": style.GREY, "width": 1}, "marker": {"size": 5}}
-        traces.append({"x": [None], "y": [None], **legend_style, "name": OTHERS, "legendgroup": OTHERS})
+        traces.append(OTHERS_ENTRY)
     figure = Draft(traces)
     axis.set_ends(figure, *shared.ends, margin=0.03)
     axis.set_curves(figure)

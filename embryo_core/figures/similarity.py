@@ -152,11 +152,10 @@ def between(runs: Sequence[Run], axis: AxisChoice, other: str) -> Figure:
         [run],
         axis,
         lambda candidate: to_run(candidate, second),
-        by_layer(y_title="CKA", decimals=".3f", unit="words"),
+        by_layer(y_title="CKA", metric=METRIC, decimals=".3f", unit="words"),
         f"geometry-{other}",
         f"Similarity of the states of {run.name} and {other}",
         caption,
-        METRIC,
     )
 
 

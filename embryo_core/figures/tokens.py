@@ -1,6 +1,7 @@
 """Figures of the Tokens page: accuracy by category over the steps (Section 3, Figures 1, 7 and 8)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,7 @@ def accuracy(
     run, name = runs[0], name_measures(runs, metric).removesuffix(" accuracy").capitalize()
     curves = Curves(
         by="group",
+        metric=metric,
         value="shown",
         low="shown_low",
         high="shown_high",
@@ -171,7 +173,7 @@ def accuracy(
         describe_baseline=_describe_baseline,
         bands=bands,
     )
-    return curves_figure(
+    figure = curves_figure(
         runs,
         axis,
         lambda line_run: accuracy_table(line_run, metric, groups, rescaled),
@@ -179,11 +181,11 @@ def accuracy(
         metric,
         f"{name} accuracy by category{', relative to the last step' if rescaled else ''}",
         lambda table: _accuracy_caption(run, metric, table, groups, rescaled, bands),
-        metric,
-        lambda table: (
-            _headline(compare.acquisition(table), axis.for_run(run, runs)) if table["step"].nunique() > 1 else ""
-        ),
     )
+    table = figure.first_table
+    if table["step"].nunique() < 2:
+        return figure
+    return replace(figure, headline=_headline(compare.acquisition(table), axis.for_run(run, runs)))
 
 
 def title_of(metric: str) -> str:

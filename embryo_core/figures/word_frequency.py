@@ -77,9 +77,16 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             describe_data(run),
         )
 
-    bits = Curves(by="group", y_title="distance (bits)", decimals=".2f", unit="words", styles=category_styles)
+    bits = Curves(
+        by="group",
+        y_title="distance (bits)",
+        metric=METRIC,
+        decimals=".2f",
+        unit="words",
+        styles=category_styles,
+    )
     name, title = "words-frequency", "Distance from frequency"
-    return curves_figure(runs, axis, distance_table, bits, name, title, caption, METRIC)
+    return curves_figure(runs, axis, distance_table, bits, name, title, caption)
 
 
 @results.memoized
@@ -130,7 +137,11 @@ def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         )
 
     phase_curves = Curves(
-        by="group", y_title="words", unit="words", styles=lambda names: {phase: PHASES[phase] for phase in names}
+        by="group",
+        y_title="words",
+        metric=METRIC,
+        unit="words",
+        styles=lambda names: {phase: PHASES[phase] for phase in names},
     )
     name, title = "words-phases", "Unigrams, bigrams, context"
-    return curves_figure(runs, axis, phase_table, phase_curves, name, title, caption, METRIC)
+    return curves_figure(runs, axis, phase_table, phase_curves, name, title, caption)

@@ -44,22 +44,11 @@ def age_table(run: Run) -> pd.DataFrame:
         return pd.DataFrame(columns=AGE_COLUMNS)
     starts = np.flatnonzero((table["word"] != table["word"].shift()).to_numpy())  # first row of each word
     ends = np.append(starts[1:], len(table))
-    steps, n, surprisal = (table[name].to_numpy() for name in ("step", "n", "surprisal"))
+    surprisal = table["surprisal"].to_numpy()
     rows = table.iloc[ends - 1][["word", "category", "n", "pieces", "age", "concreteness", "chance"]]
     rows = rows.rename(columns={"age": "children"}).reset_index(drop=True)
     rows = rows.assign(first=surprisal[starts], lowest=np.minimum.reduceat(surprisal, starts))
-    evaluated_steps = np.unique(steps)
-    is_whole = ends - starts == len(evaluated_steps)
-    is_whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
-    occurrences = table["occurrences"].tolist()
-    word_curves = [  # per word, the surprisals [S, n] of its occurrences at every step
-        np.frombuffer(b"".join(occurrences[start:end]), "<f2").astype(float).reshape(end - start, -1)
-        for start, end in zip(starts[is_whole], ends[is_whole], strict=True)
-    ]
-    ages = find_ages(evaluated_steps.tolist(), word_curves, rows["chance"].to_numpy()[is_whole])
-    estimates = {"age": ages.step, "earliest": ages.earliest, "latest": ages.latest}
-    estimates |= {name: getattr(ages.fits, name) for name in FIT_PARAMETERS}
-    rows = rows.join(pd.DataFrame({**estimates, "why": ages.reasons}, np.flatnonzero(is_whole)))
+    rows = rows.join(_estimate_ages(table, starts, ends, rows["chance"].to_numpy()))
     rows["why"] = rows["why"].fillna(PARTLY_MEASURED)
     rows = pd.concat([rows, pd.DataFrame(_read_left_out(run), columns=["word", "why"])], ignore_index=True)
     counts = _count_words(run)
@@ -70,6 +59,25 @@ def age_table(run: Run) -> pd.DataFrame:
     beyond = _steps_beyond(rows, table, zip(starts, ends, strict=True))
     rows["beyond"] = pd.array([*beyond, *[None] * (len(rows) - len(beyond))], "Int64")
     return rows[AGE_COLUMNS].sort_values(["age", "word"], ignore_index=True)
+
+
+def _estimate_ages(table: pd.DataFrame, starts: np.ndarray, ends: np.ndarray, chance: np.ndarray) -> pd.DataFrame:
+    """Return age, earliest, latest, the fit and why of the words that were measured alike at every step.
+
+    The i-th word has the rows from `starts[i]` to `ends[i]` of `table`, and the index i in the result.
+    """
+    evaluated_steps, n = np.unique(table["step"]), table["n"].to_numpy()
+    is_whole = ends - starts == len(evaluated_steps)
+    is_whole &= np.minimum.reduceat(n, starts) == np.maximum.reduceat(n, starts)
+    occurrences = table["occurrences"].tolist()
+    word_curves = [  # per word, the surprisals [S, n] of its occurrences at every step
+        np.frombuffer(b"".join(occurrences[start:end]), "<f2").astype(float).reshape(end - start, -1)
+        for start, end in zip(starts[is_whole], ends[is_whole], strict=True)
+    ]
+    ages = find_ages(evaluated_steps.tolist(), word_curves, chance[is_whole])
+    estimates = {"age": ages.step, "earliest": ages.earliest, "latest": ages.latest}
+    estimates |= {name: getattr(ages.fits, name) for name in FIT_PARAMETERS}
+    return pd.DataFrame({**estimates, "why": ages.reasons}, np.flatnonzero(is_whole))
 
 
 def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tuple[int, int]]) -> list[int | None]:

@@ -30,6 +30,7 @@ from embryo_core.words import quantity
 BITS_CURVES = Curves(
     by="word",
     y_title="surprisal (bits)",
+    metric=METRIC,
     value="surprisal",
     baseline="chance",
     baseline_name="chance",
@@ -91,7 +92,7 @@ def describe_words(table: pd.DataFrame, matches: pd.DataFrame) -> Caption:
 def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the proportion of words acquired by each step, by category."""
     run = runs[0]
-    curves = Curves(by="group", y_title="words acquired", unit="words", styles=category_styles)
+    curves = Curves(by="group", y_title="words acquired", metric=METRIC, unit="words", styles=category_styles)
 
     def caption(table: pd.DataFrame) -> Caption:
         ages = age_table(run)
@@ -109,7 +110,7 @@ def acquired(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             describe_data(run),
         )
 
-    return curves_figure(runs, axis, acquired_table, curves, "words-acquired", "Words acquired", caption, METRIC)
+    return curves_figure(runs, axis, acquired_table, curves, "words-acquired", "Words acquired", caption)
 
 
 # === One word ===
@@ -140,9 +141,7 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
         )
 
     name, title = f"word-{re.sub(r'[^a-zA-Z0-9]+', '-', word)}", f"Surprisal of “{word}”"
-    figure = curves_figure(
-        runs, axis, lambda one_run: curve_table(one_run, word), BITS_CURVES, name, title, caption, METRIC
-    )
+    figure = curves_figure(runs, axis, lambda line_run: curve_table(line_run, word), BITS_CURVES, name, title, caption)
     return _with_fit(figure, run, axis, word) if run.name in figure.runs else figure
 
 
@@ -171,9 +170,7 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
     """Add the sigmoid, the age and the expected surprisals (see EXPECTED) to a word's curve, in plot and table."""
     row, step_axis = _find_row(run, word), axis.for_run(run)
-    line_name = figure.table["run"].iloc[0]
-    is_run = figure.table["run"] == line_name
-    steps = figure.table.loc[is_run, "step"].astype(int)
+    steps = figure.first_table["step"].astype(int)
     table = figure.table.copy()
     trace_settings: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
     ends = step_axis.values([steps.min(), steps.max()])
@@ -181,7 +178,7 @@ def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
         if pd.notna(row[name]):
             line = {"color": style.GREY, "width": 1.5, "dash": dash.replace("dash-dotted", "dashdot")}
             figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **trace_settings)
-            table.loc[is_run, name] = row[name]
+            table.loc[steps.index, name] = row[name]
     if pd.notna(row["age"]):
         age, later_steps = round(row["age"]), steps[steps > 0]
         sigmoid = Sigmoids(*(np.array([row[name]], float) for name in FIT_PARAMETERS))
@@ -199,7 +196,7 @@ def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
             hovertemplate=f"age: {describe_estimate(row, step_axis)}<extra></extra>",
         )
         table.loc[later_steps.index, "sigmoid"] = fit_values
-        age_row: dict[str, Any] = {"run": line_name, "word": word, "step": age, "sigmoid": value_at_age}
+        age_row: dict[str, Any] = {"run": table["run"].iloc[0], "word": word, "step": age, "sigmoid": value_at_age}
         if axis.unit != "step":
             age_row[axis.unit] = step_axis.counts([age])[0]
         table = pd.concat([table, pd.DataFrame([age_row])], ignore_index=True)
