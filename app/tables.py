@@ -19,7 +19,7 @@ PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # options of a c
 
 
 def steps_in_unit(
-    table: pd.DataFrame, axis: StepAxis, columns: Mapping[str, Mapping[str, str]], width: int | None = None
+    table: pd.DataFrame, axis: StepAxis, columns: Mapping[str, Mapping[str, Any]], width: int | None = None
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Convert columns of steps to the unit of the axis; return the table, and the settings of these columns.
 

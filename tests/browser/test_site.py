@@ -220,7 +220,8 @@ def test_unit_beyond_last_checkpoint_gap_and_estimates(tiny_site: Path, page: Pa
             run.bar.counted = "words";
             Object.assign(part.figure, { csv: "step,sigmoid\\n8,1\\n12,2\\n", rows: undefined });
             part.list();
-            const tokens = { counts: counts.counts, values: { linear: counts.counts }, axes: { linear: { title: { text: "tokens seen" } } } };
+            const axes = { linear: { title: { text: "tokens seen" } } };
+            const tokens = { counts: counts.counts, values: { linear: counts.counts }, axes };
             const bar = { steps: counts.steps, values: { linear: counts.steps } };
             page.site.runs.made = { bar, title: "step", heading: " step", units: { tokens } };
             const error_x = { array: [1, 0, 0, 0], arrayminus: [500, 0, 0, 0] };

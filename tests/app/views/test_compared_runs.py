@@ -165,7 +165,9 @@ def test_differing_attention_map_distinguishes_copies(
     weights[0, 1, 2, 1] = PLANTED
     maps = [AttentionMap(layer + 1, head + 1, weights[layer, head], sentences) for layer, head in np.ndindex(2, 2)]
     results.write(checkpoint_at(twin, 16), "attention", Findings(attention=maps))
-    monkeypatch.setattr("app.views.attention_maps.head_maps.head_history", lambda history, *_: shown.update({history.run: history}))
+    monkeypatch.setattr(
+        "app.components.head_maps.head_history", lambda history, *_: shown.update({history.run: history})
+    )
     for head, differing in (("2", [(2, 2, 1)]), ("1", [])):
         assert not open_page("attention", two_runs, beside="twin", layer="1", head=head).exception
         one, other = (shown[run.name].weights for run in (two_runs, twin))  # [S, L, L]
