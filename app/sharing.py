@@ -14,10 +14,13 @@ from app.view import View
 ALONE = """<style>
 [data-testid="stHeader"], [data-testid="stMain"] [data-testid="stElementContainer"]:not(
   {shown}, .st-key-below_{name} *, .st-key-time *),
-[data-testid="stMain"] :is([data-testid="stPopover"], [data-testid="stExpander"]:not(:has({shown}))) {{
+[data-testid="stMain"] :is([data-testid="stPopover"], [data-testid="stExpander"]:not(:has({shown}))),
+[data-testid="stMain"] [data-testid="stLayoutWrapper"]:not(
+  :has({shown}, .st-key-below_{name}, .st-key-time), .st-key-below_{name} *, .st-key-time *) {{
   display: none;
 }}
 [data-testid="stMainBlockContainer"] {{ padding: 0.5rem; }}
+[data-testid="stMain"] [data-testid="stLayoutWrapper"]:has(> .st-key-time) {{ top: 0; }} /* a frame has no header */
 [data-testid="stMain"] :is([data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]) {{ gap: 0.3rem; }}
 </style>"""
 
