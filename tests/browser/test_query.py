@@ -211,6 +211,19 @@ def test_figures_are_saved_under_their_names(visit, app):
         assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
 
 
+def test_frame_of_lens_has_no_border_without_content(visit, app):
+    """The form, which is hidden, has no border either; the time bar is at the top."""
+    visitor = visit(app)
+    visitor.page.goto(f"{app}/query?figure=tiny-query-lens&embed=true")
+    expect(figure(visitor, "tiny-query-lens")).to_be_visible()
+    visitor.rest()
+    empty = visitor.page.get_by_test_id("stVerticalBlock").evaluate_all(
+        """blocks => blocks.filter((block) => block.offsetHeight && !block.querySelector(".js-plotly-plot")
+            && getComputedStyle(block).borderTopWidth !== "0px").map(({ className }) => className)"""
+    )
+    assert not empty and visitor.page.locator(".st-key-time").bounding_box()["y"] < 20
+
+
 # === Safety ===
 
 
