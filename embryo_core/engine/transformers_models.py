@@ -1,5 +1,7 @@
 """Load the models of transformers from tensors that were checked, and report its failures as errors of a checkpoint."""
 
+import math
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -70,6 +72,7 @@ def build_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
             parameters = sum(parameter.numel() for parameter in loader.from_config(config).parameters())
         if parameters > architecture.max_parameters:
             raise broken_error(checkpoint, f"config.json makes a model of {parameters:,} parameters")
+        check_memory(checkpoint, parameters)
         with _BUILD_LOCK:
             model, report = loader._model_mapping[type(config)].from_pretrained(
                 None,
@@ -83,6 +86,19 @@ def build_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
         raise broken_error(checkpoint, f"{runs.weights_file(checkpoint).name} lacks {', '.join(missing[:5])}")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])
     return model
+
+
+def check_memory(checkpoint: Checkpoint, parameters: int) -> None:
+    """Raise ConfigError if this machine has less memory than the parameters need in float32.
+
+    The system would end the process while it loads the model. Windows does not report its memory through `os.sysconf`.
+    """
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf
+    if (needed := 4 * parameters) > memory:
+        raise ConfigError(
+            f"{checkpoint.path} has {parameters / 1e9:.3g} billion parameters, which need {needed / 1e9:.3g} GB of "
+            f"memory; this machine has {memory / 1e9:.3g} GB."
+        )
 
 
 def check_all_read(

@@ -24,7 +24,7 @@ WITHOUT_HEADS = frozenset("falcon_mamba fnet mamba rwkv".split())  # families th
 # families that read texts of any length
 WITHOUT_POSITIONS = frozenset("bloom falcon_mamba mamba mamba2 recurrent_gemma rwkv xlstm".split())
 ASSUMED_POSITIONS = 2048  # longest text in pieces, for these families
-MAX_PARAMETERS = 2**32  # parameters of a model; BERT-large has 0.34 billion, Pythia-2.8b 2.8 billion
+MAX_PARAMETERS = 2**34  # parameters of a model; BERT-large has 0.34 billion, Pythia-12b 12 billion
 OTHER_LAYOUT = EncoderLayout("", masked_word_heads=(), names={})  # layout of families that only transformers reads
 NOT_ABOUT_MODEL = (  # fields of config.json about its storage, or without an effect on outputs
     "transformers_version _name_or_path dtype torch_dtype use_cache bos_token_id eos_token_id sep_token_id "

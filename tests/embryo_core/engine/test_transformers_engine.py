@@ -1,6 +1,7 @@
 """Tests of the engine through transformers: it gives the fast engine's numbers and reads every listed family."""
 
 import json
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -322,6 +323,15 @@ def test_full_device_memory_is_reported(own_run, monkeypatch):
     monkeypatch.setattr(RobertaModel, "forward", full)
     with pytest.raises(ConfigError, match=r"step8 does not fit into the memory of its device .*--device cpu"):
         model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
+
+
+def test_model_larger_than_memory_is_refused(own_run, monkeypatch):
+    """The system would end the process otherwise; the error has both sizes."""
+    write(own_run, "roberta")
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 10}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    with pytest.raises(ConfigError, match=r"step8 has .* billion parameters, .* this machine has 4\.1e-05 GB"):
+        load(runs.checkpoint(own_run, 8))
 
 
 def test_missing_device_is_reported():

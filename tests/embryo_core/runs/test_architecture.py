@@ -54,11 +54,16 @@ def test_only_fnet_may_omit_attention_heads():
 
 @pytest.mark.parametrize("family", ["xlm-roberta", "deberta-v2", "rembert", "electra"])
 def test_largest_public_models_are_within_bound(family: str):
-    """XLM-RoBERTa large has 0.56 billion parameters; twenty times its layers exceed the bound."""
+    """XLM-RoBERTa large has 0.56 billion parameters; twice its width and 24 times its layers exceed the bound."""
     large = {"hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 4096, "vocab_size": 250_002}
     assert sizes(family, **large | {"num_hidden_layers": 24, "max_position_embeddings": 514}).hidden_size == 1024
-    with pytest.raises(ValidationError, match="parameters; the maximum is 4,294,967,296"):
-        sizes(family, **large | {"num_hidden_layers": 480})
+    with pytest.raises(ValidationError, match="parameters; the maximum is 17,179,869,184"):
+        sizes(family, **large | {"num_hidden_layers": 576, "hidden_size": 2048, "intermediate_size": 8192})
+
+
+def test_pythia_12b_is_within_bound():
+    pythia = {"hidden_size": 5120, "num_attention_heads": 40, "intermediate_size": 20_480, "vocab_size": 50_688}
+    assert sizes("gpt_neox", **pythia | {"num_hidden_layers": 36}).max_parameters > 11.8e9
 
 
 @pytest.mark.parametrize(
