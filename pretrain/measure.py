@@ -1,5 +1,6 @@
 """Measurements on held-out text at every checkpoint: loss and accuracy by length, masking and position."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -66,23 +67,20 @@ def _by_position(positions: np.ndarray, correct: np.ndarray) -> list[dict[str, A
     ]
 
 
-def heldout_entry(evaluator: HeldoutEvaluator, objectives: dict[str, str]) -> tuple[dict[str, float], dict[str, Any]]:
+def heldout_entry(evaluator: HeldoutEvaluator) -> tuple[dict[str, float], dict[str, Any]]:
     """Measure the current model; return two parts of a held-out row of the log: means, and counts with all measures."""
     measures = evaluator.measure()
     counts = {evaluator.count_key: measures[0]["n"], "n_sequences": evaluator.heldout[0].sequences}
-    return heldout_row(measures, objectives), counts | {"measures": measures}
+    return heldout_row(measures, evaluator.objectives), counts | {"measures": measures}
 
 
-def heldout_row(measures: list[dict[str, Any]], objectives: dict[str, str]) -> dict[str, float]:
+def heldout_row(measures: list[dict[str, Any]], objectives: Iterable[str]) -> dict[str, float]:
     """Return the means of a held-out row: those of the first measure (shortest length, masked as in training)."""
     first_measure, (main_objective, *other_names) = measures[0], objectives
-    losses = {main_objective: first_measure["loss"]} | {name: first_measure[f"{name}_loss"] for name in other_names}
-    accuracies = {main_objective: first_measure["accuracy"]} | {
-        name: first_measure[f"{name}_accuracy"] for name in other_names
-    }
-    row = {"loss": sum(losses.values())}
-    for name in objectives:
-        row |= {f"{name}_loss": losses[name], f"{name}_accuracy": accuracies[name]}
+    prefixes = {main_objective: ""} | {name: f"{name}_" for name in other_names}
+    row = {"loss": sum(first_measure[f"{prefix}loss"] for prefix in prefixes.values())}
+    for name, prefix in prefixes.items():
+        row |= {f"{name}_{kind}": first_measure[prefix + kind] for kind in ("loss", "accuracy")}
     return row | {
         f"{name}_baseline": first_measure[f"{name}_baseline"]
         for name in other_names

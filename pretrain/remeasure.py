@@ -112,7 +112,7 @@ def _measure(
     config: Config, model: PretrainingModel, evaluator: HeldoutEvaluator, checkpoint: Checkpoint
 ) -> dict[str, Any]:
     read_checkpoint(model, config, checkpoint)
-    mean_values, details = heldout_entry(evaluator, FAMILIES[config.family].objectives(config))
+    mean_values, details = heldout_entry(evaluator)
     return {"split": "heldout", "step": checkpoint.step, **mean_values, "tokens": checkpoint.tokens, **details}
 
 

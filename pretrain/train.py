@@ -46,7 +46,7 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     def save_and_measure() -> None:
         if progress.step > first or not run.origin:  # a continued run already has its first checkpoint
             write_checkpoint(model, config, run.path, _counts(run, progress))
-        _measure(config, _counts(run, progress), evaluator, log, devices)
+        _measure(_counts(run, progress), evaluator, log, devices)
 
     if progress.step == first:
         save_and_measure()
@@ -159,9 +159,9 @@ def multiplies_in_bfloat16() -> bool:
     return multiplies_bfloat16()
 
 
-def _measure(config: Config, progress: Progress, evaluator: HeldoutEvaluator, log: Log, devices: Devices) -> None:
+def _measure(progress: Progress, evaluator: HeldoutEvaluator, log: Log, devices: Devices) -> None:
     if not evaluator.heldout:
         return
     with devices.measuring():
-        means, extra_values = heldout_entry(evaluator, FAMILIES[config.family].objectives(config))
+        means, extra_values = heldout_entry(evaluator)
     log.add("heldout", progress, means, **extra_values)

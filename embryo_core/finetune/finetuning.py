@@ -174,7 +174,7 @@ def _set_settings(run: Run, plan: TaskPlan, encoded_task: EncodedTask, choice: R
         rate += f", chosen{criterion} at step {choice.step} on a tenth of the training data"
     note = f"{len(encoded_task.targets):,} training sequences of {plan.folder.name}; protocol {plan.protocol}, {rate}"
     summary = {"note": note, "labels": labels, **(choice.summary if choice else {})}
-    for name in planning.names_of_results(run, plan.name) if plan.overwrite else ():
+    for name in planning.names_of_results(results.steps_by_metric(run), plan.name) if plan.overwrite else ():
         results.note_dataset(run, name, plan.identity, overwrite=True)
     for seed in sorted({seed for _, seed in plan.pending}):
         results.note_dataset(run, results_name(plan.name, seed), plan.identity, summary, plan.overwrite)

@@ -24,6 +24,7 @@ from embryo_core.finetune.workers import JobTask, TuningJob, is_readable, mnli_f
 from embryo_core.types import Checkpoint, Run
 
 Pairs = set[tuple[int, int]]  # (step, seed)
+StoredSteps = Mapping[str, set[int]]  # name of results -> their steps (see `results.steps_by_metric`)
 
 
 # === Tasks ===
@@ -75,7 +76,9 @@ def plan_tasks(
     run: Run, tasks: Mapping[str, Path], checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
 ) -> list[TaskPlan]:
     """Plan each task: the (step, seed) pairs without results. Raises CorpusError, ConfigError, DatasetMismatch."""
-    plans = [_plan_task(run, name, folder, checkpoints, seeds, protocol, overwrite) for name, folder in tasks.items()]
+    stored_steps = results.steps_by_metric(run)
+    pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
+    plans = [_plan_task(run, name, folder, pairs, stored_steps, protocol, overwrite) for name, folder in tasks.items()]
     mnli = next((plan for plan in plans if plan.name == "mnli"), None)
     for plan in plans:
         if plan.from_mnli:
@@ -86,46 +89,41 @@ def plan_tasks(
                 )
             plan.more["mnli_sha256"] = mnli.sha256
     for plan in plans:  # checked before slow work; all seeds must agree, since their mean is shown
-        for name in () if plan.overwrite else names_of_results(run, plan.name):
-            protected_steps = results.steps_by_metric(run)[name] & runs.steps_without_weights(run)
-            results.check_dataset(run, name, plan.identity, protected_steps)
+        for name in () if plan.overwrite else names_of_results(stored_steps, plan.name):
+            results.check_dataset(run, name, plan.identity, stored_steps[name] & runs.steps_without_weights(run))
     return plans
 
 
 def _plan_task(
-    run: Run, name: str, folder: Path, checkpoints: Sequence[Checkpoint], seeds: int, protocol: str, overwrite: bool
+    run: Run, name: str, folder: Path, pairs: Pairs, stored_steps: StoredSteps, protocol: str, overwrite: bool
 ) -> TaskPlan:
     """Plan one task: which (step, seed) pairs to tune, and which stored results --overwrite may replace."""
-    pairs = {(checkpoint.step, seed) for checkpoint in checkpoints for seed in range(1, seeds + 1)}
-    stored_steps = results.steps_by_metric(run)
-    stored_pairs = {(step, seed) for seed in range(1, seeds + 1) for step in stored_steps[results_name(name, seed)]}
-    names = names_of_results(run, name)
-    stored_seeds = {(step, each.rpartition(":")[2]) for each in names for step in stored_steps[each]}
+    names = names_of_results(stored_steps, name)
+    stored_seeds = {(step, each.removeprefix(results_name(name, ""))) for each in names for step in stored_steps[each]}
     replaced = {(step, str(seed)) for step, seed in pairs}
     # results of steps whose weights are gone could not be computed again
     replaceable = overwrite and not {step for step, _ in stored_seeds} & runs.steps_without_weights(run)
-    pending, remaining = (pairs, stored_seeds - replaced) if overwrite else (pairs - stored_pairs, set())
+    pending = pairs if overwrite else {(step, seed) for step, seed in pairs if (step, str(seed)) not in stored_seeds}
+    remaining = stored_seeds - replaced if overwrite else set()
     if not folder.is_dir():
         raise CorpusError(f"{folder}, for the task '{name}', is not a folder; give one with --glue, --squad or --task.")
-    sha256 = _data_hash(run, name, folder)
+    sha256 = _data_hash(run, names, name, folder)
     return TaskPlan(name, folder, protocol, sha256, pending, len(pairs) - len(pending), replaceable, remaining)
 
 
-def _data_hash(run: Run, name: str, folder: Path) -> str:
-    """Return the hash of a task's data, or of its whole folder if results of an earlier version recorded that hash."""
-    sha256, sources = data_sha256(name, folder), results.read_sources(run)
-    recorded_hashes = {
-        str(sources[stored_name].get("sha256")) for stored_name in names_of_results(run, name) if stored_name in sources
-    }
+def _data_hash(run: Run, names: Sequence[str], task: str, folder: Path) -> str:
+    """Return the hash of a task's data, or of its whole folder if results `names` of an earlier version have that."""
+    sha256, sources = data_sha256(task, folder), results.read_sources(run)
+    recorded_hashes = {str(sources[name].get("sha256")) for name in names if name in sources}
     if recorded_hashes - {sha256} and (folder_sha256 := corpora.open_source(folder).sha256) in recorded_hashes:
         return folder_sha256
     return sha256
 
 
-def names_of_results(run: Run, task: str) -> list[str]:
+def names_of_results(stored_steps: StoredSteps, task: str) -> list[str]:
     """List the names of a task's results, one for each seed with results."""
     prefix = results_name(task, "")
-    return sorted(name for name, steps in results.steps_by_metric(run).items() if steps and name.startswith(prefix))
+    return sorted(name for name, steps in stored_steps.items() if steps and name.startswith(prefix))
 
 
 # === Learning rates of stored results ===

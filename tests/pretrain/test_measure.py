@@ -70,8 +70,9 @@ def test_log_row_has_the_means_of_the_first_measure():
     first |= {"tokens_loss": 0.25, "tokens_accuracy": 0.875, "tokens_n": 40, "tokens_baseline": 0.75}
     measures = [first, {name: value + 1 for name, value in first.items()}]
     heldout = [SimpleNamespace(sequences=4), SimpleNamespace(sequences=2)]
-    evaluator = SimpleNamespace(measure=lambda: measures, heldout=heldout, count_key="n_masked")
-    row, more = heldout_entry(evaluator, {"words": "", "tokens": ""})
+    objectives = ("words", "tokens")
+    evaluator = SimpleNamespace(measure=lambda: measures, heldout=heldout, objectives=objectives, count_key="n_masked")
+    row, more = heldout_entry(evaluator)
     assert row == {
         "loss": 2.25,
         "words_loss": 2.0,
