@@ -54,6 +54,11 @@ def _write_run(run: Run, folder: Path, count: int) -> None:
     loadable = {checkpoint.step: checkpoint for checkpoint in run_files.loadable_checkpoints(run)}
     steps = log_spaced([*loadable], count) if count > 1 else [*loadable][-1:]
     tokenizer = load_tokenizer(run)
+    if tokenizer.new_words:
+        raise MissingCapability(
+            f"Run '{run.name}' cannot be asked live: a browser would find the words that were added to its vocabulary "
+            "inside longer words too."
+        )
     graphs, omissions = {}, []
     for step in steps:
         try:

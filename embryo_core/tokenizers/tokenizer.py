@@ -169,7 +169,7 @@ class Tokenizer:
         Other texts have the pieces that they have after a letter which does not merge with them.
         """
         piece_id = self._tokenizer.token_to_id(text if self.word_start else f"##{text}")
-        if piece_id is not None:
+        if piece_id is not None and piece_id not in self.new_words:
             return np.array([piece_id], np.int64)
         ids_after_letters = (self._encode_after(letter, text) for letter in ascii_lowercase)
         separate_ids = next((ids for ids in ids_after_letters if ids is not None and len(ids)), None)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import plotly
@@ -15,6 +16,7 @@ from embryo_core.errors import SiteError
 from embryo_core.site import live, packages, site
 from embryo_core.site.live import write_live
 from embryo_core.types import Run
+from pretrain.tokenizer import extend
 
 
 @pytest.fixture
@@ -90,6 +92,16 @@ def test_reason_is_given_for_runs_that_cannot_be_asked(own_run: Run, tiny_run: R
     runs.remove_weights(runs.checkpoint(own_run, 0))
     with pytest.raises(SiteError, match="no weights"):
         write_live([own_run], tmp_path / "lost", 1)
+
+
+@pytest.mark.usefixtures("without_packages")
+def test_run_with_an_extended_vocabulary_cannot_be_asked(own_run: Run, tiny_run: Run, tmp_path: Path) -> None:
+    """The browser's tokenizer would find added words inside others, as "walker" in "walkers"."""
+    shutil.rmtree(own_run.tokenizer)
+    extend(tiny_run.tokenizer, ["walker"], 1, own_run.tokenizer)
+    run = replace(own_run, tokenizer_sha256=runs.sha256(own_run.tokenizer / "tokenizer.json"))
+    with pytest.raises(SiteError, match="words that were added"):
+        write_live([run], tmp_path / "site", 1)
 
 
 def test_missing_npm_is_reported_with_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

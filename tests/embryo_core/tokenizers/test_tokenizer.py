@@ -16,7 +16,7 @@ from embryo_core.engine.model import load
 from embryo_core.errors import BrokenRun, TokenizerMismatch
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
-from pretrain.tokenizer import train_tokenizer
+from pretrain.tokenizer import extend, train_tokenizer
 from tests.conftest import SAMPLE
 
 TEXTS = ["The river runs through the old town.", "She was born in [MASK]."]
@@ -73,6 +73,14 @@ def test_only_known_single_pieces_have_an_id(tiny_run):
     assert tokenizer.pieces([tokenizer.single_piece("the")]) == ["▁the"]
     assert tokenizer.single_piece("unforgettable") is None
     assert tokenizer.single_piece("☃") is None and tokenizer.single_piece("<unk>") is None
+
+
+def test_word_added_to_the_vocabulary_is_not_a_piece_inside_words(tiny_run: Run, tmp_path: Path):
+    """It is one piece as a word; inside another word the text has the pieces that it had before."""
+    extend(tiny_run.tokenizer, ["walker"], 1, tmp_path / "extended")
+    tokenizer, before = Tokenizer(tmp_path / "extended" / "tokenizer.json"), load_tokenizer(tiny_run)
+    assert tokenizer.encode_word("walker").tolist() == [700]
+    assert tokenizer.encode_inside("walker").tolist() == before.encode_inside("walker").tolist()
 
 
 # === Byte-level BPE ===
