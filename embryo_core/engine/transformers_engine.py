@@ -50,6 +50,7 @@ class TransformersEngine:
                 _check_causal(checkpoint, model)
         model = model.to(device.name, device.dtype)
         self._base = model.base_model
+        self._unprojected = _without_projection(self._base, self._final_parts)
         self._head: Any = _head_of(model) if heads(checkpoint) & {"masked_words", "next_words"} else None
         self._detector = model if "replaced_tokens" in heads(checkpoint) else None
         self.max_positions = count_positions(self._base, architecture.max_position_embeddings)
@@ -88,11 +89,8 @@ class TransformersEngine:
         return self._pass(ids, mask, self._detector).logits.float().cpu()
 
     def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        outputs = self._pass(ids, mask, output_hidden_states=True)
-        states = list(outputs.hidden_states)
-        # a last state of another shape has been projected to the width of the word embeddings
-        if outputs.last_hidden_state.shape == states[-1].shape:
-            states[-1] = outputs.last_hidden_state
+        outputs = self._pass(ids, mask, self._unprojected, output_hidden_states=True)
+        states = (*outputs.hidden_states[:-1], outputs.last_hidden_state)
         return torch.stack([state.float().cpu() for state in states])
 
     def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
@@ -164,6 +162,21 @@ def _final_parts(model: PreTrainedModel) -> list[torch.nn.Module]:
         if module not in containers and module is not base
         if isinstance(output, Tensor) and output.ndim == ids.ndim + 1  # a pooler returns one state of each text
     ]
+
+
+def _without_projection(base: PreTrainedModel, final_parts: Sequence[torch.nn.Module]) -> PreTrainedModel:
+    """Return the base model, without a final part that projects states to the width of word embeddings, as in OPT."""
+    for name, part in base.named_modules():
+        if part in final_parts and isinstance(part, torch.nn.Linear) and part.in_features != part.out_features:
+            return _replace(base, name.split("."), torch.nn.Identity())
+    return base
+
+
+def _replace(module: Any, path: Sequence[str], part: torch.nn.Module) -> Any:
+    """Return a copy of a module that shares all parts but the one at `path`."""
+    copied, (name, *rest) = copy.copy(module), path
+    copied._modules = module._modules | {name: _replace(module._modules[name], rest, part) if rest else part}
+    return copied
 
 
 def _check_causal(checkpoint: Checkpoint, model: PreTrainedModel) -> None:

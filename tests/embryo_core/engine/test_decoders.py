@@ -64,6 +64,25 @@ def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) 
     assert len(words) == 700 and (len(positions) == 40 if family in ("gpt2", "gpt_neo", "opt") else positions is None)
 
 
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_opt_with_narrow_embeddings_has_states_of_one_width(own_run: Run, norm_first: bool) -> None:
+    """The last states are those before the projection to the width of the embeddings, as in opt-350m."""
+    change = {"word_embed_proj_dim": 16, "do_layer_norm_before": norm_first}
+    checkpoint = write(own_run, decoders.make("opt", **change))
+    model, own = load(checkpoint), AutoModelForCausalLM.from_pretrained(checkpoint.path).eval()
+    ids = np.array([[1, *range(5, 14), 2]])
+    mask = np.ones_like(ids)
+    unprojected: list[torch.Tensor] = []
+    own.model.decoder.project_out.register_forward_pre_hook(lambda _, inputs: unprojected.append(inputs[0]))
+    with torch.inference_mode():
+        output = own(torch.as_tensor(ids), output_hidden_states=True)
+    states = torch.stack([*output.hidden_states[:-1], *unprojected])
+    np.testing.assert_allclose(model.hidden_states(ids, mask), states, rtol=1e-5, atol=1e-5)
+    logits = model.next_logits(ids, mask, np.array([0]), np.array([4]))
+    np.testing.assert_allclose(logits, output.logits.numpy()[0, [4]], rtol=1e-5, atol=1e-5)
+    assert model.next_head(states[1, 0, :1].numpy()).shape == (1, 700)
+
+
 def test_missing_prediction_head_is_reported(own_run: Run) -> None:
     """An encoder does not output next words, and a decoder does not output masked words."""
     at = np.array([[1, 5]]), np.ones((1, 2)), np.array([0]), np.array([0])
