@@ -29,14 +29,14 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.figures.markdown import literal
-from embryo_core.figures.query import Shared, Subject
+from embryo_core.figures.query import SharedAxes, Subject
 from embryo_core.query.answers import Lead
 from embryo_core.types import Run
 
-TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}  # suffix of a file -> MIME type
+MIME_TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}  # suffix of a file -> MIME type
 MAX_FIGURES = 64  # cached figures
 # estimated core seconds to make a file, by which the queue of questions orders it
-SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}
+FILE_SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ HASHES: dict[str | type, Callable[[Any], Any]] = {  # type -> how Streamlit hash
     FunctionType: _hash_function,
     pd.DataFrame: _hash_table,
     # by `repr`, since their fields are plain values and Streamlit would copy a dataclass to hash it
-    **dict.fromkeys((AxisChoice, Lead, Shared, Subject), repr),
+    **dict.fromkeys((AxisChoice, Lead, SharedAxes, Subject), repr),
 }
 
 
@@ -190,7 +190,7 @@ def _download(file: File, name: str) -> None:
         file.label,
         partial(_content, file),
         file_name=file.name,
-        mime=TYPES[suffix],
+        mime=MIME_TYPES[suffix],
         key=f"{suffix[1:]}_{name}",
         on_click="ignore",
     )
@@ -198,5 +198,5 @@ def _download(file: File, name: str) -> None:
 
 def _content(file: File) -> str | bytes:
     """Make the content of a file when its turn in the queue of questions comes, and return it."""
-    with QUEUE.turn(SECONDS[PurePath(file.name).suffix]):
+    with QUEUE.turn(FILE_SECONDS[PurePath(file.name).suffix]):
         return file.content()

@@ -16,7 +16,7 @@ from embryo_core.figures.smoothing import WINDOWS
 
 SMOOTHING = "smooth"  # name in the URL
 OPEN = "open"  # name in the URL of the list of unfolded sections
-NUMBER = 110  # pixels: width of a box for a layer or a head
+NUMBER_WIDTH = 110  # pixels: width of a box for a layer or a head
 SWITCHED = {"on": True, "off": False}  # values of a switch in the URL
 MAX_LINK = 2_000  # characters: a longer text is left out of the URL
 MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in the URL
@@ -59,7 +59,7 @@ def pick_one(
     widget: Any = st.segmented_control if segmented else st.selectbox
     extra = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
     chosen = draw_widget(name, value, widget, label, options, then=then, **appearance, **extra)
-    permalink.show(name, None if optional and chosen == options[0] else chosen)
+    permalink.put_in_url(name, None if optional and chosen == options[0] else chosen)
     if report:
         picker = hidden.get(permalink.get(name) or "")
         check_link(name, texts, format_func(chosen), f"hidden by the choice of {picker}" if picker else "not here")
@@ -94,7 +94,7 @@ def pick_many(
     chosen = draw_widget(
         name, value, widget, label, options, format_func=_marked(format_func) if pills else format_func
     )
-    permalink.show(name, None if set(chosen) == set(default) else permalink.join(chosen))
+    permalink.put_in_url(name, None if set(chosen) == set(default) else permalink.join(chosen))
     if report and wanted and (unknown := [one for one in permalink.split(wanted) if one and one not in options]):
         report_unknown(name, unknown)
     return [option for option in options if option in chosen]
@@ -104,7 +104,7 @@ def pick_switch(name: str, label: str, default: bool = False, optional: bool = F
     """Pick on or off; an `optional` switch is left out of the URL while it has its default. See `pick_one`."""
     chosen = draw_widget(name, SWITCHED.get(permalink.get(name) or "", default), st.toggle, label)
     shown = "on" if chosen else "off"
-    permalink.show(name, None if optional and chosen == default else shown)
+    permalink.put_in_url(name, None if optional and chosen == default else shown)
     check_link(name, SWITCHED, shown)
     return chosen
 
@@ -150,8 +150,8 @@ def fold(name: str, title: str, draw: Callable[[], object], choice: str = "") ->
         with section:
             draw()
     elif choice:
-        permalink.show(choice, None)
-    permalink.show(OPEN, permalink.join(sorted(opened)) or None)
+        permalink.put_in_url(choice, None)
+    permalink.put_in_url(OPEN, permalink.join(sorted(opened)) or None)
 
 
 def row() -> DeltaGenerator:
@@ -176,7 +176,7 @@ def pick_smoothing() -> None:
         help="Adds the mean of this number of neighbouring points to each curve. Markers stay as measured.",
         width=150,
     )
-    permalink.show(SMOOTHING, None if chosen == 1 else chosen)
+    permalink.put_in_url(SMOOTHING, None if chosen == 1 else chosen)
     check_link(SMOOTHING, map(str, WINDOWS), _smoothing_name(chosen))
 
 
@@ -191,7 +191,7 @@ def _smoothing_name(points: int) -> str:
 
 def pick_number(name: str, count: int, default: int) -> int:
     """Pick a layer or a head, counted from 1; `name` is "layer" or "head"."""
-    return pick_one(name, name.capitalize(), range(1, count + 1), default, width=NUMBER)
+    return pick_one(name, name.capitalize(), range(1, count + 1), default, width=NUMBER_WIDTH)
 
 
 def pick_head(layers: int, heads: int, default: Sequence[int]) -> tuple[int, int]:
@@ -218,7 +218,7 @@ def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> st
     """Draw a line of text and return it; `name` is its name in the URL."""
     value = chosen_text(name, label, default)
     chosen = draw_widget(name, value, st.text_input, label, max_chars=MAX_CHARACTERS[name], **appearance)
-    permalink.show(name, chosen if chosen != default else None)
+    permalink.put_in_url(name, chosen if chosen != default else None)
     return chosen
 
 
@@ -241,7 +241,7 @@ def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str 
         which = "which is" if len(unknown) == 1 else "which are"
         then = f"; showing '{shown}'" if shown else ""
         notices.note(f"The link has the {name.replace('_', ' ')} {listed}, {which} {why}{then}.")
-        permalink.show(name, permalink.get(name))
+        permalink.put_in_url(name, permalink.get(name))
 
 
 def check_link(name: str, known: Iterable[str], shown: str, why: str = "not here") -> None:

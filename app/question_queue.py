@@ -2,10 +2,11 @@
 
 The queue is sorted by the time of arrival plus PATIENCE seconds for each second that a question costs, so that cheap
 questions go first and expensive ones do not wait for ever. A heavy question pauses between two of its chunks
-(embryo_core/query/sweep.py) while another is before it in the queue, and for DRAW_TIME after a light one, whose page is
-then drawn and may ask its next question; a heavy question that is due does not wait for DRAW_TIME. A session has one
-question at a time: Streamlit runs its pages in one thread, and the visitor's next action, or leaving, ends the current
-question. Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET limits them.
+(embryo_core/query/sweep.py) while another is before it in the queue, and for DRAW_SECONDS after a light one, whose page
+is then drawn and may ask its next question; a heavy question that is due does not wait for DRAW_SECONDS. A session has
+one question at a time: Streamlit runs its pages in one thread, and the visitor's next action, or leaving, ends the
+current question. Costs are estimated by embryo_core/query/cost.py; the environment variable EMBRYO_QUESTION_BUDGET
+limits them.
 
 This module is not named queue.py: Streamlit puts app/ first on sys.path, where it would hide the standard library's.
 """
@@ -25,17 +26,19 @@ from embryo_core.query import pausing
 
 BUDGET_VARIABLE = "EMBRYO_QUESTION_BUDGET"  # environment variable: core seconds of a question; unlimited if unset
 PATIENCE = 10  # seconds of waiting for each second of cost
-LIGHT = 0.5  # core seconds: a question up to this cost is light, and never paused
-DRAW_TIME = 0.3  # seconds that a page takes to draw an answer
+MAX_LIGHT_COST = 0.5  # core seconds: a question up to this cost is light, and never paused
+DRAW_SECONDS = 0.3  # seconds that a page takes to draw an answer
 MAX_HEAVY = 4  # heavy questions under way at once; paused ones hold memory too
-POLL = 0.1  # seconds after which a paused question checks whether it may continue and its visitor is still there
-POLL_WAITING = 0.5  # the same for a question that has not begun, which is also notified when its turn comes
+POLL_SECONDS = (
+    0.1  # seconds after which a paused question checks whether it may continue and its visitor is still there
+)
+WAITING_POLL_SECONDS = 0.5  # the same for a question that has not begun, which is also notified when its turn comes
 
 Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
-class _Waiting:
+class _QueuedQuestion:
     """One question in the queue."""
 
     cost: float  # seconds of one core
@@ -50,7 +53,7 @@ class Queue:
     """The queue of all questions of this process."""
 
     def __init__(self) -> None:
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_QueuedQuestion] = []
         self._lock = Lock()
         self._drawn_at = 0.0  # when the page of the last light question has probably drawn its answer
 
@@ -60,7 +63,7 @@ class Queue:
 
         `check` is called while the question waits and between its chunks; it ends the question by raising.
         """
-        waiting = _Waiting(cost, monotonic() + PATIENCE * cost, check, Condition(self._lock))
+        waiting = _QueuedQuestion(cost, monotonic() + PATIENCE * cost, check, Condition(self._lock))
         with self._lock:
             self._waiting.append(waiting)
         try:
@@ -69,12 +72,12 @@ class Queue:
         finally:
             with self._lock:
                 self._waiting.remove(waiting)
-                if waiting.begun and waiting.cost <= LIGHT:
-                    self._drawn_at = monotonic() + DRAW_TIME
+                if waiting.begun and waiting.cost <= MAX_LIGHT_COST:
+                    self._drawn_at = monotonic() + DRAW_SECONDS
                 if self._waiting:  # wake only the next one: every thread that wakes competes for the GIL
                     self._first().notified.notify_all()
 
-    def _wait(self, waiting: _Waiting) -> None:
+    def _wait(self, waiting: _QueuedQuestion) -> None:
         """Return once the question has its turn. Raises the error of its `check`, in all threads of the question."""
         while True:
             if waiting.ended:
@@ -88,19 +91,19 @@ class Queue:
                 if self._may_go_on(waiting):
                     waiting.begun = True
                     return
-                waiting.notified.wait(POLL if waiting.begun else POLL_WAITING)
+                waiting.notified.wait(POLL_SECONDS if waiting.begun else WAITING_POLL_SECONDS)
 
-    def _may_go_on(self, waiting: _Waiting) -> bool:
+    def _may_go_on(self, waiting: _QueuedQuestion) -> bool:
         """Return whether a question may compute now; a light one that has begun always may."""
-        if waiting.cost <= LIGHT:
+        if waiting.cost <= MAX_LIGHT_COST:
             return waiting.begun or self._first() is waiting
         return self._first() is waiting and monotonic() >= min(self._drawn_at, waiting.due)
 
-    def _first(self) -> _Waiting:
+    def _first(self) -> _QueuedQuestion:
         """Return the question whose turn it is; a heavy one begins only while fewer than MAX_HEAVY have begun."""
-        heavy = [one for one in self._waiting if one.begun and one.cost > LIGHT]
+        heavy = [one for one in self._waiting if one.begun and one.cost > MAX_LIGHT_COST]
         full = len(heavy) >= MAX_HEAVY
-        may_compute = [one for one in self._waiting if one.begun or one.cost <= LIGHT or not full]
+        may_compute = [one for one in self._waiting if one.begun or one.cost <= MAX_LIGHT_COST or not full]
         return min(may_compute, key=lambda one: one.due)
 
 

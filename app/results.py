@@ -127,7 +127,7 @@ relation_table = cached(results_state, 16, "Reading the facts")(knowledge_relati
 
 geometry = cached(results_state, 32)(geometry_figures.measure_table)
 measures = cached(results_state, 32)(geometry_figures.measured)
-state_phases = cached(results_state, 32)(geometry_figures.state_phases)
+rank_stretches = cached(results_state, 32)(geometry_figures.rank_stretches)
 
 
 # === Minimal pairs ===

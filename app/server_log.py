@@ -13,8 +13,8 @@ from embryo_core.errors import first_line, printable
 SILENT_FOR = 60.0  # seconds before a message from the same line of code is logged again
 MAX_LENGTH = 300  # characters of a message, which may quote a browser
 # folders of this project's code
-OWN = tuple(f"{(Path(__file__).parents[1] / name).as_posix()}/" for name in ("app", "embryo_core"))
-VALUES = "/streamlit/runtime/state/"  # Streamlit's code that parses values from the browser
+OWN_FOLDERS = tuple(f"{(Path(__file__).parents[1] / name).as_posix()}/" for name in ("app", "embryo_core"))
+VALUES_FOLDER = "/streamlit/runtime/state/"  # Streamlit's code that parses values from the browser
 
 
 class _Shorten(logging.Filter):
@@ -44,9 +44,9 @@ def _own_place(error: BaseException | None) -> tuple[str, int] | None:
     place = None
     for frame, line in walk_tb(error.__traceback__ if error else None):
         file = frame.f_code.co_filename.replace("\\", "/")
-        if file.startswith(OWN):
+        if file.startswith(OWN_FOLDERS):
             place = file, line
-        elif VALUES in file:
+        elif VALUES_FOLDER in file:
             place = None
     return place
 

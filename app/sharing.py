@@ -24,14 +24,14 @@ ALONE = """<style>
 [data-testid="stMain"] :is([data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]) {{ gap: 0.3rem; }}
 </style>"""
 
-SHOWN = "figures_of_page"  # session: the names of the figures on the page that is being drawn
+SHOWN_KEY = "figures_of_page"  # session: the names of the figures on the page that is being drawn
 # endings of the names of attention maps -> CSS classes of their components
 MAPS = {r"-attention-layer\d+-head\d+$": ".st-key-head_history", "-attention-all-heads$": ".st-key-head_grid"}
 
 
 def hide_other_figures() -> None:
     """Hide all but the time bar and the figure in `?figure=NAME`; Streamlit's `?embed=true` hides its own menus."""
-    st.session_state[SHOWN] = []
+    st.session_state[SHOWN_KEY] = []
     if name := _class_of(permalink.get("figure")):
         shown = next((of for ending, of in MAPS.items() if re.search(ending, name)), f".st-key-figure_{name}")
         st.html(ALONE.format(name=name, shown=shown))
@@ -39,12 +39,12 @@ def hide_other_figures() -> None:
 
 def note_figure(name: str) -> None:
     """Record that the page being drawn has a figure of this name."""
-    st.session_state.setdefault(SHOWN, []).append(name)
+    st.session_state.setdefault(SHOWN_KEY, []).append(name)
 
 
 def explain_missing_figure() -> None:
     """Report, at the end of a page, that it lacks the figure in `?figure=NAME`, and name the figures that it has."""
-    wanted, names = permalink.get("figure"), st.session_state.get(SHOWN, [])
+    wanted, names = permalink.get("figure"), st.session_state.get(SHOWN_KEY, [])
     if wanted and _class_of(wanted) not in map(_class_of, names):
         has = f"it has: {', '.join(dict.fromkeys(names))}" if names else "it has none"
         with st.container(key=f"below_{_class_of(wanted)}"):

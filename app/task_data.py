@@ -16,8 +16,8 @@ from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.query import pair_sentences
 from embryo_core.types import MinimalPair, Run
 
-PAIRS = "minimal pairs"  # a key next to the names of tasks, which contain no space
-RETRY_AFTER = 5.0  # seconds until missing data are searched for again: a search may read all other data
+PAIRS_KEY = "minimal pairs"  # a key next to the names of tasks, which contain no space
+RETRY_SECONDS = 5.0  # seconds until missing data are searched for again: a search may read all other data
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class TextFolder:
     def is_current(self) -> bool:
         """Return whether the data are unchanged, or missing data need not be searched for again yet."""
         if self.folder is None:
-            return monotonic() - self.searched < RETRY_AFTER
+            return monotonic() - self.searched < RETRY_SECONDS
         return _state(self.run, self.folder) == self.state
 
 
@@ -43,10 +43,10 @@ def _state(run: Run, folder: Path) -> str:
 
 @cached_resource(results_state, 32, "Looking for the texts", validate=lambda place: place.is_current)
 def _find(run: Run, dataset: str) -> TextFolder:
-    """Return the folder of the data behind the results of a task, or of minimal pairs (PAIRS). Raises ResultsError."""
+    """Return the folder of the data behind results of a task, or of minimal pairs (PAIRS_KEY). Raises ResultsError."""
     folder = None
     with suppress(CorpusError):
-        if dataset == PAIRS:
+        if dataset == PAIRS_KEY:
             folder = pair_sentences.find_pairs(run, runs.roots())
         else:
             folder = task_folders.find_task_data(run, dataset, runs.roots())
@@ -85,7 +85,7 @@ def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -
 
 def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
     """Return the sentences of a paradigm's pairs; an empty list if the data were not found."""
-    place = _find(run, PAIRS)
+    place = _find(run, PAIRS_KEY)
     return _pairs(run, place.folder, place.state).get(paradigm, [])
 
 

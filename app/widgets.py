@@ -26,20 +26,20 @@ UNIT_NAMES: dict[Unit, str] = {
     "step": "step",
     **{unit: name.removesuffix(" seen") for unit, name in UNIT_TITLES.items()},
 }
-COUNTED: dict[Unit, str] = {  # what a run must record for an axis, as the end of a message
+REQUIRED_RECORDS: dict[Unit, str] = {  # what a run must record for an axis, as the end of a message
     "sequences": "how many sequences it had seen",
     "tokens": "how many tokens it had seen",
     "words": "how many words it had seen",
     "flops": "the FLOPs of its training",
     "share": "its planned length",
 }
-PASSING = "step_passing"  # session: whether playing set the step; the URL then keeps its earlier step
+PASSING_KEY = "step_passing"  # session: whether playing set the step; the URL then keeps its earlier step
 
 
 # === Head of a page ===
 
 
-def open_page(
+def begin_page(
     title: str,
     stops: Callable[[Run], Collection[int]] = lambda run: (),
     alone: str = "",
@@ -153,9 +153,9 @@ def _pick_compared_runs(
 def _with_supported_axis(view: View) -> View:
     """Return the view, on an axis of steps if its run lacks the chosen unit; name the compared runs that lack it."""
     if not view.supports_axis(view.run):
-        notices.note(f"Run '{view.run.name}' does not record {COUNTED[view.unit]}; the axis counts steps.")
+        notices.note(f"Run '{view.run.name}' does not record {REQUIRED_RECORDS[view.unit]}; the axis counts steps.")
         view = replace(view, unit="step")
-    recorded = COUNTED.get(view.unit, f"its steps in {view.run.step_unit}")
+    recorded = REQUIRED_RECORDS.get(view.unit, f"its steps in {view.run.step_unit}")
     for run in view.compared_runs:
         if not view.supports_axis(run):
             notices.note(f"Run '{run.name}' does not record {recorded}; it is left out.")
@@ -169,15 +169,15 @@ def _name_unknown(view: View, names: Collection[str], broken: Collection[str]) -
     if unknown := [name for name in wanted if name not in names]:
         for name in unknown:
             notices.note(f"Run '{name}' is not here; showing '{view.run.name}' without it.")
-        permalink.show("beside", permalink.join(wanted))
+        permalink.put_in_url("beside", permalink.join(wanted))
     if run and run not in names and run not in broken:
         notices.note(f"Run '{run}' is not here; showing '{view.run.name}'.")
-        permalink.show("run", run)
+        permalink.put_in_url("run", run)
     if step and step != str(view.step):
         named = int(step) if re.fullmatch("[0-9]{1,18}", step) else step[:20]
         missing, shown = view.name_step(named), view.name_step(view.step)
         notices.note(f"Run '{view.run.name}' has no checkpoint at {missing}; showing {shown}.")
-        permalink.show("step", step)
+        permalink.put_in_url("step", step)
     pickers.check_link("axis", UNIT_NAMES, UNIT_NAMES[view.unit])
     pickers.check_link("scale", SCALES, view.scale)
 
@@ -217,14 +217,14 @@ def _show_time(
             on_scale=lambda chosen: permalink.choose("scale", chosen),
             stops=played,
         )
-    if not st.session_state.get(PASSING) or "step" not in st.query_params:
-        permalink.show("step", view.step)
-    permalink.show("scale", view.scale)
+    if not st.session_state.get(PASSING_KEY) or "step" not in st.query_params:
+        permalink.put_in_url("step", view.step)
+    permalink.put_in_url("scale", view.scale)
 
 
 def _choose_step(step: int, passing: bool) -> None:
     permalink.choose("step", step)
-    st.session_state[PASSING] = passing
+    st.session_state[PASSING_KEY] = passing
 
 
 def _wanted_step(last: int) -> int:

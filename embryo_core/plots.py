@@ -93,7 +93,7 @@ class Plots:
 
     def positions(self, layer: int = 1, head: int = 1) -> Figure:
         """Plot the weight of a head's averaged maps on fixed positions."""
-        return self._make(attention.positions, layer=layer, head=head)
+        return self._make(attention.position_weights, layer=layer, head=head)
 
     def heads(self, pattern: str, layer: int = 1, head: int = 1) -> Figure:
         """Plot how strongly each head shows a pattern, such as "previous" or "dependent_to_head", over the steps."""

@@ -15,7 +15,7 @@ from embryo_core.figures.markdown import literal
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Attention", lambda run: results.evaluated_steps(run, "attention"))
+    view = widgets.begin_page("Attention", lambda run: results.evaluated_steps(run, "attention"))
     with suppress(EmbryoError):  # each section reports its own errors
         pattern, layer, head = results.strongest_head(view.run)
         notices.show_headline(headline(view.run, pattern, (layer, head), view.axis))

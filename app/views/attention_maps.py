@@ -53,7 +53,7 @@ def show(view: View) -> None:
             st.header("All heads", anchor=False)
             _show_all_heads(view, history, style)
     st.header("Where this head attends", anchor=False)
-    figures.plot(view, attention.positions, layer=layer, head=head, normalised=normalised)
+    figures.plot(view, attention.position_weights, layer=layer, head=head, normalised=normalised)
 
 
 def _show_strip(view: View, history: HeadHistory) -> None:

@@ -22,19 +22,19 @@ from embryo_core.findings.words import equivalent_metric
 from embryo_core.types import Run
 
 METRICS = ("mask_prediction", "token_reconstruction")  # for decoders, the first is next-word prediction
-RULES: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}  # rule of an order -> label
+RULE_LABELS: dict[Rule, str] = {"half": "Half of last value", "paper": "Appendix C.4"}  # rule of an order -> label
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page(
+    view = widgets.begin_page(
         "Compare",
         lambda run: results.evaluated_steps(run, equivalent_metric(run, METRICS[0])),
         default_runs=default_runs,
     )
     with suppress(FigureError):
         categories = tuple(default_categories("parts of speech", SETS["parts of speech"]))
-        orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], categories, next(iter(RULES)))
+        orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], categories, next(iter(RULE_LABELS)))
         first_design = next(iter(designs(view.drawn_runs)))
         notices.show_headline(compare.headline(orders, first_design, name_measures(view.drawn_runs, METRICS[0])))
     if view.compared_runs:
@@ -111,7 +111,7 @@ def _show_acquisition(view: View) -> None:
 
 def pick_rule() -> Rule:
     """Pick and return the rule that orders categories: half of the last value, or "faster" as in the paper."""
-    return pickers.pick_one("order", "First by", RULES, segmented=True, optional=True)
+    return pickers.pick_one("order", "First by", RULE_LABELS, segmented=True, optional=True)
 
 
 def _show_agreement(agreements: pd.DataFrame) -> None:

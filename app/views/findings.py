@@ -13,7 +13,7 @@ from embryo_core.findings import Judgement
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Findings")
+    view = widgets.begin_page("Findings")
     judgements = results.judgements(view.run)
     last_planned = max(view.run.planned_steps, default=0)
     headline = findings.headline(judgements, results.last_evaluated_step(view.run), last_planned, view.run.step_unit)

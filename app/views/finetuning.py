@@ -17,7 +17,7 @@ from embryo_core.figures.markdown import literal
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Fine-tuning", lambda run: results.evaluated_steps(run, "finetuning"))
+    view = widgets.begin_page("Fine-tuning", lambda run: results.evaluated_steps(run, "finetuning"))
     scores = results.tuning_scores(view.run)
     if scores.empty:
         notices.stop(

@@ -13,7 +13,9 @@ LAST_CHOICE = "last step"  # choice of the last step, also its value in the URL
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Geometry", lambda run: results.evaluated_steps(run, METRIC), phases=results.state_phases)
+    view = widgets.begin_page(
+        "Geometry", lambda run: results.evaluated_steps(run, METRIC), phases=results.rank_stretches
+    )
     ranks = results.geometry(view.run, "rank_me")
     if ranks.empty:
         notices.stop_uncomputed(

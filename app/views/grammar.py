@@ -28,7 +28,7 @@ NO_SENTENCES = (
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Grammar", lambda run: results.evaluated_steps(run, METRIC))
+    view = widgets.begin_page("Grammar", lambda run: results.evaluated_steps(run, METRIC))
     set_names = results.pair_sets(view.run)
     if not set_names:
         message = f"Run '{view.run.name}' has not been evaluated on minimal pairs yet."
@@ -125,7 +125,7 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
         st.caption(NO_SENTENCES)
     if filtered.empty:
         notices.note("No pair of this paradigm has this history; choose another.")
-        permalink.show("pair", permalink.get("pair"))
+        permalink.put_in_url("pair", permalink.get("pair"))
         return
     _show_pair(view, paradigm, filtered["pair"].tolist(), sentences)
 

@@ -22,7 +22,7 @@ from embryo_core.words import step_unit_name
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Knowledge", lambda run: results.evaluated_steps(run, METRIC))
+    view = widgets.begin_page("Knowledge", lambda run: results.evaluated_steps(run, METRIC))
     scores, facts = results.scores(view.run, METRIC), results.fact_histories(view.run)
     if scores.empty or facts.empty:
         notices.stop_uncomputed(view.run, METRIC, f"Run '{view.run.name}' has not been asked any facts yet.")
@@ -155,7 +155,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
             )
             return
         notices.note("No fact of this relation is found; change the search or the history.")
-        permalink.show("fact", permalink.get("fact"))
+        permalink.put_in_url("fact", permalink.get("fact"))
 
 
 def _show_fact_table(facts: pd.DataFrame, relation: str, key: str) -> None:

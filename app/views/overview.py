@@ -18,7 +18,7 @@ from embryo_core.curves.phases import loss_of_words
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.figures import coverage, ngrams, overview, positions
 from embryo_core.figures.findings import verdict_name
-from embryo_core.figures.growth import LEADING, PAPER, leading
+from embryo_core.figures.growth import LEADING, PAPER_URL, leading
 from embryo_core.figures.markdown import literal
 from embryo_core.types import Run
 from embryo_core.words import quantity as amount
@@ -28,7 +28,7 @@ MAX_FAULTS = 20  # faults listed on the page; `embryo_core audit` lists all
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Overview")
+    view = widgets.begin_page("Overview")
     _show_growth(view)
     _show_findings(view)
     _show_audit(view.run)
@@ -65,7 +65,7 @@ def _show_growth(view: View) -> None:
     """Draw a sentence on what there is to watch, and the animated tiles."""
     watch, model = results.introduce_run(view.run)
     with st.container(key="watch"):
-        st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER})). {literal(model)}")
+        st.markdown(f"**{literal(watch)}** ([Chiang, Huang and Lee, 2020]({PAPER_URL})). {literal(model)}")
     with notices.explaining():
         payload, links = results.growth(view.run, view.scale)
         if links:

@@ -14,23 +14,23 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import probing, probing_layers
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.probing_layers import QUANTITIES
-from embryo_core.figures.probing_scores import BEST, LAST, MASKED, METRIC, select_layer, task_label
+from embryo_core.figures.probing_scores import BEST, LAST, MASKED_ACCURACY, METRIC, select_layer, task_label
 from embryo_core.words import layer_name
 
-LAYERS: dict[str | int, str] = {BEST: "best at each step", LAST: "last"}
+LAYER_LABELS: dict[str | int, str] = {BEST: "best at each step", LAST: "last"}
 SECTIONS = {"layers": "One task, layer by layer", "tasks": "All tasks", "order": "Order of layers and tasks"}
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Probing", lambda run: results.evaluated_steps(run, METRIC))
+    view = widgets.begin_page("Probing", lambda run: results.evaluated_steps(run, METRIC))
     frame = results.probe_scores(view.run)
     if frame.empty:
         notices.stop_uncomputed(view.run, METRIC, f"The layers of run '{view.run.name}' have not been probed yet.")
     notices.show_headline(probing.headline(select_layer(frame, BEST), view.axis))
     section = pickers.pick_one("probing", "Section", SECTIONS, segmented=True, label_visibility="collapsed")
     with pickers.row():
-        layer_names = LAYERS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
+        layer_names = LAYER_LABELS | {layer: layer_name(layer) for layer in sorted(set(frame["layer"]))}
         layer = pickers.pick_one("probe_layer", "Layer", layer_names, width=190)
         is_rescaled = section == "tasks" and pickers.pick_rescaled("F1 and accuracy")
         bands = pickers.pick_switch("bands", "95 % bands", default=True)
@@ -45,7 +45,7 @@ def show() -> None:
 
 def _open_task(task: str, step: int) -> None:
     permalink.choose("step", step)
-    if task != MASKED:
+    if task != MASKED_ACCURACY:
         permalink.choose_all(probe_task=task, probing="layers")  # opens the section that shows it
 
 

@@ -40,7 +40,7 @@ Part = Callable[[AskedQuestion], None]  # draws one part of the answer to a ques
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Query", askable_steps, COMPARE_HINT)
+    view = widgets.begin_page("Query", askable_steps, COMPARE_HINT)
     if "next_words" not in results.capabilities(view.run):
         notices.require(view.run, {"masked_words"})
     view = widgets.at_weights(view)
@@ -112,7 +112,7 @@ def askable_steps(run: Run) -> list[int]:
 def _pick_mask(masks: int) -> int:
     """Pick one mask, counted from 1, or TOGETHER for all; return 1 for a text of one mask or of more than MAX_MASKS."""
     if not 1 < masks <= query.MAX_MASKS:
-        permalink.show("mask", None)
+        permalink.put_in_url("mask", None)
         return 1
     options = [ALL_MASKS, *range(1, masks + 1)]
     choice = pickers.pick_one(

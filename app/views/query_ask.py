@@ -140,7 +140,7 @@ def _pick_text(form: Form, default: str) -> str:
         help=form.help,
         on_change=on_written,
     )
-    permalink.show("text", text if len(text) <= pickers.MAX_LINK and text != default else None)
+    permalink.put_in_url("text", text if len(text) <= pickers.MAX_LINK and text != default else None)
     if len(text) > pickers.MAX_LINK:
         notices.show_caption(f"A text of more than {pickers.MAX_LINK:,} characters is left out of the page's address.")
     return text
@@ -234,7 +234,7 @@ def _pick_optional(
     value = requested if is_valid and requested in options else None
     appearance: dict[str, Any] = {"format_func": format_func, "placeholder": placeholder, "disabled": not options}
     choice = pickers.draw_widget(name, value, st.selectbox, label, options, index=None, then=then, **appearance)
-    permalink.show(name, choice)
+    permalink.put_in_url(name, choice)
     if requested and requested not in options:
         pickers.report_unknown(name, [requested])
     return choice

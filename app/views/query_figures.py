@@ -15,7 +15,7 @@ from app.views.query_rounds import AskedQuestion, by_layer
 from embryo_core import runs
 from embryo_core.figures import lens, query, query_captions
 from embryo_core.figures.markdown import literal
-from embryo_core.figures.query import TRACKED, TRUE_OBJECT, Shared
+from embryo_core.figures.query import TRACKED, TRUE_OBJECT, SharedAxes
 from embryo_core.query import TOGETHER, Answers, spell_rank
 from embryo_core.types import Fact, Prediction
 from embryo_core.words import quantity, sentence_case, step_unit_name
@@ -111,7 +111,7 @@ def show_lead(question: AskedQuestion) -> None:
         notices.show_caption(query_captions.describe_single(view.run, view.name_step(last_step), checkpoint_counts))
 
 
-def show_curves(question: AskedQuestion, curves: str, shared: Shared) -> None:
+def show_curves(question: AskedQuestion, curves: str, shared: SharedAxes) -> None:
     """Draw the probability or rank of each answer over the steps; nothing for a run with weights at only one step."""
     if len(question.view.loadable) < 2:
         return
@@ -149,7 +149,7 @@ def show_lens(questions: list[AskedQuestion]) -> None:
     over_time = any(len(question.view.loadable) > 1 for question in questions)
     first_steps = "First steps, where no word reaches 10 %"
     show_first = over_time and pickers.pick_switch("first_steps", first_steps, optional=True)
-    permalink.show("pin", permalink.get("pin") or None)
+    permalink.put_in_url("pin", permalink.get("pin") or None)
     for i, question in enumerate(questions):
         if len(questions) > 1:
             show_question(question)

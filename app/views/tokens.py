@@ -50,7 +50,7 @@ ANY_TAG = "It is about [MASK] ."  # the sentence for a tag without one
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE_NAME}
-    view = widgets.open_page(
+    view = widgets.begin_page(
         "Tokens", lambda run: results.evaluated_steps(run, equivalent_metric(run, _metric(metrics)))
     )
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}

@@ -12,13 +12,16 @@ from embryo_core.figures.word_tables import METRIC
 
 PAIRED_FIGURES = (  # figures in two columns, by their titles
     {"Compared with children": word_predictors.children, "What predicts a word's age": word_predictors.predictors},
-    {"Frequency, then context": word_frequency.distance, "Unigrams, bigrams, context": word_frequency.phases},
+    {
+        "Frequency, then context": word_frequency.distance,
+        "Unigrams, bigrams, context": word_frequency.nearest_distributions,
+    },
 )
 
 
 def show() -> None:
     """Draw the page."""
-    view = widgets.open_page("Words", lambda run: results.evaluated_steps(run, METRIC))
+    view = widgets.begin_page("Words", lambda run: results.evaluated_steps(run, METRIC))
     ages = results.word_ages(view.run)
     measured_words = sorted(ages.loc[ages["n"].notna(), "word"])
     if not measured_words:

@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const XLINK = "http://www.w3.org/1999/xlink";
-const FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"; // as in embryo_core/figures/file_layout.py
+const FONT_FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"; // as in embryo_core/figures/file_layout.py
 const [TITLE, SMALL] = [15, 10.5]; // pixels of the title's and of the small print's letters
 
 function shape(parent, name, attributes, text) {
@@ -25,7 +25,7 @@ const ANCHORS = { left: "start", center: "middle", right: "end" };
 // Text whose middle line is at (x, y), or which ends below that point if it is turned to read upwards.
 function words(svg, { text, x, y, align = "center", turned = false, size = 12 }) {
   const place = turned ? { transform: `translate(${x} ${y}) rotate(-90)` } : { x, y };
-  const font = { "text-anchor": ANCHORS[align], "font-size": size, "font-family": FAMILY, fill: "#222222", dy: "0.35em" };
+  const font = { "text-anchor": ANCHORS[align], "font-size": size, "font-family": FONT_FAMILY, fill: "#222222", dy: "0.35em" };
   shape(svg, "text", { ...place, ...font }, text);
 }
 

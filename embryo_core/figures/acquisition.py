@@ -20,7 +20,7 @@ from embryo_core.groups import with_tag_name
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, percent
 
-RULES: dict[Rule, str] = {
+RULE_DESCRIPTIONS: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
     "interval do not count. Line: interval of the step, from the 95 % intervals of the accuracy; it begins at the step "
     "evaluated before.",
@@ -129,7 +129,7 @@ def _caption(table: pd.DataFrame, rule: Rule, seeds: str, unit: str) -> Caption:
     without_onset = [
         f"{row.group} in {row.run}" if is_compared else row.group for row in table[table["onset"].isna()].itertuples()
     ]
-    first, *rest = RULES[rule].split(". ")
+    first, *rest = RULE_DESCRIPTIONS[rule].split(". ")
     return Caption(
         f"{first}.",
         sentences(

@@ -48,13 +48,13 @@ def normalised_suffix(normalised: bool) -> str:
 # === Weight on fixed positions ===
 
 
-def positions(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, normalised: bool = False) -> Figure:
+def position_weights(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, normalised: bool = False) -> Figure:
     """Return the figure of a head's mean weight on four positions over the steps; rows sum to 1 if `normalised`."""
     formulas = "; ".join(f"{name}: {formula}" for name, formula in POSITIONS.values())
     return curves_figure(
         runs,
         axis,
-        lambda run: position_table(run, layer, head, normalised),
+        lambda run: position_weight_table(run, layer, head, normalised),
         WEIGHT_CURVES,
         f"attention-positions-layer{layer}-head{head}",
         f"Layer {layer}, head {head}: weight on fixed positions{normalised_suffix(normalised)}",
@@ -66,7 +66,7 @@ def positions(runs: Sequence[Run], axis: AxisChoice, layer: int, head: int, norm
     )
 
 
-def position_table(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
+def position_weight_table(run: Run, layer: int, head: int, normalised: bool) -> pd.DataFrame:
     """Return a row for each position and step: step, position, weight, layer, head; empty without maps."""
     if not results.steps_done(run, METRIC):
         return pd.DataFrame(columns=["step", "position", "weight", "layer", "head"])

@@ -90,7 +90,7 @@ def _mean_table(tables: Sequence[pd.DataFrame], rows: pd.DataFrame, curves: Curv
     if "layer" in means:
         means["layer"] = means["layer"].where(grouped["layer"].nunique() == 1)  # the seeds' best layers may differ
     means = means.reset_index()
-    table = curves.columns(rows)
+    table = curves.restore_names(rows)
     other_columns = [column for column in means if column not in table]
     return table.merge(means[[*key_columns, *other_columns]], on=key_columns, how="left")
 

@@ -14,7 +14,7 @@ from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.families import ENCODERS
 from embryo_core.figures.draft import Draft
-from embryo_core.figures.file_layout import SIZES, for_paper
+from embryo_core.figures.file_layout import SIZES, lay_out_file
 from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
 from embryo_core.findings.words import equivalent_metric
@@ -22,7 +22,7 @@ from embryo_core.metrics import METRICS
 from embryo_core.metrics.treebank_words import AS_WRITTEN
 from embryo_core.types import Run
 
-PAPER = "Embryo, after Chiang, Huang and Lee (2020)."
+CREDIT = "Embryo, after Chiang, Huang and Lee (2020)."
 BIBTEX = """\
 @inproceedings{chiang-etal-2020-pretrained,
   title = {Pretrained Language Model Embryology: The Birth of {ALBERT}},
@@ -32,7 +32,7 @@ BIBTEX = """\
   pages = {6813--6828},
   doi = {10.18653/v1/2020.emnlp-main.553}
 }"""
-NEEDS = {metric.name: metric.needs for metric in METRICS} | {"finetuning": frozenset({"trainable"})}
+METRIC_NEEDS = {metric.name: metric.needs for metric in METRICS} | {"finetuning": frozenset({"trainable"})}
 INTEGER_COLUMNS = ("n", "seeds", "layer")  # columns of integers, even with missing values; so are all columns n_...
 IMAGE_SUFFIXES = {".svg": "svg", ".png": "png"}
 
@@ -117,7 +117,10 @@ class Figure:
     def file_sizes(self) -> dict[str, Any]:
         """Return what a browser needs to draw SVG and PNG by size: inches, layout, kept columns, long legend names."""
         return {
-            columns: {"inches": size.inches, **for_paper(self.chart, columns, self.title, self.small_print)._asdict()}
+            columns: {
+                "inches": size.inches,
+                **lay_out_file(self.chart, columns, self.title, self.small_print)._asdict(),
+            }
             for columns, size in SIZES.items()
         }
 
@@ -141,7 +144,7 @@ class Figure:
     def _draw(self, path: Path, columns: str) -> None:
         size = SIZES[columns]
         dpi = 300 if path.suffix == ".png" else 96  # dots per inch
-        plot = for_paper(self.plot, columns, self.title, self.small_print).draw(self.plot)
+        plot = lay_out_file(self.plot, columns, self.title, self.small_print).draw(self.plot)
         try:
             plot.write_image(path, scale=size.inches * dpi / size.pixels)
         except (ImportError, RuntimeError, ValueError) as error:
@@ -159,18 +162,18 @@ class Figure:
         }
 
 
-def small_print(runs: Sequence[str], note: str, more: str = "") -> str:
+def small_print(run_names: Sequence[str], note: str, more: str = "") -> str:
     """Return the line below a figure in a file: runs, data (`note`), `more`, and the paper."""
-    return sentences(f"{_name_runs(runs)}{f'; {note}' if note else ''}.", more, PAPER)
+    return sentences(f"{_name_runs(run_names)}{f'; {note}' if note else ''}.", more, CREDIT)
 
 
-def citation(title: str, runs: Sequence[str], caption: Caption) -> str:
+def citation(title: str, run_names: Sequence[str], caption: Caption) -> str:
     """Return the text that is copied with a figure: title, runs, caption, and the BibTeX of the paper."""
-    return f"{title}{'' if title.endswith('.') else '.'} {_name_runs(runs)}. {caption}\n\n{BIBTEX}\n"
+    return f"{title}{'' if title.endswith('.') else '.'} {_name_runs(run_names)}. {caption}\n\n{BIBTEX}\n"
 
 
-def _name_runs(runs: Sequence[str]) -> str:
-    return f"Run{'s' if len(runs) > 1 else ''} {', '.join(runs)}"
+def _name_runs(run_names: Sequence[str]) -> str:
+    return f"Run{'s' if len(run_names) > 1 else ''} {', '.join(run_names)}"
 
 
 def make_figure(
@@ -200,7 +203,7 @@ def make_figure(
     drawing = sentences(smoothing_note, thinning_note)
     run_notes = (
         describe_measures(runs, metric),
-        describe_networks(runs, NEEDS.get(metric.split(":")[0])),
+        describe_networks(runs, METRIC_NEEDS.get(metric.split(":")[0])),
         describe_readings(runs, metric),
     )
     caption = replace(caption, details=sentences(caption.details, drawing, *run_notes))

@@ -14,7 +14,7 @@ from embryo_core.figures.file_panels import LETTER, fit_panels
 from embryo_core.figures.file_words import WORDS, describe_left_out, draw_columns, keep_columns, legible_columns
 
 # Every system has one of these fonts with Arial's widths, so that text has the width that was reserved for it.
-FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
+FONT_FAMILY = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 INK, GRID = "#222222", "#E3E3E3"
 SIDE_MARGINS = 28  # pixels left and right of the plot and its legend, in total
 LEGEND_ROW = 21  # pixels of a row of a legend
@@ -26,7 +26,7 @@ STEP_MARKS = (STEP_LINE, STEP_MARK)  # marks of the step that is chosen on the p
 AXIS_PATTERN = re.compile(r"[xy]axis\d*")
 AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertical axis
 MAX_NAME_FRACTION = 0.3  # fraction of a file's width that names of rows may take
-BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
+TITLE_BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Anchored at the bottom: Plotly sets the lines of a title that is anchored at its top too close together.
 TITLE_POSITION = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
 SMALL_PRINT: dict[str, Any] = {"font": {"size": PRINT_SIZE}, "showarrow": False, "align": "left", "yshift": -52}
@@ -41,8 +41,8 @@ class Size:
     inches: float
 
 
-class Paper(NamedTuple):
-    """What Plotly needs to draw a figure into a file."""
+class FileLayout(NamedTuple):
+    """The layout of a figure's file, the columns that it keeps, and the names in its second legend."""
 
     layout: dict[str, Any]
     kept: list[int] | None  # the columns of a heat map of words that is too wide; None: all
@@ -67,7 +67,7 @@ def map_sizes(small_print: str) -> dict[str, Any]:
     return {name: {"inches": size.inches, "pixels": size.pixels, "print": small_print} for name, size in SIZES.items()}
 
 
-def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> Paper:
+def lay_out_file(figure: go.Figure, columns: str, title: str, small_print: str) -> FileLayout:
     """Lay out a figure for its file; `columns` is a name of SIZES."""
     width = SIZES[columns].pixels
     kept_columns = legible_columns(figure, width)
@@ -101,12 +101,17 @@ def for_paper(figure: go.Figure, columns: str, title: str, small_print: str) -> 
         "margin": {"l": 12, "r": 16, "t": top, "b": bottom},
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
-        "font": {"family": FAMILY, "size": style.FONT_SIZE, "color": INK},
-        "title": {"text": _join_lines(title_lines), "font": {"size": 15}, "y": 1 - BASELINE / height, **TITLE_POSITION},
+        "font": {"family": FONT_FAMILY, "size": style.FONT_SIZE, "color": INK},
+        "title": {
+            "text": _join_lines(title_lines),
+            "font": {"size": 15},
+            "y": 1 - TITLE_BASELINE / height,
+            **TITLE_POSITION,
+        },
         **{name: legend | {"y": 1 - (top - legend_height + legend["y"]) / height} for name, legend in legends.items()},
         "annotations": [*file.get("annotations", ()), text],
     }
-    return Paper(file, kept_columns, long_names)
+    return FileLayout(file, kept_columns, long_names)
 
 
 def _name_rows(figure: go.Figure, file: dict[str, Any], width: int) -> tuple[float, float]:
@@ -168,7 +173,7 @@ def _lay_out_legends(
     """Return the legends above the plot, one or two, and their height in pixels; the second one has `long_names`.
 
     Entries are in columns as wide as the longest name. At this point the y of a legend is in pixels below the first
-    one; `for_paper` converts it.
+    one; `lay_out_file` converts it.
     """
     if not names:
         return {}, 0

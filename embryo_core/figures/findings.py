@@ -24,8 +24,8 @@ SIDE_STYLES = {  # side of a comparison -> colour and symbol
     "opposed": (style.VERMILION, "x"),
 }
 # verdicts whose name on pages differs
-NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}
-RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the headline
+VERDICT_NAMES: dict[Verdict, str] = {"partly": "partly reproduced", "not": "not reproduced"}
+VERDICT_RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the headline
     "reproduced": "more than half of its comparisons hold, and none is opposed",
     "partly": "at least one comparison holds, but no more than half do, or some are opposed",
     "not": "no comparison holds, and fewer than a quarter are opposed",
@@ -39,7 +39,7 @@ ROW_HEIGHT, PANEL_GAP = 24, 80  # pixels: height of a comparison, gap between pa
 
 def verdict_name(verdict: Verdict) -> str:
     """Return a verdict as pages show it."""
-    return NAMES.get(verdict, verdict)
+    return VERDICT_NAMES.get(verdict, verdict)
 
 
 # === All findings ===
@@ -106,7 +106,7 @@ def headline(judgements: Sequence[Judgement], last: int, planned: int, unit: Ste
 
 def describe_findings(judgements: Sequence[Judgement], other_runs: Collection[str] = ()) -> Caption:
     """Return the caption of `finding_table`: the rules of the verdicts, and the names of `other_runs`."""
-    rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in RULES.items())
+    rules = "; ".join(f"{verdict_name(verdict)}: {rule}" for verdict, rule in VERDICT_RULES.items())
     columns_note = (
         f" The columns {', '.join(other_runs)} have the verdicts of those runs; all else is about the first run."
     )

@@ -13,7 +13,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
-from embryo_core.figures.finetuning_tables import EXACT, METRICS, glue_average, read_scores, task_label
+from embryo_core.figures.finetuning_tables import EXACT, METRIC_NAMES, glue_average, read_scores, task_label
 from embryo_core.finetune.task_specs import SQUAD, RateChoice, results_name
 from embryo_core.results import incomparable_evaluations
 from embryo_core.types import Run, StepUnit
@@ -190,7 +190,7 @@ def describe_scores(
     average_note = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     published = published and any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
     counts = "; ".join(
-        f"{task_label(task)}: {METRICS[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
+        f"{task_label(task)}: {METRIC_NAMES[rows['metric'].iloc[0]]} on {int(rows['n'].max()):,} examples"
         for task, rows in table.groupby("task", sort=False)
     )
     return Caption(
@@ -240,7 +240,7 @@ def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
     plot = go.Figure()
     for seed, rows in curve.groupby("seed"):
         for column, name, colour, dash in (
-            ("dev_score", f"{METRICS[metric]}, development", style.BLUE, "solid"),
+            ("dev_score", f"{METRIC_NAMES[metric]}, development", style.BLUE, "solid"),
             ("train_loss", "training loss", style.VERMILION, "dot"),
         ):
             plot.add_scatter(

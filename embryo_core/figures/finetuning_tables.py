@@ -21,7 +21,7 @@ AVERAGE = "glue average"
 EXACT = "squad exact match"  # second curve of SQuAD, next to its F1
 # a task's score is the first of these metrics that it has
 MAIN_METRICS = ("matthews", "f1", "spearman", "accuracy", "exact")
-NAMES = {
+TASK_NAMES = {
     "cola": "CoLA",
     "sst2": "SST-2",
     "mrpc": "MRPC",
@@ -34,7 +34,7 @@ NAMES = {
     EXACT: "SQuAD EM",
     AVERAGE: "GLUE average",
 }
-METRICS = {
+METRIC_NAMES = {
     "matthews": "Matthews' correlation",
     "f1": "F1",
     "spearman": "Spearman's correlation",
@@ -48,7 +48,7 @@ EVALUATED_ACCURACY = "the accuracy of mask prediction over all words of the tree
 
 def task_label(task: str) -> str:
     """Return the usual spelling of a task's name."""
-    return NAMES.get(task, task)
+    return TASK_NAMES.get(task, task)
 
 
 def task_of(curve: str) -> str:
@@ -130,7 +130,7 @@ def task_table(
         rows.append(
             {
                 "task": task_label(task),
-                "metric": METRICS[last["metric"]],
+                "metric": METRIC_NAMES[last["metric"]],
                 "now": by_step.get(step),
                 "last": last["value"],
                 "best": int(by_step.idxmax()),

@@ -127,7 +127,7 @@ def _name_measure(run: Run, measure: str, to: int | None) -> str:
     return f"Similarity to {'the last step' if to is None else name_step(to, run.step_unit)}"
 
 
-def state_phases(run: Run) -> list[Stretch]:
+def rank_stretches(run: Run) -> list[Stretch]:
     """Return where the effective rank of the last layer grows and "compresses" (Li et al., 2025, arXiv 2509.23024)."""
     return _find_stretches(_last_layer(measure_table(run, "rank_me")))
 

@@ -26,7 +26,7 @@ LEADING = {  # findings that need only scores, by preference, and the meaning of
     "frequent_words": "What it reads often it learns early.",
 }
 LEADING_COUNT = 3
-PAPER = "https://aclanthology.org/2020.emnlp-main.553/"
+PAPER_URL = "https://aclanthology.org/2020.emnlp-main.553/"
 
 
 def best_example(examples: Sequence[ExampleQuestion]) -> ExampleQuestion | None:

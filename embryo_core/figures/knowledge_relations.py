@@ -9,7 +9,7 @@ from embryo_core.figures.knowledge import METRIC, precision_table
 from embryo_core.groups import ALL, RELATION_NAMES
 from embryo_core.types import Run
 
-RULES = (
+HISTORY_NOTE = (
     "A fact is “learned” if its answer is correct from some step on, up to the last; “forgotten” if it was correct "
     "over one stretch of steps only, and then wrong to the end; “oscillating” if it was correct over two or more "
     "stretches; “never learned” if at no step. The curve of a relation has fallen where it is significantly (95 %) "
@@ -62,6 +62,6 @@ def describe_relations(facts: pd.DataFrame) -> Caption:
     counts = ", ".join(f"{count:,} {name}" for name, count in total.items())
     return Caption(
         f"Of {len(facts):,} facts asked: {counts}.",
-        sentences(RULES, "Only facts whose object is a single piece of the vocabulary can be asked."),
+        sentences(HISTORY_NOTE, "Only facts whose object is a single piece of the vocabulary can be asked."),
         hint="Click a row for the relation's facts.",
     )

@@ -26,7 +26,7 @@ KINDS = {  # kind of a curve -> name, colour, symbol
     "low": ("lost after a dissimilar word", style.ORANGE, "triangle-down"),
     "random": ("lost after a random word", style.OLIVE, "cross"),
 }
-NAMES = {  # names of the variants of a fact
+VARIANT_NAMES = {  # names of the variants of a fact
     PARAPHRASED: "paraphrase",
     NEGATED: "negation",
     "high": "similar word",
@@ -92,7 +92,7 @@ def variants_of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
         at_step = answers.loc[answers["step"] == step, "prediction"]
         rows.append(
             {
-                "kind": NAMES.get(kind, kind),
+                "kind": VARIANT_NAMES.get(kind, kind),
                 "question": replace(fact, template=template).question.replace("[MASK]", "…"),
                 "answer": at_step.iloc[0] if len(at_step) else None,
                 "kept": int((answers["rank"] == 1).sum()),

@@ -41,7 +41,7 @@ class Curves:
     emphasis: Mapping[Any, float] = field(default_factory=dict)  # size of a category's line and markers, 1 by default
 
     @property
-    def names(self) -> dict[str, str | None]:
+    def column_names(self) -> dict[str, str | None]:
         """Return the column of a table behind each column of `rows`; step and n keep their names."""
         return {"curve": self.by, "value": self.value, "low": self.low, "high": self.high, "baseline": self.baseline}
 
@@ -50,7 +50,7 @@ class Curves:
 
         If `describe_baseline` is set, the column of_baseline has the hover texts of baselines.
         """
-        columns: dict[str, Any] = self.names | {"step": "step", "n": "n"}
+        columns: dict[str, Any] = self.column_names | {"step": "step", "n": "n"}
         missing = pd.Series(np.nan, table.index)
         rows = pd.DataFrame({name: table.get(column, missing) for name, column in columns.items()})
         if self.describe_baseline:
@@ -58,9 +58,9 @@ class Curves:
             rows.loc[has_baseline, "of_baseline"] = [*map(self.describe_baseline, table[has_baseline].itertuples())]
         return rows
 
-    def columns(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def restore_names(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return `rows` with the column names of the original table."""
-        return rows.rename(columns={name: column for name, column in self.names.items() if column})
+        return rows.rename(columns={name: column for name, column in self.column_names.items() if column})
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Run
 from embryo_core.words import name_step, percent, quantity
 
-NEW, OTHER = "new pieces", "other words"
+NEW_PIECES, OTHER_WORDS = "new pieces", "other words"
 MIN_WORDS = 5  # least number of measured words in a row
 
 
@@ -31,8 +31,8 @@ def new_words(run: Run) -> frozenset[str]:
 def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Tokenizer) -> pd.DataFrame:
     """Return the accuracy at the last step on words with new pieces in `tokenizer` and on other words, by group.
 
-    Columns: group (ALL first), words (NEW or OTHER), step, value, low, high (Wilson's 95 % interval), n. Empty if fewer
-    than MIN_WORDS with new pieces were measured. Raises ResultsError.
+    Columns: group (ALL first), words (NEW_PIECES or OTHER_WORDS), step, value, low, high (Wilson's 95 % interval), n.
+    Empty if fewer than MIN_WORDS with new pieces were measured. Raises ResultsError.
     """
     metric, new = equivalent_metric(run, metric), {*tokenizer.new_words.values()}
     scores = results.read_scores(run, metric)
@@ -41,8 +41,8 @@ def accuracy_table(run: Run, metric: str, groups: Sequence[str], tokenizer: Toke
     is_new = {
         word: len(pieces := tokenizer.split_words(word)) == 1 and pieces[0] in new for word in rows["word"].unique()
     }
-    word_kinds = rows["word"].map(is_new).map({True: NEW, False: OTHER})
-    if rows.loc[word_kinds == NEW, "n"].sum() < MIN_WORDS:
+    word_kinds = rows["word"].map(is_new).map({True: NEW_PIECES, False: OTHER_WORDS})
+    if rows.loc[word_kinds == NEW_PIECES, "n"].sum() < MIN_WORDS:
         return pd.DataFrame()
     group_rows = []
     for group in (ALL, *groups):
@@ -67,7 +67,7 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
         raise FigureError(f"None of the words that have pieces of their own in {owner.name} was measured.")
     frame = pd.concat([table.assign(run=run.name) for run, table in tables.items()], ignore_index=True)
     rows = frame.assign(row=frame["group"] + ", " + frame["words"])
-    order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW, OTHER)]
+    order = [f"{group}, {kind}" for group in (ALL, *groups) for kind in (NEW_PIECES, OTHER_WORDS)]
     rows = rows.sort_values("row", key=lambda names: names.map(order.index), kind="stable")
     steps = ", ".join(
         f"{run.name} at {name_step(int(table['step'].iloc[0]), run.step_unit)}" for run, table in tables.items()
@@ -94,5 +94,5 @@ def accuracy(runs: Sequence[Run], axis: AxisChoice, metric: str, groups: tuple[s
 def _describe_accuracy(run: Run, table: pd.DataFrame) -> str:
     """Return the accuracies of an `accuracy_table` over all groups: "small gets 10 % right (20 % of all others)"."""
     values = table[table["group"] == ALL].set_index("words")["value"]
-    others = f" ({percent(values[OTHER])} of all others)" if OTHER in values else ""
-    return f"{run.name} gets {percent(values[NEW])} right{others}"
+    others = f" ({percent(values[OTHER_WORDS])} of all others)" if OTHER_WORDS in values else ""
+    return f"{run.name} gets {percent(values[NEW_PIECES])} right{others}"

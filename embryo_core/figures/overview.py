@@ -27,7 +27,7 @@ LOSS_WEIGHTS = {  # settings that weight a loss in the training objective
 }
 
 
-COUNTS = {  # column of n -> what it counts
+COUNT_NAMES = {  # column of n -> what it counts
     "n_masked": "masked pieces",
     "n_predicted": "pieces",
     "n_sequences": "sentence pairs",
@@ -49,7 +49,7 @@ class Quantity:
     @property
     def unit(self) -> str:
         """Return what n counts."""
-        return COUNTS[self.count] + self.more
+        return COUNT_NAMES[self.count] + self.more
 
     @property
     def y_title(self) -> str:
@@ -118,7 +118,11 @@ def training_log(run: Run) -> pd.DataFrame:
 
 def _counts_of_first(measures: Any) -> dict[str, int]:
     first = measures[0] if isinstance(measures, list) and measures else None
-    return {name: first[name] for name in COUNTS if isinstance(first.get(name), int)} if isinstance(first, dict) else {}
+    return (
+        {name: first[name] for name in COUNT_NAMES if isinstance(first.get(name), int)}
+        if isinstance(first, dict)
+        else {}
+    )
 
 
 @run_files.while_unchanged(lambda run: run.path / "log.jsonl", 64)

@@ -24,7 +24,7 @@ ACCURACIES = {
     "Facts": "world_knowledge",
 }
 # metrics that the table needs
-METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + pattern for pattern in WEIGHTS))
+PHASE_METRICS = (*ACCURACIES.values(), DEVIATION, COSINE, *(PREFIX + pattern for pattern in WEIGHTS))
 RATIO, SIMILARITY, HEAD = "Positions / words", "Cosine, last layer", "Head that changes most"
 NO_PHASES = Caption("No phases can be distinguished: the loss on words does not turn, or has too few measurements.")
 
@@ -34,8 +34,8 @@ def phase_changes(run: Run) -> tuple[pd.DataFrame, Caption]:
     phases = training_phases(run)
     if not phases:
         return pd.DataFrame(), NO_PHASES
-    scores = results.read_scores(run, METRICS, categories=True)
-    return changes(phases, scores, run.step_unit), describe_phases(phases, cases(scores))
+    scores = results.read_scores(run, PHASE_METRICS, categories=True)
+    return change_rows(phases, scores, run.step_unit), describe_phases(phases, cases(scores))
 
 
 def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Caption:
@@ -61,7 +61,7 @@ def describe_phases(phases: Sequence[Phase], cases: Mapping[str, int]) -> Captio
     )
 
 
-def changes(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd.DataFrame:
+def change_rows(phases: Sequence[Phase], scores: pd.DataFrame, unit: StepUnit) -> pd.DataFrame:
     """Return a row for each phase: name, steps, interval, fall of the loss, and changes from its start to its end.
 
     These are the changes of accuracies, of the head that changes most and, if measured, of two more quantities: the

@@ -15,7 +15,7 @@ from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, describe_lines, make_figure, sentences
 from embryo_core.figures.probing_scores import (
     BEST,
-    MASKED,
+    MASKED_ACCURACY,
     METRIC,
     describe_layer,
     expected_layers,
@@ -33,7 +33,7 @@ STYLES = {  # task -> colour and marker
     "constituent": (style.GREEN, "square"),
     "coref": (style.VERMILION, "diamond"),
     "srl": (style.PURPLE, "triangle-up"),
-    MASKED: (style.GREY, "cross"),
+    MASKED_ACCURACY: (style.GREY, "cross"),
 }
 RING_RADIUS = 9  # pixels: radius of the ring at the chosen step
 OWN_STYLES = ((style.ORANGE, "star"), (style.PINK, "x"), (style.OLIVE, "triangle-down"), (style.SKY, "hexagon"))
@@ -94,7 +94,7 @@ def tasks(
 
 def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> Caption:
     frame = read_probe_scores(run)
-    n = table.loc[table["task"] == MASKED, "n"]
+    n = table.loc[table["task"] == MASKED_ACCURACY, "n"]
     masked_note = (
         "The run's log has no accuracy on held-out text."
         if n.empty
@@ -143,7 +143,7 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
 
 # === Expected layer ===
 
-EXPECTED = Curves(
+EXPECTED_CURVES = Curves(
     by="task",
     metric=METRIC,
     value="expected",
@@ -181,7 +181,7 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
         runs,
         axis,
         lambda line_run: expected_layers(read_probe_scores(line_run)),
-        replace(EXPECTED, bands=bands),
+        replace(EXPECTED_CURVES, bands=bands),
         "expected-layer",
         "Expected layer",
         caption,

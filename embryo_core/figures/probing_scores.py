@@ -15,8 +15,8 @@ METRIC = "edge_probing"
 PREFIX = "edge_probing_"
 TASK_ORDER = ("pos", "constituent", "coref", "srl")  # order of the paper's tasks
 BEST, LAST = "best", "last"  # a layer is chosen by one of these or by its number
-MASKED = "masked accuracy"  # the training log's curve among the tasks, whose names have no space
-HELD_OUT = "held-out text of the pretraining"  # data of this curve
+MASKED_ACCURACY = "masked accuracy"  # the training log's curve among the tasks, whose names have no space
+HELD_OUT_NOTE = "held-out text of the pretraining"  # data of this curve
 # column as drawn -> column as measured
 PLOTTED_COLUMNS = {"shown": "value", "shown_low": "low", "shown_high": "high", "shown_majority": "majority"}
 
@@ -62,8 +62,8 @@ def task_table(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:
 def task_curves(frame: pd.DataFrame, log: pd.DataFrame, rescaled: bool) -> pd.DataFrame:
     """Return the curves of the tasks in a layer (see `select_layer`), and the held-out masked accuracy in `log`.
 
-    Columns: task (or MASKED, with its `data`), step, layer, n, value, low, high (Wilson, 95 %), majority; shown,
-    shown_low, shown_high, shown_majority: the previous four or, if `rescaled`, these divided by the last value.
+    Columns: task (or MASKED_ACCURACY, with its `data`), step, layer, n, value, low, high (Wilson, 95 %), majority;
+    shown, shown_low, shown_high, shown_majority: the previous four or, if `rescaled`, these divided by the last value.
     """
     tasks = frame.rename(columns={"f1": "value"})[["task", "step", "layer", "n", "value", "majority"]]
     tables = []
@@ -84,7 +84,7 @@ def _masked_accuracy(log: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame()
     rows = log[(log["split"] == "heldout") & (log["n_masked"] > 0)]
     held_out = rows.rename(columns={"masked_lm_accuracy": "value", "n_masked": "n"})[["step", "n", "value"]]
-    return held_out.assign(task=MASKED, data=HELD_OUT).astype({"n": int})
+    return held_out.assign(task=MASKED_ACCURACY, data=HELD_OUT_NOTE).astype({"n": int})
 
 
 def expected_layers(frame: pd.DataFrame) -> pd.DataFrame:

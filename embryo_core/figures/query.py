@@ -21,7 +21,7 @@ from embryo_core.words import quantity
 TRACKED, TRUE_OBJECT = "tracked", "true object"  # roles of a marked word
 MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # role -> colour and dash of the line
 # colours of the first six answers; the rest is grey
-COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
+ANSWER_COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
 OTHERS = "other answers"  # name of the grey curves in the legend
 OTHERS_ENTRY = {  # their entry in the legend
     "name": OTHERS,
@@ -111,8 +111,8 @@ def continuation_table(answers: Answers) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Shared:
-    """What figures of several questions share: the range of each axis, and the colours of answers."""
+class SharedAxes:
+    """The axes and colours that the figures of several questions share."""
 
     steps: tuple[int, ...]
     ends: tuple[float, float]  # of the axis of steps, in its unit
@@ -123,7 +123,7 @@ class Shared:
     colours: Mapping[str, str]  # answer -> colour; the rest is grey
 
 
-def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_probability: bool) -> Shared:
+def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_probability: bool) -> SharedAxes:
     """Return axes that cover all of these tables (see `curve_table`); `axes` are the step axes of their runs."""
     all_rows = pd.concat(tables)
     steps = tuple(sorted(set(all_rows["step"])))
@@ -132,7 +132,7 @@ def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_pro
     probability_range = all_rows["probability"].min(), all_rows["probability"].max()
     worst_rank = max(int(all_rows["rank"].max()), 3)
     zero = min(axis.zero for axis in axes)
-    return Shared(
+    return SharedAxes(
         steps,
         (min(counts), max(counts)),
         zero,
@@ -144,12 +144,12 @@ def share_axes(tables: Sequence[pd.DataFrame], axes: Sequence[StepAxis], log_pro
 
 
 def _assign_colours(rows: pd.DataFrame) -> dict[str, str]:
-    """Assign COLOURS to answers without a role, the final ones first, then the most probable; the rest get none."""
+    """Assign ANSWER_COLOURS to answers without a role: the final ones first, then the most probable ones."""
     best_scores: dict[str, tuple[bool, float]] = {}
     for token, role, *score in zip(*(rows[name].tolist() for name in ("token", "role", "final", "probability"))):
         if role == "":
             best_scores[token] = tuple(map(max, score, best_scores.get(token, score)))
-    return dict(zip(sorted(sorted(best_scores), key=lambda token: best_scores[token], reverse=True), COLOURS))
+    return dict(zip(sorted(sorted(best_scores), key=lambda token: best_scores[token], reverse=True), ANSWER_COLOURS))
 
 
 # === Figures ===
@@ -161,7 +161,7 @@ def answer_curves(
     subject: Subject,
     table: pd.DataFrame,
     lead: Lead,
-    shared: Shared,
+    shared: SharedAxes,
     column: str,
 ) -> Figure:
     """Return the figure of the "probability" or "rank" (1 at the top) of each answer; `table` is a `curve_table`.
@@ -187,7 +187,7 @@ def answer_curves(
     return make_figure([run], subject.name(run, column), title, plot, subject.label(table), caption)
 
 
-def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
+def plot_probability(table: pd.DataFrame, lead: Lead, shared: SharedAxes, axis: StepAxis) -> Draft:
     """Plot the column `probability` of a `curve_table`."""
     figure = _plot_curves(table, "probability", lead, shared, axis)
     lowest, highest = shared.probabilities
@@ -198,7 +198,7 @@ def plot_probability(table: pd.DataFrame, lead: Lead, shared: Shared, axis: Step
     return style.set_axes(figure, "y", tickformat=".2~p", range=[-0.03 * highest, 1.06 * highest])
 
 
-def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
+def plot_rank(table: pd.DataFrame, lead: Lead, shared: SharedAxes, axis: StepAxis) -> Draft:
     """Plot the column `rank` of a `curve_table`, on a log axis with 1 at the top."""
     figure, worst_rank = _plot_curves(table, "rank", lead, shared, axis), shared.worst_rank
     powers = [tick for power in range(7) for tick in (10**power, 3 * 10**power) if tick <= worst_rank]
@@ -208,7 +208,7 @@ def plot_rank(table: pd.DataFrame, lead: Lead, shared: Shared, axis: StepAxis) -
     return style.set_axes(figure, "y", type="log", range=rank_range, tickvals=ticks, ticktext=ticktext)
 
 
-def _plot_curves(curves: pd.DataFrame, column: str, lead: Lead, shared: Shared, axis: StepAxis) -> Draft:
+def _plot_curves(curves: pd.DataFrame, column: str, lead: Lead, shared: SharedAxes, axis: StepAxis) -> Draft:
     """Draw a column of a `curve_table` with a curve for each answer; all grey curves share a legend entry."""
     axis, traces = replace(axis, zero=shared.zero), []
     by_answer = curves.groupby(["token", "role"]).indices

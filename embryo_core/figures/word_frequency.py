@@ -20,7 +20,7 @@ from embryo_core.groups import ALL
 from embryo_core.types import Run
 from embryo_core.words import percent
 
-PHASES = {  # phase of a word at a step -> colour and symbol
+NEAREST = {  # distribution nearest to a word's surprisal at a step -> colour and symbol
     "chance": (style.GREY, "circle"),
     "unigram": (style.BLUE, "square"),
     "bigram": (style.VERMILION, "diamond"),
@@ -90,31 +90,31 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
 
 
 @results.memoized
-def phase_table(run: Run) -> pd.DataFrame:
-    """Return the proportion of words in each of the PHASES by step: group, step, value, n, low, high (95 %, Wilson).
+def nearest_table(run: Run) -> pd.DataFrame:
+    """Return the proportion of words nearest to each distribution: group, step, value, n, low, high (95 %, Wilson).
 
-    A word is in the phase "context" if its surprisal is significantly below chance and below its surprisals by unigrams
-    and bigrams, else in the phase whose surprisal is nearest. Empty if unigrams or bigrams are unknown for all words.
-    Raises ResultsError.
+    A word counts as "context" if its surprisal is significantly below chance and below its surprisals by unigrams and
+    bigrams, else as the distribution whose surprisal is nearest. Empty if unigrams or bigrams are unknown for all
+    words. Raises ResultsError.
     """
     ages = age_table(run).set_index("word")
     table = results.read_surprisals(run)
     surprisals = {name: table["word"].map(ages[name]).to_numpy(float) for name in ("unigram", "bigram")}
     bits = np.stack([table["chance"], *surprisals.values()])  # [chance, unigram, bigram; rows]
     surprisal = table["surprisal"].to_numpy(float)
-    phase = np.array([*PHASES])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
-    phase = np.where(surprisal + half_intervals(table) < bits.min(axis=0), "context", phase)
-    table = table.assign(phase=phase)[~np.isnan(bits).any(axis=0)]
-    counts = pd.crosstab(table["step"], table["phase"]).reindex(columns=[*PHASES], fill_value=0)
+    nearest = np.array([*NEAREST])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
+    nearest = np.where(surprisal + half_intervals(table) < bits.min(axis=0), "context", nearest)
+    table = table.assign(nearest=nearest)[~np.isnan(bits).any(axis=0)]
+    counts = pd.crosstab(table["step"], table["nearest"]).reindex(columns=[*NEAREST], fill_value=0)
     rows = counts.div(counts.sum(axis=1), axis=0).rename_axis(columns="group").unstack().rename("value").reset_index()
     rows["n"] = rows["step"].map(counts.sum(axis=1))
     return with_intervals(rows)
 
 
-def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
+def nearest_distributions(runs: Sequence[Run], axis: AxisChoice) -> Figure:
     """Return the figure of the proportions of words nearest to chance, unigram and bigram, or below all three."""
     run, step_axis = runs[0], axis.for_run(runs[0], runs)
-    if phase_table(run).empty:
+    if nearest_table(run).empty:
         raise FigureError(
             f"Run '{run.name}' has no surprisals by bigrams beside those by frequency. To store them, evaluate any "
             f"step again: python -m embryo_core evaluate {run.name} --metrics {METRIC} --words PATH --text PATH "
@@ -136,12 +136,12 @@ def phases(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             f"{describe_data(run)} n = {table['n'].max():,} words with both.",
         )
 
-    phase_curves = Curves(
+    nearest_curves = Curves(
         by="group",
         y_title="words",
         metric=METRIC,
         unit="words",
-        styles=lambda names: {phase: PHASES[phase] for phase in names},
+        styles=lambda names: {name: NEAREST[name] for name in names},
     )
     name, title = "words-phases", "Unigrams, bigrams, context"
-    return curves_figure(runs, axis, phase_table, phase_curves, name, title, caption)
+    return curves_figure(runs, axis, nearest_table, nearest_curves, name, title, caption)

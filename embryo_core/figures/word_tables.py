@@ -22,7 +22,7 @@ AGE_COLUMNS += ["chance", "first", "lowest", *FIT_PARAMETERS]
 # columns of the table that pages show of all words
 LISTED_COLUMNS = "word category age earliest latest why children beyond lowest n count".split()
 PARTLY_MEASURED = "measured at some steps alone"
-EXPECTED = {  # expected surprisal -> label of its line, its definition, and dash of its line
+EXPECTED_LINES = {  # expected surprisal -> label of its line, its definition, and dash of its line
     "unigram": ("by frequency", "by the word's frequency in the {text}", "solid"),
     "bigram": ("by bigrams", "after the word before, by counts of the measured text", "dash-dotted"),
 }
@@ -82,7 +82,7 @@ def _estimate_ages(table: pd.DataFrame, starts: np.ndarray, ends: np.ndarray, ch
 
 def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tuple[int, int]]) -> list[int | None]:
     """Return the column `beyond` of `age_table`; `spans` are the ranges of each word's rows in `table`."""
-    lowest = words[[*EXPECTED, "chance"]].min(axis=1).where(words["unigram"].notna())
+    lowest = words[[*EXPECTED_LINES, "chance"]].min(axis=1).where(words["unigram"].notna())
     steps, high = table["step"].to_numpy(), table["surprisal"].to_numpy() + half_intervals(table)
     return [
         None if math.isnan(bits) else curves.held_from(steps[start:end], bits - high[start:end], 0.0)

@@ -15,7 +15,7 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, sentences
 from embryo_core.figures.word_tables import (
-    EXPECTED,
+    EXPECTED_LINES,
     FIT_PARAMETERS,
     METRIC,
     acquired_table,
@@ -37,8 +37,8 @@ BITS_CURVES = Curves(
     decimals=".2f",
     unit="occurrences",
 )
-MASKED = "A piece is masked together with the pieces of its word after it, and predicted from both sides."
-UNMASKED = "A piece is predicted from those before it."
+MASKED_NOTE = "A piece is masked together with the pieces of its word after it, and predicted from both sides."
+FROM_LEFT_NOTE = "A piece is predicted from those before it."
 MIN_WORDS = 5  # least number of words of a category that a headline names
 
 
@@ -128,12 +128,12 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
             else f"“{word}” is acquired at {describe_estimate(row, axis.for_run(run, runs))}.",
             sentences(
                 "Surprisal: minus log2 of the probability of all pieces of the word.",
-                MASKED if "masked_words" in run_capabilities(run) else UNMASKED,
+                MASKED_NOTE if "masked_words" in run_capabilities(run) else FROM_LEFT_NOTE,
                 "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
                 *(
                     f"{dash.capitalize()} grey line: {row[name]:.1f} bits, {definition.format(text=counted_text(run))}."
-                    for name, (_, definition, dash) in EXPECTED.items()
+                    for name, (_, definition, dash) in EXPECTED_LINES.items()
                     if pd.notna(row[name])
                 ),
             ),
@@ -168,13 +168,13 @@ def _describe_interval(row: Any, axis: StepAxis) -> str:
 
 
 def _with_fit(figure: Figure, run: Run, axis: AxisChoice, word: str) -> Figure:
-    """Add the sigmoid, the age and the expected surprisals (see EXPECTED) to a word's curve, in plot and table."""
+    """Add the sigmoid, the age and the expected surprisals (EXPECTED_LINES) to a word's curve, in plot and table."""
     row, step_axis = _find_row(run, word), axis.for_run(run)
     steps = figure.first_table["step"].astype(int)
     table = figure.table.copy()
     trace_settings: dict[str, Any] = {"mode": "lines", "hoverinfo": "skip"}
     ends = step_axis.values([steps.min(), steps.max()])
-    for name, (label, _, dash) in EXPECTED.items():
+    for name, (label, _, dash) in EXPECTED_LINES.items():
         if pd.notna(row[name]):
             line = {"color": style.GREY, "width": 1.5, "dash": dash.replace("dash-dotted", "dashdot")}
             figure.plot.add_scatter(x=ends, y=[row[name]] * 2, name=label, line=line, **trace_settings)

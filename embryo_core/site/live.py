@@ -17,7 +17,7 @@ from embryo_core.engine.capabilities import heads
 from embryo_core.errors import EmbryoError, MissingCapability, SiteError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.figures.query import COLOURS
+from embryo_core.figures.query import ANSWER_COLOURS
 from embryo_core.query import CONTINUATION_LENGTH, EXAMPLE, MAX_CHARACTERS, MAX_MASKS, START, end_tokens
 from embryo_core.site.packages import LIVE, add_packages
 from embryo_core.site.parts import without_template
@@ -136,7 +136,7 @@ def _about(run: Run, checkpoint: Checkpoint, tokenizer: Tokenizer, steps: Sequen
         "most_masks": MAX_JOINT_MASKS,
         "most_pieces": MAX_MASKS,
         "most_characters": MAX_CHARACTERS,
-        "colours": COLOURS,
+        "colours": ANSWER_COLOURS,
         "tracked": style.PINK,
         "layouts": {scale: _layout(run, scale, steps) for scale in SCALES},
     }

@@ -12,7 +12,7 @@ import pytest
 
 from app import figures
 from app.figures import File
-from app.question_queue import LIGHT, Queue
+from app.question_queue import MAX_LIGHT_COST, Queue
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.smoothing import WINDOW
 from tests.app.conftest import Dashboard, captions_of
@@ -159,9 +159,11 @@ def test_file_waits_in_the_queue_of_questions(monkeypatch: pytest.MonkeyPatch) -
     """A file waits in the queue of questions: a CSV costs less than a light question, an animation more."""
     queue = Queue()
     monkeypatch.setattr(figures, "QUEUE", queue)
-    made = [figures._content(File("", f"head{suffix}", lambda: queue._waiting[0].cost)) for suffix in figures.TYPES]
-    assert made == [figures.SECONDS[suffix] for suffix in figures.TYPES]
-    assert figures.SECONDS[".csv"] < LIGHT < figures.SECONDS[".gif"] and not queue._waiting
+    made = [
+        figures._content(File("", f"head{suffix}", lambda: queue._waiting[0].cost)) for suffix in figures.MIME_TYPES
+    ]
+    assert made == [figures.FILE_SECONDS[suffix] for suffix in figures.MIME_TYPES]
+    assert figures.FILE_SECONDS[".csv"] < MAX_LIGHT_COST < figures.FILE_SECONDS[".gif"] and not queue._waiting
 
 
 @pytest.mark.parametrize("smooth", ["1", "3"])

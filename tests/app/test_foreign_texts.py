@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from embryo_core.figures.growth import PAPER
+from embryo_core.figures.growth import PAPER_URL
 from embryo_core.figures.markdown import JOINER
 from embryo_core.types import Run
 from tests.hostile import make_hostile
@@ -16,7 +16,7 @@ from tests.hostile import make_hostile
 PAGES = ("overview", "tokens", "attention", "probing", "knowledge", "finetuning", "query")
 READ_AS_MARKDOWN = "title header caption markdown info warning error success".split()
 FOLDS = "card,computed,embeddings,length,lens,ngrams,objective,phases,similarity"  # of the Overview and Query
-OWN_LINK = f"[Chiang, Huang and Lee, 2020]({PAPER})"  # the one link that the Overview has on purpose
+OWN_LINK = f"[Chiang, Huang and Lee, 2020]({PAPER_URL})"  # the one link that the Overview has on purpose
 
 
 @pytest.fixture

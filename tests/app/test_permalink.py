@@ -12,7 +12,7 @@ def page() -> None:
     from app import permalink
 
     for name, value in {"goes": None, "changes": "b", "comes": "c", "stays": "s"}.items():
-        permalink.show(name, value)
+        permalink.put_in_url(name, value)
     permalink.publish()
 
 

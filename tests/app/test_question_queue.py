@@ -10,14 +10,14 @@ from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 from streamlit.testing.v1 import AppTest
 
 from app import question_queue
-from app.question_queue import LIGHT, MAX_HEAVY, Queue, in_turn
+from app.question_queue import MAX_HEAVY, MAX_LIGHT_COST, Queue, in_turn
 from app.views import query_rounds
 from embryo_core import query
 from embryo_core.engine import device
 from embryo_core.errors import ConfigError, TooCostly
 from embryo_core.types import Run
 
-CHEAP, DEAR = LIGHT / 2, 20 * LIGHT
+CHEAP, DEAR = MAX_LIGHT_COST / 2, 20 * MAX_LIGHT_COST
 
 
 class VisitorLeft(Exception):
@@ -46,9 +46,9 @@ def wait_for_questions(queue: Queue, count: int) -> None:
         threading.Event().wait(0.001)
 
 
-def queued_question(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._Waiting:
+def queued_question(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._QueuedQuestion:
     """Return another visitor's question, which no thread computes."""
-    return question_queue._Waiting(cost, place, lambda: None, threading.Condition(queue._lock), begun)
+    return question_queue._QueuedQuestion(cost, place, lambda: None, threading.Condition(queue._lock), begun)
 
 
 def test_cheap_questions_go_first(start) -> None:
@@ -118,7 +118,7 @@ def test_heavy_question_pauses_between_its_chunks(start) -> None:
 
 
 def test_heavy_question_waits_while_light_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It resumes DRAW_TIME seconds after the light question, or at once when its own time in the queue has come."""
+    """It resumes DRAW_SECONDS seconds after the light question, or at once when its own time in the queue has come."""
     queue, now, waited = Queue(), [0.0], []
     monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
@@ -132,10 +132,10 @@ def test_heavy_question_waits_while_light_answer_is_drawn(monkeypatch: pytest.Mo
         with queue.turn(CHEAP):
             pass
         pause()
-        assert sum(waited) >= question_queue.DRAW_TIME
+        assert sum(waited) >= question_queue.DRAW_SECONDS
         now[0] += question_queue.PATIENCE * DEAR
         waited.clear()
-        queue._drawn_at = now[0] + question_queue.DRAW_TIME
+        queue._drawn_at = now[0] + question_queue.DRAW_SECONDS
         pause()
     assert not waited
 

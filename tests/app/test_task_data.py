@@ -58,11 +58,11 @@ def test_changed_data_are_no_longer_shown(own_run: Run, remembered_folder: Path,
 def test_restored_data_are_found_after_retry_interval(
     own_run: Run, remembered_folder: Path, searched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Missing data are searched for only every RETRY_AFTER seconds, not at each step."""
+    """Missing data are searched for only every RETRY_SECONDS seconds, not at each step."""
     away = shutil.move(remembered_folder, remembered_folder.with_name("away"))
     for _ in range(3):
         assert task_data.read_texts(own_run, "rte") is None
     assert len(searched) == 1
     shutil.move(away, remembered_folder)
-    monkeypatch.setattr(task_data, "RETRY_AFTER", 0)
+    monkeypatch.setattr(task_data, "RETRY_SECONDS", 0)
     assert task_data.read_texts(own_run, "rte") is not None and len(searched) == 2

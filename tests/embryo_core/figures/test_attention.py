@@ -39,13 +39,13 @@ def test_position_rows_hold_measured_weights(maps):
 
 def test_lines_hold_weights_at_recorded_steps(tiny_results):
     """The title and the table's `data` column say if each row of a map was divided by its sum."""
-    figure = charts.positions([tiny_results], AxisChoice("linear"), layer=2, head=1)
+    figure = charts.position_weights([tiny_results], AxisChoice("linear"), layer=2, head=1)
     lines = {line.name: line for line in figure.plot.data}
     assert {*lines} == {name for name, _ in charts.POSITIONS.values()}
     for name, line in lines.items():
         rows = figure.table[figure.table["position"] == name]
         assert list(line.x) == list(rows["step"]) == [0, 8, 16] and list(line.y) == list(rows["weight"])
-    divided = charts.positions([tiny_results], AxisChoice("linear"), layer=2, head=1, normalised=True)
+    divided = charts.position_weights([tiny_results], AxisChoice("linear"), layer=2, head=1, normalised=True)
     assert "divided by its sum" in divided.title and divided.table["data"].str.contains("divided by its sum").all()
 
 

@@ -15,7 +15,7 @@ from embryo_core.figures.attention_layers import (
     steps_around,
 )
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.figures.file_layout import for_paper
+from embryo_core.figures.file_layout import lay_out_file
 from embryo_core.types import StepUnit
 
 KNOWN = [0, 1, 2, 4, 8, 16, 32, 64, 100, 128]
@@ -73,6 +73,6 @@ def test_maps_are_square_on_page_and_in_files() -> None:
     maps = np.zeros((2, 7, 3, 3), np.float32)
     figure = plot_layers(maps, range(7), 3, StepUnit.UPDATES)
     assert figure.layout.yaxis.scaleanchor == "x"
-    files = [for_paper(figure, columns, "Layers", "a run").layout for columns in ("one", "two")]
+    files = [lay_out_file(figure, columns, "Layers", "a run").layout for columns in ("one", "two")]
     one, two = (file["height"] - file["margin"]["t"] - file["margin"]["b"] for file in files)
     assert one == pytest.approx(two * files[0]["width"] / files[1]["width"])

@@ -39,7 +39,7 @@ def test_draft_equals_the_plotly_figure_of_the_same_calls() -> None:
     draft, figure = draw(Draft()), draw(go.Figure())
     assert draft.checked() == figure and longest(draft) == longest(figure) == 500
     for columns, size in file_layout.SIZES.items():
-        one, other = (file_layout.for_paper(plot, columns, "Title", "Print.").layout for plot in (draft, figure))
+        one, other = (file_layout.lay_out_file(plot, columns, "Title", "Print.").layout for plot in (draft, figure))
         assert json.loads(json.dumps(one)) == in_json(other)
         assert legible_columns(draft, size.pixels) == legible_columns(figure, size.pixels) == [1]
 
@@ -48,7 +48,7 @@ def test_file_layout_does_not_change_the_draft() -> None:
     """The layout is computed on a copy."""
     draft = draw(Draft())
     before = in_json(draft.to_dict())
-    file_layout.for_paper(draft, "one", "Title", "Print.")
+    file_layout.lay_out_file(draft, "one", "Title", "Print.")
     assert in_json(draft.to_dict()) == before
 
 

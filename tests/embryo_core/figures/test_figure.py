@@ -54,11 +54,11 @@ def test_csv_rows_of_several_runs_name_their_own_data(figure: Figure) -> None:
 def test_small_print_and_citation_name_runs_data_and_paper(figure: Figure) -> None:
     """The citation has BibTeX and the caption without its hint; the small print omits data that runs do not share."""
     assert figure.file_name == "nouns-step-16"
-    assert figure.small_print == f"Run one; EWT, 2,077 sentences. {figures.PAPER}"
+    assert figure.small_print == f"Run one; EWT, 2,077 sentences. {figures.CREDIT}"
     assert figure.citation.startswith("Nouns. Run one. Accuracy of nouns. Band: 95 % interval. n = 7 to 1,213 words.\n")
     assert "@inproceedings{chiang-etal-2020" in figure.citation and "Click" not in figure.citation
     both = replace(figure, runs=("one", "two"), data={"one": "EWT", "two": "GUM"}, drawing="Smoothed.")
-    assert both.small_print == f"Runs one, two. Smoothed. {figures.PAPER}"
+    assert both.small_print == f"Runs one, two. Smoothed. {figures.CREDIT}"
 
 
 def test_figure_is_saved_as_csv_and_html(figure: Figure, tmp_path: Path) -> None:

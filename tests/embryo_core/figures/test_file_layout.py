@@ -26,7 +26,7 @@ def figure():
 def test_files_are_light_and_name_their_run(figure, columns) -> None:
     """A file has a white ground, a font that every system has, and no step line; the page's figure does not change."""
     before = figure.to_json()
-    paper = file_layout.for_paper(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")
+    paper = file_layout.lay_out_file(figure, columns, "Accuracy <b>", "Run 'demo'; 512 sequences.")
     layout = json.loads(json.dumps(paper.layout))
     assert layout["paper_bgcolor"] == layout["plot_bgcolor"] == "white"
     assert layout["font"]["family"].startswith("Arial, Helvetica") and "sans-serif" in layout["font"]["family"]
@@ -41,7 +41,7 @@ def test_legends_have_room_for_any_font(figure) -> None:
     """Entries are as wide as the longest name in wide letters, so that a narrower file has more rows of them."""
     figure.data[0].name = "majority baseline of the task"
     figure.add_scatter(x=[0], y=[0], name="second")
-    one, two = (file_layout.for_paper(figure, columns, "", "").layout for columns in ("one", "two"))
+    one, two = (file_layout.lay_out_file(figure, columns, "", "").layout for columns in ("one", "two"))
     assert one["legend"]["entrywidth"] >= 0.6 * 14 * len("majority baseline of the task")
     assert one["margin"]["t"] > two["margin"]["t"]
 
@@ -51,7 +51,7 @@ def test_long_row_names_are_wrapped() -> None:
     names = ["part of speech with semantic roles", "constituents with coreference"]
     rows = pd.DataFrame({"comparison": names, "value": 1.0, "low": 0.5, "high": 1.5, "n": 9, "side": "holds"})
     figure = findings.plot_comparisons(rows.assign(unit="doublings of the step"))
-    one, two = (file_layout.for_paper(figure, columns, "Title", "word " * 40).layout for columns in ("one", "two"))
+    one, two = (file_layout.lay_out_file(figure, columns, "Title", "word " * 40).layout for columns in ("one", "two"))
     assert list(one["yaxis"]["tickvals"]) == names
     assert [text.replace("<br>", " ") for text in one["yaxis"]["ticktext"]] == names
     widest = {"one": 14, "two": 32}  # in letters, of the names beside the plot
@@ -61,7 +61,7 @@ def test_long_row_names_are_wrapped() -> None:
     assert "<br>" in one["xaxis"]["title"]["text"] and "<br>" not in two["xaxis"]["title"]["text"]
     assert one["annotations"][-1]["yshift"] < two["annotations"][-1]["yshift"]
     curves = plot_curves([Line("demo", AXIS, CURVES.rows(LOG), LOG)], CURVES)
-    short = file_layout.for_paper(curves, "one", "", "").layout
+    short = file_layout.lay_out_file(curves, "one", "", "").layout
     assert one["height"] - one["margin"]["t"] - one["margin"]["b"] >= 3 * 3 * 14 and "ticktext" not in short["yaxis"]
 
 
@@ -69,9 +69,9 @@ def test_marks_of_changes_have_their_own_legend(figure) -> None:
     """Their long names are in a second legend below the first, whose columns keep their width."""
     for name in ("second", "third", "fourth"):
         figure.add_scatter(x=[0], y=[0], name=name)
-    bare = file_layout.for_paper(figure, "one", "", "")
+    bare = file_layout.lay_out_file(figure, "one", "", "")
     StepAxis("log", (Change(4, "sequences of 128 tokens"),), step_unit=StepUnit.UPDATES).mark_changes(figure, [0, 8])
-    paper, long = file_layout.for_paper(figure, "one", "", ""), "from step 4: sequences of 128 tokens"
+    paper, long = file_layout.lay_out_file(figure, "one", "", ""), "from step 4: sequences of 128 tokens"
     one = paper.layout
     assert [(shape["name"], shape["legend"]) for shape in one["shapes"]] == [(long, "legend2")]
     assert paper.long == [long] and bare.long == []
@@ -86,6 +86,6 @@ def test_long_names_of_curves_are_in_the_second_legend(figure) -> None:
     """The file shows the curve's entry there; the page's figure has one legend."""
     for name in ("second", "third", "fourth", "a curve with a very long name"):
         figure.add_scatter(x=[0], y=[0], name=name)
-    drawn = file_layout.for_paper(figure, "one", "", "").draw(figure)
+    drawn = file_layout.lay_out_file(figure, "one", "", "").draw(figure)
     assert [trace.name for trace in drawn.data if trace.legend == "legend2"] == ["a curve with a very long name"]
     assert drawn.layout.legend2.entrywidth and {trace.legend for trace in figure.data} == {None}

@@ -36,7 +36,7 @@ def test_folded_steps_are_left_out_first() -> None:
     """Their one column is empty, and the note in it goes with it."""
     figure = grid("university", STEPS[:5])
     assert 0 not in legible_columns(figure, ONE) and len(figure.layout.annotations) == 1
-    layout = file_layout.for_paper(figure, "one", "Lens", "").layout
+    layout = file_layout.lay_out_file(figure, "one", "Lens", "").layout
     assert [note["yref"] for note in layout["annotations"]] == ["paper"]
 
 
@@ -44,7 +44,7 @@ def test_layout_has_only_the_kept_columns() -> None:
     """Their steps are below them, outlines surround the cells that are left, and the small print gives the count."""
     figure = grid("university")
     columns = legible_columns(figure, ONE)
-    layout = file_layout.for_paper(figure, "one", "Lens", "Run demo.").layout
+    layout = file_layout.lay_out_file(figure, "one", "Lens", "Run demo.").layout
     below = dict(zip(layout["xaxis"]["tickvals"], layout["xaxis"]["ticktext"]))
     assert set(below.items()) <= {(i, f"{STEPS[column]:,}") for i, column in enumerate(columns)}
     assert layout["xaxis"]["range"] == [-0.55, len(columns) - 0.45]

@@ -134,7 +134,7 @@ def test_curves_and_heat_maps_hold_stored_scores(own_run):
     figure = geometry.layers([own_run], LINEAR, "rank_me", bold=1)
     assert figure.table["value"].tolist() == [10.0, 74.0, 10.0] * LAYERS
     assert "10 at step 0, grows to 74 by step 8 and falls to 10 by step 16" in figure.headline
-    assert geometry.state_phases(own_run) == [Stretch("grows", 0, 8), Stretch("compresses", 8, 16)]
+    assert geometry.rank_stretches(own_run) == [Stretch("grows", 0, 8), Stretch("compresses", 8, 16)]
     drawn = geometry.heat_map([own_run], LINEAR, "rank_me", layer=1).plot.data[0]
     assert np.array_equal(drawn.z, [[10, 74, 10]] * LAYERS)
     to_first = geometry.heat_map([own_run], LINEAR, "cka_step", layer=1, to=0)

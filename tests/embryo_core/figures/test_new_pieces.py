@@ -59,11 +59,11 @@ def test_new_and_other_words_are_counted_apart(extended_run: Run, own_run: Run):
     members = {"all": ("NN", "NNS", "VBD", "IN"), "noun": ("NN", "NNS"), "verb": ("VBD",)}
     for run, place in ((extended_run, 1), (own_run, 2)):
         for group, tags in members.items():
-            for kind in (new_pieces.NEW, new_pieces.OTHER):
+            for kind in (new_pieces.NEW_PIECES, new_pieces.OTHER_WORDS):
                 own = [
                     n
                     for (tag, word), n in COUNTS.items()
-                    if tag in tags and (word.lower() in NEW) == (kind == new_pieces.NEW)
+                    if tag in tags and (word.lower() in NEW) == (kind == new_pieces.NEW_PIECES)
                 ]
                 row = table.loc[(run.name, group, kind)]
                 assert row["n"] == sum(n[0] for n in own) and row["step"] == 16

@@ -47,9 +47,11 @@ def test_best_layer_is_chosen_at_each_step(frame) -> None:
 def test_masked_accuracy_is_listed_with_the_tasks(frame) -> None:
     """Masked accuracy comes from held-out rows of the log, with a separate n, interval and note on its data."""
     data = probing_scores.task_curves(probing_scores.select_layer(frame, 1), LOG, rescaled=False)
-    masked = data[data["task"] == probing_scores.MASKED]
+    masked = data[data["task"] == probing_scores.MASKED_ACCURACY]
     assert list(masked["step"]) == [0, 8] and list(masked["value"]) == [0.0, 0.2]
-    assert set(masked["data"]) == {probing_scores.HELD_OUT} and data.loc[data["task"] == "srl", "data"].isna().all()
+    assert (
+        set(masked["data"]) == {probing_scores.HELD_OUT_NOTE} and data.loc[data["task"] == "srl", "data"].isna().all()
+    )
     assert list(masked["high"]) == pytest.approx(list(curves.interval([0.0, 0.2], [900, 900])[1]))
 
 

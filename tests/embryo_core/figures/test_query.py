@@ -44,7 +44,7 @@ def steps(scale: Scale = "log") -> StepAxis:
     return StepAxis(scale, step_unit=StepUnit.UPDATES)
 
 
-def shared(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.Shared:
+def shared(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = False) -> query.SharedAxes:
     """Return the axes and colours that these tables share."""
     return query.share_axes(tables, [steps(scale)] * len(tables), log_probability)
 
@@ -91,7 +91,7 @@ def test_marked_words_have_distinct_lines() -> None:
     line = next(trace.line for trace in figure.data if trace.name == "lima (true object)")
     assert (line.color, line.dash) == query.MARKED["true object"]
     assert len({*query.MARKED.values()}) == 2
-    assert not {colour for colour, _ in query.MARKED.values()} & set(query.COLOURS)
+    assert not {colour for colour, _ in query.MARKED.values()} & set(query.ANSWER_COLOURS)
 
 
 def test_rank_axis_has_rank_1_at_the_top() -> None:
@@ -152,7 +152,7 @@ def test_candidates_beyond_the_palette_share_grey() -> None:
     rows = [(f"w{i}", "", step, 0.5 - i / 100, i + 1, True, i == 0, i == 0) for i in range(20) for step in STEPS]
     figure = draw(query.plot_probability, pd.DataFrame(rows, columns=COLUMNS), Lead("w0", 0, 0))
     assert len(figure.data) == 22
-    assert sum(trace.showlegend is not False for trace in figure.data) == len(query.COLOURS) + 2
+    assert sum(trace.showlegend is not False for trace in figure.data) == len(query.ANSWER_COLOURS) + 2
     grey = [trace for trace in figure.data if trace.showlegend is False]
     assert {(trace.line.color, trace.legendgroup) for trace in grey} == {(style.GREY, query.OTHERS)}
     assert figure.data[-1].name == figure.data[-1].legendgroup == query.OTHERS

@@ -281,14 +281,14 @@ def test_unigrams_are_shares_of_all_counted_words(run):
 
 def test_run_without_words_is_named_as_missing(run):
     bare = runs.read_run(shutil.copytree(run.path, run.path.with_name("bare")))
-    for make in (word_frequency.distance, word_frequency.phases, words.acquired, words.curve):
+    for make in (word_frequency.distance, word_frequency.nearest_distributions, words.acquired, words.curve):
         figure = make([run, bare], AXIS, *(["dog"] if make is words.curve else []))
         assert figure.missing == ("bare",) and set(figure.table["run"]) == {run.name}
 
 
 def test_phases_of_words_are_the_nearest_of_three_or_context(run):
     """Context means significantly below chance, unigram and bigram; only words with both frequencies count."""
-    table = word_frequency.phase_table(run)
+    table = word_frequency.nearest_table(run)
     ages, names = word_tables.age_table(run).set_index("word"), ("the", "dog", "cat", "see")
     assert set(table["n"]) == {len(names)}
     for i, step in enumerate(STEPS):
@@ -299,17 +299,17 @@ def test_phases_of_words_are_the_nearest_of_three_or_context(run):
             sure = own.mean() + 1.96 * own.std(ddof=1) / np.sqrt(N) < min(TOP, known.min())
             phase_names.append("context" if sure else min(distances, key=distances.get))
         shares = table[table["step"] == step].set_index("group")["value"]
-        assert {name: shares[name] for name in word_frequency.PHASES} == {
-            name: phase_names.count(name) / len(names) for name in word_frequency.PHASES
+        assert {name: shares[name] for name in word_frequency.NEAREST} == {
+            name: phase_names.count(name) / len(names) for name in word_frequency.NEAREST
         }
     run.frequencies.unlink()
     results.note_dataset(run, word_tables.METRIC, {"data": "list.csv"}, {"bigrams": BIGRAMS, "unigrams": {"dog": 7.5}})
     results.compact(run)
     assert word_tables.age_table(run)["unigram"].dropna().tolist() == [7.5]
-    assert set(word_frequency.phase_table(run)["n"]) == {1}
-    assert "measured text" in word_frequency.phases([run], AXIS).caption.details
-    assert "at step 0" in word_frequency.phases([run], AXIS).caption.summary
+    assert set(word_frequency.nearest_table(run)["n"]) == {1}
+    assert "measured text" in word_frequency.nearest_distributions([run], AXIS).caption.details
+    assert "at step 0" in word_frequency.nearest_distributions([run], AXIS).caption.summary
     results.note_dataset(run, word_tables.METRIC, {"data": "list.csv"}, {"note": "10 words"})
     results.compact(run)
     with pytest.raises(FigureError, match="--overwrite"):
-        word_frequency.phases([run], AXIS)
+        word_frequency.nearest_distributions([run], AXIS)
