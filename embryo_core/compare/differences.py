@@ -1,6 +1,6 @@
 """Differences in accuracy between two designs, at their last common step."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -16,6 +16,7 @@ from embryo_core.types import Run
 
 WORLD_KNOWLEDGE = "world knowledge"
 PAIRS_PREFIX = "minimal pairs: "  # followed by the name of a set
+PROBES_PREFIX = "probing: "  # followed by the name of a task
 MASKED_ACCURACY = "masked accuracy"
 LOG_COLUMNS = {  # measure -> columns of the log: the accuracy and its n
     MASKED_ACCURACY: ("masked_lm_accuracy", "n_masked"),
@@ -29,6 +30,7 @@ MEASURES = {  # measure -> metric, of which the score over all cases is compared
 }
 PROBE_METRIC = "edge_probing_f1"
 PAIRS_METRIC = "minimal_pairs"
+METRICS = MEASURES | {PAIRS_PREFIX: PAIRS_METRIC, PROBES_PREFIX: "edge_probing"}  # start of a measure -> metric
 DIFFERENCE_COLUMNS = (
     "step_first step_second first second difference low high n_first n_second seeds_first seeds_second".split()
 )
@@ -45,17 +47,30 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
 
     Columns: measure, step_first, step_second, first, second, difference, low, high, n_first, n_second (of the seeds'
     steps and n, the smallest), seeds_first and seeds_second (numbers of seeds). All but the measure are missing if the
-    runs have no common step or case. Raises ResultsError and BrokenRun.
+    runs have no common step or case, or were evaluated on different data. Raises ResultsError and BrokenRun.
     """
     measures_by_run = {run: measures(run) for run in (*first, *second)}
     rows: list[tuple[Any, ...]] = []
     for measure in dict.fromkeys(name for by_measure in measures_by_run.values() for name in by_measure):
         tables = {run: by_measure[measure] for run, by_measure in measures_by_run.items() if measure in by_measure}
         first_runs, second_runs = ([run for run in seeds if run in tables] for seeds in (first, second))
-        steps = _common_steps(first_runs, second_runs, tables) if first_runs and second_runs else {}
+        is_comparable = first_runs and second_runs and _on_same_data(measure, tables)
+        steps = _common_steps(first_runs, second_runs, tables) if is_comparable else {}
         row = _subtract(measure, first_runs, second_runs, tables, steps) if steps else None
         rows.append((measure, *(row or [None] * len(DIFFERENCE_COLUMNS))))
     return pd.DataFrame(rows, columns=["measure", *DIFFERENCE_COLUMNS])
+
+
+def _on_same_data(measure: str, compared_runs: Iterable[Run]) -> bool:
+    """Return whether the runs were evaluated on the same data, as far as these are recorded.
+
+    Of facts and pairs only common ones are compared, so that their limits may differ.
+    """
+    metric = next((metric for start, metric in METRICS.items() if measure.startswith(start)), "")
+    records = [record for run in compared_runs if (record := results.data_options(run, metric))]
+    if measure.startswith((WORLD_KNOWLEDGE, PAIRS_PREFIX)):
+        records = [{**record, "limit": None} for record in records]
+    return all(record == records[0] for record in records)
 
 
 def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:
@@ -159,4 +174,4 @@ def _read_measures(run: Run) -> Iterator[tuple[str, pd.DataFrame]]:
     probes = scores[scores["metric"] == PROBE_METRIC]
     for task, rows in probes.groupby("group"):
         best = rows.loc[rows.groupby("step")["value"].idxmax()]
-        yield f"probing: {PROBE_NAMES.get(task, task)}", best.set_index("step")[["value", "n"]]
+        yield f"{PROBES_PREFIX}{PROBE_NAMES.get(task, task)}", best.set_index("step")[["value", "n"]]

@@ -188,7 +188,7 @@ def describe_differences(
         f"Each run's masked accuracy is measured with its own masking: {masking}. The model sees the pieces that "
         "masking leaves unchanged.": differs,
         "Probing tasks: the layer with the best F1 at that step.": True,
-        f"Not measured at a step that all have: {', '.join(missing_measures)}.": bool(missing_measures),
+        f"Not measured on the same data at a common step: {', '.join(missing_measures)}.": bool(missing_measures),
     }
     cases = pd.concat([table["n_first"], table["n_second"]])
     return Caption(

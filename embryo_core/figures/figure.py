@@ -19,7 +19,7 @@ from embryo_core.figures.smoothing import WINDOW
 from embryo_core.figures.thinning import longest
 from embryo_core.findings.words import equivalent_metric
 from embryo_core.metrics import METRICS
-from embryo_core.metrics.treebank_words import AS_WRITTEN
+from embryo_core.metrics.treebank_words import AS_WRITTEN, READ_AS_TEXT
 from embryo_core.types import Run
 
 CREDIT = "Embryo, after Chiang, Huang and Lee (2020)."
@@ -205,6 +205,7 @@ def make_figure(
         describe_measures(runs, metric),
         describe_networks(runs, METRIC_NEEDS.get(metric.split(":")[0])),
         describe_readings(runs, metric),
+        describe_datasets(runs, metric),
     )
     caption = replace(caption, details=sentences(caption.details, drawing, *run_notes))
     notes = {run.name: note for run in runs if (note := data_note(run, equivalent_metric(run, metric)))}
@@ -222,19 +223,29 @@ def data_note(run: Run, metric: str, default: str = "") -> str:
 
 def describe_readings(runs: Sequence[Run], metric: str) -> str:
     """Return a note on the runs that read sentences as running text, if other runs read single words; else ""."""
-    if len(runs) < 2:
-        return ""
-    try:
-        options = {run.name: results.read_sources(run).get(metric, {}).get(AS_WRITTEN.name) for run in runs}
-    except EmbryoError:
-        return ""
-    as_written = [name for name, is_as_written in options.items() if is_as_written]
-    if len(as_written) in (0, len(options)):
+    as_written = [run.name for run in runs if READ_AS_TEXT in data_note(run, equivalent_metric(run, metric))]
+    if len(as_written) in (0, len(runs)):
         return ""
     return (
-        f"{_name_runs(as_written)} read sentences as running text, the others each word on its own: accuracies of the "
+        f"{_name_runs(as_written)} read sentences as running text, the others each word on its own: results of the "
         "two are not comparable."
     )
+
+
+def describe_datasets(runs: Sequence[Run], metric: str) -> str:
+    """Return a note on the data of each run, if they differ in more than how sentences are read; else ""."""
+    try:
+        records = [results.data_options(run, equivalent_metric(run, metric)) for run in runs]
+    except EmbryoError:
+        return ""
+    known = [{**record, AS_WRITTEN.name: None} for record in records if record]
+    if all(record == known[0] for record in known):
+        return ""
+    by_note: dict[str, list[str]] = {}
+    for run in runs:
+        by_note.setdefault(data_note(run, equivalent_metric(run, metric), "unknown data"), []).append(run.name)
+    listing = "; ".join(f"{_name_runs(names)}: {note}" for note, names in by_note.items())
+    return f"Evaluated on different data or with different options, so results are not comparable. {listing}."
 
 
 def name_measures(runs: Sequence[Run], metric: str) -> str:

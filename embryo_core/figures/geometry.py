@@ -98,11 +98,16 @@ def layers(
     run, spec = runs[0], MEASURES[measure]
 
     def caption(rows: pd.DataFrame) -> Caption:
+        n = (rows["n"] / rows.get("seeds", 1)).astype(int)  # the n of a mean over seeds is a sum
         emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
         return Caption(
             spec.definition,
-            sentences(spec.details, f"A line for each layer, embeddings included{emphasis_note}."),
-            f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {count_range(rows['n'])}.",
+            sentences(
+                spec.details,
+                f"A line for each layer, embeddings included{emphasis_note}.",
+                similarity.describe_steps(runs, to) if measure == "cka_step" else "",
+            ),
+            f"Words: {data_note(run, METRIC, 'a sample')}, the same at every step; n = {count_range(n)}.",
             "Click a point for its layer and step.",
         )
 
@@ -124,7 +129,8 @@ def _name_measure(run: Run, measure: str, to: int | None) -> str:
     """Return the name of a measure, with the step to which it compares."""
     if measure != "cka_step":
         return MEASURES[measure].label
-    return f"Similarity to {'the last step' if to is None else name_step(to, run.step_unit)}"
+    step = None if to is None else similarity.step_up_to(run, to)
+    return f"Similarity to {'the last step' if step is None else name_step(step, run.step_unit)}"
 
 
 def rank_stretches(run: Run) -> list[Stretch]:

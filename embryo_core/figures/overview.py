@@ -184,7 +184,8 @@ def training_curve(runs: Sequence[Run], axis: AxisChoice, quantity: str) -> Figu
 
     def caption(table: pd.DataFrame) -> Caption:
         first, *rest = (spec.about or describe_total_loss(run.config)).split(". ", 1)
-        heldout = table.loc[table["split"] == "heldout", "n"].dropna()
+        n = table["n"] / table.get("seeds", 1)  # the n of a mean over seeds is a sum
+        heldout = n[table["split"] == "heldout"].dropna()
         count_text = "" if heldout.empty else f" {int(heldout.iloc[-1]):,}"
         return Caption(
             f"{first.removesuffix('.')}.",
@@ -225,6 +226,8 @@ def weighted_losses(config: Mapping[str, Any]) -> str:
 def _headline(log: pd.DataFrame, run: Run, axis: StepAxis) -> str:
     """Return a sentence on how the loss on words fell, and where learning takes off; "" without two values."""
     loss = loss_of_words(log)
+    if loss not in log:
+        return ""
     split = "heldout" if (log["split"] == "heldout").any() else "train"
     rows = log[(log["split"] == split) & log[loss].notna()].sort_values("step")
     if len(rows) < 2:

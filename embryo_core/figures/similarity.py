@@ -33,10 +33,25 @@ def steps(run: Run) -> list[int]:
     return sorted(int(step) for step in results.read_gram_matrices(run, 0)["step"])
 
 
+def step_up_to(run: Run, step: int) -> int | None:
+    """Return the last step up to `step` whose states can be compared, or else the first one; None if there is none."""
+    evaluated = steps(run)
+    return max((one for one in evaluated if one <= step), default=min(evaluated, default=None))
+
+
+def describe_steps(runs: Sequence[Run], step: int | None) -> str:
+    """Return a sentence on the runs that `to_step` compares with another step than the first run; "" without any."""
+    if step is None:
+        return ""
+    first, *others = ((run.name, step_up_to(run, step)) for run in runs)
+    differing = [f"{name} with step {own:,}" for name, own in others if own not in (None, first[1])]
+    return f"Compared with another step: {', '.join(differing)}." if differing else ""
+
+
 def to_step(run: Run, step: int | None = None) -> pd.DataFrame:
     """Return the similarity of every layer at every step to the same layer at one step.
 
-    That step is the last evaluated one, up to `step` if this is given. Columns: layer, step, value, n (words), low,
+    That step is the last evaluated one, or `step_up_to` the given one. Columns: layer, step, value, n (words), low,
     high (95 %). Raises ResultsError.
     """
 

@@ -82,14 +82,15 @@ class Attention(AttentionMetric):
     name = "attention"
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
-        sentences = encode(tokenizer, limits, source).sentences
+        treebank = encode(tokenizer, limits, source)
+        sentences = treebank.sentences
         lengths = np.array([len(sentence.ids) for sentence in sentences])
         length = min(int(np.sort(lengths)[-min(MIN_SENTENCES, len(lengths))]), MAX_LENGTH)
         summary = {
             "sentences": len(sentences),
             "length": length,
             "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
-            "note": f"averaged over {quantity(len(sentences), 'sentence')} of {source.path.name}",
+            "note": f"averaged over {quantity(len(sentences), 'sentence')} of {source.path.name}{treebank.reading}",
         }
         return EncodedSentences(sentences, summary)
 

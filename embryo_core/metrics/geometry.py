@@ -80,6 +80,7 @@ class Geometry(Metric):
         note = f"{len(sample):,} of {quantity(len(keyed_words), 'word')} of {source.path.name}"
         if len(keyed_words) < SAMPLE_SIZE:
             note += f", which has fewer than the {SAMPLE_SIZE:,} of a sample"
+        note += treebank.reading
         if treebank.too_long:
             note += f"; {quantity(treebank.too_long, 'sentence')} longer than {limits.positions} pieces left out"
         gram_words = [[treebank.sentences[number].number, word] for _, number, word in sample[:GRAM_WORDS]]

@@ -63,10 +63,12 @@ class HeadBehaviour(AttentionMetric):
     name = "head_behaviour"
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
-        sentences = tuple(map(_parse, treebank_words.encode(tokenizer, limits, source).sentences))
+        treebank = treebank_words.encode(tokenizer, limits, source)
+        sentences = tuple(map(_parse, treebank.sentences))
         pieces = sum(len(sentence.word) for sentence in sentences)
         headed_words = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
         note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
+        note += treebank.reading
         syntax = f"syntax over {quantity(headed_words, 'word')} with a head"
         note += f"; {syntax if headed_words else 'it has no syntactic heads'}"
         summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": note}

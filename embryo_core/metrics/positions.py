@@ -40,12 +40,13 @@ class Positions(Metric):
     needs = frozenset({"states"})
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
-        all_sentences = treebank_words.encode(tokenizer, limits, source).sentences
-        sentences = tuple(sentence for sentence in all_sentences if len(sentence.word_of_piece) >= 2)
+        treebank = treebank_words.encode(tokenizer, limits, source)
+        sentences = tuple(sentence for sentence in treebank.sentences if len(sentence.word_of_piece) >= 2)
         if not sentences:
             raise CorpusError(f"{source.path} has no sentence of two pieces or more; give another treebank.")
         pairs = sum(comb(len(sentence.word_of_piece), 2) for sentence in sentences)
         note = f"{quantity(pairs, 'pair')} of pieces in {quantity(len(sentences), 'sentence')} of {source.path.name}"
+        note += treebank.reading
         return treebank_words.EncodedSentences(sentences, {"sentences": len(sentences), "pairs": pairs, "note": note})
 
     def compute(self, model: "Model", data: treebank_words.EncodedSentences) -> Findings:

@@ -36,6 +36,7 @@ AS_WRITTEN = Option(
     "its own, as in the paper",
     identifies=True,
 )
+READ_AS_TEXT = "read as running text"  # in the notes of results for which sentences were read so
 
 # === Sentences ===
 
@@ -64,6 +65,11 @@ class EncodedTreebank:
     sentences: tuple[Sentence, ...]
     too_long: int
     as_written: bool
+
+    @property
+    def reading(self) -> str:
+        """Return the end of a note on sentences read as running text; "" if each word is read on its own."""
+        return f"; {READ_AS_TEXT}" if self.as_written else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,8 +179,7 @@ def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> Treeba
     bands = _bands(words, tokenizer, limits.frequencies)
     groups = _groups(tags, bands)
     note = f"{quantity(len(rows), 'word')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-    if treebank.as_written:
-        note += "; read as running text"
+    note += treebank.reading
     if treebank.too_long:
         note += f"; {treebank.too_long:,} longer than {limits.positions} pieces were left out"
     if without_context:

@@ -3,7 +3,13 @@
 from embryo_core.results.fact_histories import read_histories, read_right_answers
 from embryo_core.results.memo import memoized, results_state
 from embryo_core.results.parquet_files import read_foreign
-from embryo_core.results.provenance import DatasetId, check_dataset, incomparable_evaluations, read_sources
+from embryo_core.results.provenance import (
+    DatasetId,
+    check_dataset,
+    data_options,
+    incomparable_evaluations,
+    read_sources,
+)
 from embryo_core.results.read import (
     AttentionHistory,
     read_answers,

@@ -12,6 +12,7 @@ from embryo_core.words import quantity
 
 OPTIONS = ("sha256", "limit", "protocol", "learning_rate", "mnli_sha256")  # options that distinguish fine-tunings
 NO_OPTIONS = (None,) * len(OPTIONS)
+DATA_OPTIONS = ("limit", "protocol", "pll", "as-written", "occurrences")  # options that distinguish other metrics' data
 DatasetId = Mapping[str, Any]  # data (a name), sha256 of its content, limit, and options that change the results
 
 
@@ -23,6 +24,15 @@ def read_sources(run: Run) -> dict[str, dict[str, Any]]:
     content = read_bytes(path, run.results, ResultsError)
     parse_json(content, path, DataRecords, ResultsError)  # checks the fields that pages show, and drops the others
     return parse_json(content, path, Sources, ResultsError)
+
+
+def data_options(run: Run, metric: str) -> dict[str, Any]:
+    """Return what identifies the data of a metric's results: SHA-256 of files, and options that are on.
+
+    Empty if nothing is recorded. Raises ResultsError.
+    """
+    noted = read_sources(run).get(metric, {})
+    return {key: value for key, value in noted.items() if value and (key.endswith("sha256") or key in DATA_OPTIONS)}
 
 
 def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection[int] = ()) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from embryo_core import results
 from embryo_core.compare import differences
+from embryo_core.figures.figure import describe_datasets
 from embryo_core.measurements import ClozeAnswer, Findings, PairScore, Score
 from embryo_core.types import Origin, Run, StepUnit
 from tests.conftest import checkpoint_at, copy_run
@@ -105,6 +106,18 @@ def test_steps_in_different_units_are_not_compared(two_runs: list[Run]):
     """8 tokens are not 8 updates."""
     words = replace(two_runs[1], step_unit=StepUnit.TOKENS)
     assert differences(two_runs[:1], [words]).set_index("measure").loc["mask prediction"].isna().all()
+
+
+def test_results_of_different_data_are_not_compared(two_runs: list[Run]):
+    """Another treebank, limit or PLL has other cases; data that are not recorded are not known to differ."""
+    for sha256, limit, compared in (("a", None, True), ("a", 50, False), ("b", None, False)):
+        for run, data in ((two_runs[0], ("a", None)), (two_runs[1], (sha256, limit))):
+            record = {"sha256": data[0], "limit": data[1], "note": f"words of {data}"}
+            (run.results / "sources.json").write_text(json.dumps({"mask_prediction": record}))
+        row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["mask prediction"]
+        assert pd.notna(row["difference"]) == compared
+        note = describe_datasets(two_runs, "mask_prediction")
+        assert (note == "") == compared and ("words of ('b', None)" in note) == (sha256 == "b")
 
 
 def store_answers(run: Run, step: int, right: dict[str, bool]) -> None:

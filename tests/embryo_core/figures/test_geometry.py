@@ -128,6 +128,18 @@ def test_runs_with_different_words_are_not_compared(own_run, other_run):
         similarity.to_run(own_run, other_run)
 
 
+def test_caption_has_the_n_and_the_step_of_each_run(own_run, other_run):
+    """Seeds of a design have the same words; a run without the chosen step is compared with an earlier one."""
+    store(own_run, states(0))
+    store(other_run, states(1)[:2], steps=(0, 16))
+    seeds = [own_run, replace(other_run, config=other_run.config | {"seed": 99})]
+    assert f"n = {WORDS}." in geometry.layers(seeds, LINEAR, "rank_me").caption.data
+    details = geometry.layers(seeds, LINEAR, "cka_step", to=8).caption.details
+    assert "other with step 0." in details
+    assert "with step" not in geometry.layers(seeds, LINEAR, "cka_step", to=0).caption.details
+    assert "with step" not in geometry.layers(seeds, LINEAR, "cka_step").caption.details
+
+
 def test_curves_and_heat_maps_hold_stored_scores(own_run):
     """The headline names the turn at step 8, unless only one step was evaluated; an unmeasured quantity is an error."""
     store(own_run, states(0))
@@ -138,6 +150,8 @@ def test_curves_and_heat_maps_hold_stored_scores(own_run):
     drawn = geometry.heat_map([own_run], LINEAR, "rank_me", layer=1).plot.data[0]
     assert np.array_equal(drawn.z, [[10, 74, 10]] * LAYERS)
     to_first = geometry.heat_map([own_run], LINEAR, "cka_step", layer=1, to=0)
+    for chosen, own_step in ((0, 0), (7, 0), (9, 8), (99, 16)):
+        assert f"step {own_step}," in geometry.heat_map([own_run], LINEAR, "cka_step", layer=1, to=chosen).title
     assert "step 0" in to_first.title and to_first.plot.data[0].z[0][0] == pytest.approx(1, abs=2e-4)
     with pytest.raises(FigureError, match="no alpha"):
         geometry.heat_map([own_run], LINEAR, "alpha", layer=1)

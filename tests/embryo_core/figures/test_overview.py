@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import overview
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.types import Run
+from tests.conftest import copy_run
 
 Row = dict[str, object]
 
@@ -42,6 +44,16 @@ def test_training_curves_hold_the_log(tiny_run: Run) -> None:
         assert list(drawn[name].x) == list(rows["step"]) and list(drawn[name].y) == list(rows["masked_lm_accuracy"])
     assert drawn["held-out"].line.width > drawn["training"].line.width
     assert "n = 200" in drawn["held-out"].customdata[0][2] and "200 masked pieces" in figure.caption.data
+
+
+def test_seeds_have_the_held_out_text_of_one(tiny_run: Run, tmp_path) -> None:
+    """The n of the mean is a sum, and the text is the same; a first run without a log has no headline."""
+    seed = replace(copy_run(tiny_run, tmp_path), name="seed", config=tiny_run.config | {"seed": 99})
+    figure = overview.training_curve([tiny_run, seed], AxisChoice(), "masked_lm_loss")
+    assert "mean of 2 seeds" in figure.table["run"].iloc[0] and "the same 200 masked" in figure.caption.data
+    assert figure.headline
+    (seed.path / "log.jsonl").unlink()
+    assert not overview.training_curve([seed, tiny_run], AxisChoice(), "masked_lm_loss").headline
 
 
 def test_shared_baseline_is_one_line(with_log) -> None:

@@ -11,7 +11,7 @@ from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import CorpusError, DatasetMismatch
 from embryo_core.evaluate import evaluate
-from embryo_core.figures.figure import describe_readings
+from embryo_core.figures.figure import describe_datasets, describe_readings
 from embryo_core.metrics.treebank_words import AS_WRITTEN
 from embryo_core.sources import add
 from tests.conftest import SAMPLE_DATA, copy_run
@@ -141,3 +141,4 @@ def test_results_of_both_tokenizations_do_not_mix(tiny_run, tmp_path):
     assert describe_readings([alone], "mask_prediction") == describe_readings([written], "mask_prediction") == ""
     renamed = runs.read_run(alone.path.rename(alone.path.with_name("alone")))
     assert "tiny read" in describe_readings([renamed, written], "mask_prediction")
+    assert not describe_datasets([renamed, written], "mask_prediction")
