@@ -18,6 +18,7 @@ from embryo_core.figures.probing_scores import (
     MASKED_ACCURACY,
     METRIC,
     describe_layer,
+    described_run,
     expected_layers,
     path,
     read_probe_scores,
@@ -50,7 +51,7 @@ def plain(task: str) -> str:
 def task_styles(tasks: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return colour and marker of each task: fixed for the paper's tasks and masked accuracy, in turn for the rest."""
     tasks = list(dict.fromkeys(tasks))
-    own_tasks = [task for task in tasks if task not in STYLES]
+    own_tasks = sorted(task for task in tasks if task not in STYLES)
     own_styles = {task: OWN_STYLES[i % len(OWN_STYLES)] for i, task in enumerate(own_tasks)}
     return {task: STYLES.get(task) or own_styles[task] for task in tasks}
 
@@ -62,7 +63,11 @@ def tasks(
     runs: Sequence[Run], axis: AxisChoice, layer: str | int, rescaled: bool = False, bands: bool = True
 ) -> Figure:
     """Return the figure of all tasks' F1 in a layer (BEST, LAST or a number), with intervals and majority baselines."""
-    run = runs[0]
+
+    def read(run: Run) -> pd.DataFrame:
+        return task_table(run, layer, rescaled)
+
+    run = described_run(runs, axis, read)
     curves = Curves(
         by="task",
         metric=METRIC,
@@ -82,23 +87,23 @@ def tasks(
     figure = curves_figure(
         runs,
         axis,
-        lambda line_run: task_table(line_run, layer, rescaled),
+        read,
         curves,
         "probing",
         "F1 of the probes over the steps",
-        lambda table: _describe_tasks(run, table, layer, rescaled, bands),
+        lambda _: _describe_tasks(run, layer, rescaled, bands),
     )
     best = select_layer(read_probe_scores(run), BEST)
     return replace(figure, headline=headline(best, axis.for_run(run, runs)))
 
 
-def _describe_tasks(run: Run, table: pd.DataFrame, layer: str | int, rescaled: bool, bands: bool) -> Caption:
-    frame = read_probe_scores(run)
+def _describe_tasks(run: Run, layer: str | int, rescaled: bool, bands: bool) -> Caption:
+    frame, table = read_probe_scores(run), task_table(run, layer, rescaled)
     n = table.loc[table["task"] == MASKED_ACCURACY, "n"]
     masked_note = (
-        "The run's log has no accuracy on held-out text."
+        "The run's log has no accuracy on masked pieces of held-out text with their number."
         if n.empty
-        else f"Masked accuracy: fraction of {int(n.iloc[-1]):,} masked pieces of held-out text that the model predicts."
+        else f"Masked accuracy: fraction of {count_range(n)} masked pieces of held-out text that the model predicts."
     )
     sources = results.read_sources(run).items()
     notes = [entry["note"] for name, entry in sources if name.split(":")[0] == METRIC and "note" in entry]
@@ -123,11 +128,16 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
     """Return a sentence on the tasks that gain most and least between the first and last step.
 
     `best` are `probe_scores` in the best layer at each step. With a single step, the sentence is on the tasks with the
-    best and the worst F1.
+    best and the worst F1. Otherwise it leaves out tasks with one step, and is empty if all are.
     """
+    has_one_step = best["step"].nunique() == 1
+    if not has_one_step:
+        best = best[best.groupby("task")["step"].transform("nunique") > 1]
+    if best.empty:
+        return ""
     ends = best.sort_values("step").groupby("task", sort=False)["f1"].agg(["first", "last"])
     begin, end = (axis.step_in_unit(int(step)) for step in (best["step"].min(), best["step"].max()))
-    if begin == end:
+    if has_one_step:
         last = {task: f"{task_label(task)} ({percent(f1, 0)})" for task, f1 in ends["last"].sort_values().items()}
         lowest, highest = next(iter(last.values())), [*last.values()][-1]
         return f"At {end}, probes read {highest} best" + (f" and {lowest} worst." if len(last) > 1 else ".")
@@ -160,11 +170,15 @@ EXPECTED_CURVES = Curves(
 
 def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figure:
     """Return the figure of each task's expected layer; for one run with a dashed line at half of its layers."""
-    run = runs[0]
+
+    def read(run: Run) -> pd.DataFrame:
+        return expected_layers(read_probe_scores(run))
+
+    run = described_run(runs, axis, read)
     frame = read_probe_scores(run)
     highest = int(frame["layer"].max()) if len(frame) else 0
 
-    def caption(table: pd.DataFrame) -> Caption:
+    def caption(_: pd.DataFrame) -> Caption:
         return Caption(
             f"Expected layer: the mean of the layers 0 (embeddings) to {highest}, each weighted by how far its F1 is "
             "above the majority baseline.",
@@ -173,14 +187,14 @@ def expected(runs: Sequence[Run], axis: AxisChoice, bands: bool = True) -> Figur
                 describe_lines("band: 95 % interval, with independent layers" if bands else ""),
                 "A step without a layer above the baseline is left out.",
             ),
-            f"n = {count_range(table['n'])} targets.",
+            f"n = {count_range(read(run)['n'])} targets.",
             "Click a point to open its task at that step.",
         )
 
     figure = curves_figure(
         runs,
         axis,
-        lambda line_run: expected_layers(read_probe_scores(line_run)),
+        read,
         replace(EXPECTED_CURVES, bands=bands),
         "expected-layer",
         "Expected layer",

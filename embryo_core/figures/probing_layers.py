@@ -15,7 +15,14 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure, describe_lines, make_figure, sentences
 from embryo_core.figures.probing import plain, task_styles
-from embryo_core.figures.probing_scores import METRIC, describe_sizes, read_probe_scores, read_provenance, task_label
+from embryo_core.figures.probing_scores import (
+    METRIC,
+    describe_sizes,
+    described_run,
+    read_probe_scores,
+    read_provenance,
+    task_label,
+)
 from embryo_core.figures.rows import error_bar
 from embryo_core.types import Run
 from embryo_core.words import count_range, layer_name, name_step, sentence_case
@@ -89,7 +96,9 @@ def layers(
     def read(run: Run) -> pd.DataFrame:
         return layer_table(run, task, quantity)
 
-    def caption(table: pd.DataFrame) -> Caption:
+    def caption(_: pd.DataFrame) -> Caption:
+        run = described_run(runs, axis, read)
+        table = read(run)
         emphasis_note = "" if bold is None else f"; thick: {layer_name(bold)}"
         return Caption(
             f"{sentence_case(task_label(task))}: {spec.definition}.",
@@ -100,7 +109,7 @@ def layers(
                     "band: 95 % interval" if bands else "",
                 ),
             ),
-            f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(runs[0], task)}.",
+            f"n = {table['n'].iloc[-1]:,} targets{describe_sizes(run, task)}.",
             "Click a point for its layer and step.",
         )
 

@@ -1,10 +1,12 @@
 """Scores of linear probes as tables: by task and layer, over the steps, expected layer, two tasks (Section 4)."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from embryo_core import curves, results
+from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import with_intervals
 from embryo_core.figures.overview import training_log
 from embryo_core.findings.layers import PROBE_NAMES
@@ -51,6 +53,11 @@ def select_layer(frame: pd.DataFrame, layer: str | int) -> pd.DataFrame:
     if layer == BEST:
         return frame.loc[frame.groupby(["task", "step"], sort=False)["f1"].idxmax()].sort_index(kind="stable")
     return frame[frame["layer"] == (frame["layer"].max() if layer == LAST else layer)]
+
+
+def described_run(runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame]) -> Run:
+    """Return the run of a figure's caption: the first one with data that the axis supports, else the first one."""
+    return next((run for run in runs if axis.supports(run, runs[0]) and len(read(run))), runs[0])
 
 
 def task_table(run: Run, layer: str | int, rescaled: bool) -> pd.DataFrame:

@@ -1,11 +1,14 @@
 """Tests of the Probing figures over all tasks, which draw the numbers of their tables."""
 
+import shutil
+
 import pandas as pd
 import pytest
 
+from embryo_core import runs
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import FigureError
-from embryo_core.figures import probing, probing_scores, style
+from embryo_core.figures import probing, probing_layers, probing_scores, style
 from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis
 from embryo_core.figures.figure import Figure
 from embryo_core.types import Run, StepUnit
@@ -48,6 +51,13 @@ def test_tasks_are_drawn_as_in_the_table(probed_run: Run, rescaled: bool) -> Non
     assert figure.caption.data.endswith("n = 50 to 400 targets.") and figure.headline
 
 
+def test_caption_has_all_numbers_of_masked_pieces(probed_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The held-out sample may change during training."""
+    log = LOG.assign(n_masked=[900, None, 1000])
+    monkeypatch.setattr(probing_scores, "training_log", lambda run: log)
+    assert "900 to 1,000 masked pieces" in probing.tasks([probed_run], AxisChoice("log"), "best").caption.details
+
+
 def test_bands_can_be_left_out(probed_run: Run) -> None:
     """Without bands no trace is filled."""
     for make in (probing.tasks, probing.expected):
@@ -64,23 +74,50 @@ def test_run_without_probes_has_no_figures(tiny_run: Run) -> None:
         probing.expected([tiny_run], AxisChoice("log"))
 
 
+def test_captions_describe_the_first_run_with_probes(probed_run: Run) -> None:
+    """The first run given was not probed."""
+    bare = runs.read_run(shutil.copytree(probed_run.path, probed_run.path.with_name("bare")))
+    for shown_runs in ([probed_run], [bare, probed_run]):
+        assert probing.tasks(shown_runs, AxisChoice("log"), "last").headline
+        expected = probing.expected(shown_runs, AxisChoice("log"))
+        assert "layers 0 (embeddings) to 2" in expected.caption.summary
+        assert list(trace_named(expected, "equal weight of all layers").y) == [1, 1]
+        layers = probing_layers.layers(shown_runs, AxisChoice("log"), "pos", "f1")
+        assert "n = 400 targets (3,200 targets for training" in layers.caption.data
+
+
+def test_captions_have_the_targets_of_one_seed(probed_run: Run) -> None:
+    """All seeds of a design are tested on the same targets."""
+    seed = runs.read_run(shutil.copytree(probed_run.path, probed_run.path.with_name("seed")))
+    seed.config["seed"] = 99
+    write_probes(seed)
+    for figure, n in (
+        (probing.tasks([probed_run, seed], AxisChoice("log"), "best"), "n = 50 to 400 targets"),
+        (probing.expected([probed_run, seed], AxisChoice("log")), "n = 50 to 400 targets"),
+        (probing_layers.layers([probed_run, seed], AxisChoice("log"), "pos", "f1"), "n = 400 targets"),
+    ):
+        assert "mean of 2 seeds" in str(figure.caption) and n in figure.caption.data
+
+
 def test_headline_names_the_tasks_that_gain_most_and_least() -> None:
-    """A single task is named alone; at a single step, tasks are compared by their score."""
+    """A single task is named alone, a task with one step not; at a single step, tasks are compared by their score."""
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
     best = pd.DataFrame({"task": ["pos", "pos", "my_task", "my_task"], "step": [0, 16] * 2, "f1": [0.5, 0.9, 0.6, 0.7]})
     headline = probing.headline(best, axis)
     assert headline.index("parts of speech (50 % to 90 %)") < headline.index("my_task (60 % to 70 %)")
     alone = probing.headline(best[best["task"] == "pos"], axis)
     assert "parts of speech (50 % to 90 %)" in alone and "least" not in alone
+    once = pd.DataFrame({"task": ["once", "early"], "step": [16, 0], "f1": [0.8, 0.3]})
+    assert probing.headline(pd.concat([best, once]), axis) == headline and probing.headline(once, axis) == ""
     one = probing.headline(best[best["step"] == 16], axis)
     assert one.index("parts of speech (90 %)") < one.index("my_task (70 %)") and "step 16" in one
 
 
 def test_tasks_have_fixed_styles() -> None:
-    """The paper's tasks keep their colour and marker whatever is drawn with them; a user's tasks get others."""
+    """The paper's tasks keep their colour and marker whatever is drawn with them; a user's get others in any order."""
     known = probing.task_styles(["mine", "srl", "pos", "more"])
     assert known["pos"] == (style.BLUE, "circle") == probing.task_styles(["pos"])["pos"]
-    assert len(set(known.values())) == 4
+    assert len(set(known.values())) == 4 and known == probing.task_styles(["more", "mine", "pos", "srl"])
 
 
 def test_names_of_tasks_are_escaped(frame) -> None:
