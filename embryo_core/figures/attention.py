@@ -19,12 +19,7 @@ from embryo_core.types import Run
 from embryo_core.words import step_unit_name
 
 WEIGHT_CURVES = Curves(
-    by="position",
-    y_title="weight in the averaged map",
-    metric=METRIC,
-    value="weight",
-    decimals=".4f",
-    height=320,
+    by="position", y_title="weight in the averaged map", metric=METRIC, value="weight", decimals=".4f", height=320
 )
 NEEDS = frozenset({"attentions"})
 POSITIONS = {  # label and formula of each of `scores.POSITIONS`

@@ -66,12 +66,7 @@ def lens(
 
 
 def _describe_lens(
-    run: Run,
-    subject: Subject,
-    step_count: int,
-    marked: Mapping[str, str],
-    folded: Sequence[int],
-    total: int | None,
+    run: Run, subject: Subject, step_count: int, marked: Mapping[str, str], folded: Sequence[int], total: int | None
 ) -> Caption:
     """Return the caption of a lens at `step_count` steps; other arguments as for `lens`."""
     total_note = (

@@ -26,6 +26,13 @@ NEAREST = {  # distribution nearest to a word's surprisal at a step -> colour an
     "bigram": (style.VERMILION, "diamond"),
     "context": (style.OLIVE, "triangle-up"),
 }
+NEAREST_CURVES = Curves(
+    by="group",
+    y_title="words",
+    metric=METRIC,
+    unit="words",
+    styles=lambda names: {name: NEAREST[name] for name in names},
+)
 
 
 @results.memoized
@@ -78,12 +85,7 @@ def distance(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         )
 
     bits = Curves(
-        by="group",
-        y_title="distance (bits)",
-        metric=METRIC,
-        decimals=".2f",
-        unit="words",
-        styles=category_styles,
+        by="group", y_title="distance (bits)", metric=METRIC, decimals=".2f", unit="words", styles=category_styles
     )
     name, title = "words-frequency", "Distance from frequency"
     return curves_figure(runs, axis, distance_table, bits, name, title, caption)
@@ -136,12 +138,5 @@ def nearest_distributions(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             f"{describe_data(run)} n = {table['n'].max():,} words with both.",
         )
 
-    nearest_curves = Curves(
-        by="group",
-        y_title="words",
-        metric=METRIC,
-        unit="words",
-        styles=lambda names: {name: NEAREST[name] for name in names},
-    )
     name, title = "words-phases", "Unigrams, bigrams, context"
-    return curves_figure(runs, axis, nearest_table, nearest_curves, name, title, caption)
+    return curves_figure(runs, axis, nearest_table, NEAREST_CURVES, name, title, caption)
