@@ -17,7 +17,6 @@ from embryo_core.figures import (
     finetuning_tables,
     grammar,
     knowledge_facts,
-    knowledge_relations,
     overview,
     patterns,
     probing_scores,
@@ -120,7 +119,7 @@ phase_changes = cached(lambda run: log_state(run) + results_state(run), 16)(phas
 # === Facts ===
 
 first_fact = cached(results_state, 16)(knowledge_facts.first_fact)
-relation_table = cached(results_state, 16, "Reading the facts")(knowledge_relations.relation_table)
+relation_table = cached(results_state, 16, "Reading the facts")(knowledge_facts.relation_table)
 
 
 # === Geometry ===

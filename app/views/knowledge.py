@@ -10,7 +10,7 @@ from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.curves import HISTORIES
 from embryo_core.curves.baselines import object_in_subject
-from embryo_core.figures import knowledge, knowledge_facts, knowledge_relations, knowledge_variants
+from embryo_core.figures import knowledge, knowledge_facts, knowledge_variants
 from embryo_core.figures.coverage import evaluate_command
 from embryo_core.figures.curves import with_step
 from embryo_core.figures.knowledge import METRIC
@@ -111,7 +111,7 @@ def _show_relations(view: View, precision: pd.DataFrame, facts: pd.DataFrame, st
             **{history: NumberColumn(width=width) for history, width in zip(HISTORIES, (58, 74, 70, 90), strict=True)},
         },
     )
-    notices.show_caption(knowledge_relations.describe_relations(facts))
+    notices.show_caption(knowledge_facts.describe_relations(facts))
 
 
 # === Facts ===

@@ -23,7 +23,6 @@ from embryo_core.figures import (
     growth,
     knowledge,
     knowledge_facts,
-    knowledge_relations,
     knowledge_variants,
     ngrams,
     overview,
@@ -232,8 +231,8 @@ def _knowledge(runs: Runs, axis: StepAxis) -> SitePage:
     relation, fact = knowledge_facts.first_fact(run)
     if relation:
         panels.append(Panel("fact", knowledge_facts.fact, {"": {"relation": relation, "fact": fact}}))
-    all_relations = knowledge_relations.relation_table(run)
-    relations_caption = knowledge_relations.describe_relations(results.read_histories(run))
+    all_relations = knowledge_facts.relation_table(run)
+    relations_caption = knowledge_facts.describe_relations(results.read_histories(run))
     panels += [FixedTable("Every relation", all_relations, relations_caption), every_fact(run)]
     return SitePage(knowledge.headline(table, axis), panels, knowledge.METRIC)
 

@@ -6,7 +6,7 @@ import pytest
 from embryo_core import curves, results
 from embryo_core.curves import HISTORIES
 from embryo_core.errors import FigureError
-from embryo_core.figures import knowledge, knowledge_facts, knowledge_relations, smoothing
+from embryo_core.figures import knowledge, knowledge_facts, smoothing
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import with_step
 from embryo_core.measurements import ClozeAnswer, Findings, Score
@@ -152,7 +152,7 @@ def test_relation_table_counts_facts_and_coverage(scores):
     facts.loc[:0, "subject"] = "the city of rome"
     without = pd.DataFrame({"relation": "P36", "step": STEPS, "value": (0, 0, 0.5, 0.25), "n": 3})
     frame = knowledge.with_baselines(scores, BASELINES)
-    table = knowledge_relations.summarise_relations(frame, coverage, facts, without)
+    table = knowledge_facts.summarise_relations(frame, coverage, facts, without)
     table = with_step(table, frame, 16, "relation", "last").set_index("relation")
     assert list(table.index) == ["P36", "P99"]
     row = table.loc["P36"]
