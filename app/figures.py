@@ -79,19 +79,11 @@ def plot(
     return True
 
 
-def _hash_table(table: pd.DataFrame) -> bytes:
-    """Hash a whole table; Streamlit hashes only a sample of a long one."""
-    return blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest()
-
-
-def _hash_function(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{function.__qualname__}"
-
-
 HASHES: dict[str | type, Callable[[Any], Any]] = {  # type -> how Streamlit hashes an argument of that type
     Run: run_state,
-    FunctionType: _hash_function,
-    pd.DataFrame: _hash_table,
+    FunctionType: lambda function: f"{function.__module__}.{function.__qualname__}",
+    # the whole table: of a long one, Streamlit would hash only a sample
+    pd.DataFrame: lambda table: blake2b(pickle.dumps(table, pickle.HIGHEST_PROTOCOL)).digest(),
     # by `repr`, since their fields are plain values and Streamlit would copy a dataclass to hash it
     **dict.fromkeys((AxisChoice, Lead, SharedAxes, Subject), repr),
 }

@@ -58,14 +58,7 @@ def _progress_state(run: Run) -> str:
 
 step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(AxisChoice.for_run)
 supports_axis = cached(_progress_state, 64)(AxisChoice.supports)
-
-
-def _compared_state(run: Run) -> str:
-    """Return a string that changes with the files that a comparison of designs reads."""
-    return _progress_state(run) + results_state(run) + log_state(run)
-
-
-designs = cached(_compared_state, 16)(compare.designs)
+designs = cached(lambda run: _progress_state(run) + results_state(run) + log_state(run), 16)(compare.designs)
 agreement = cached(run_state, 32)(acquisition.agreement)
 early_measures = cached(run_state, 16)(early_signals.common_measures)
 

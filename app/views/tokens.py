@@ -50,9 +50,7 @@ ANY_TAG = "It is about [MASK] ."  # the sentence for a tag without one
 def show() -> None:
     """Draw the page."""
     metrics = {metric.name: metric for metric in METRICS if metric.page == PAGE_NAME}
-    view = widgets.begin_page(
-        "Tokens", lambda run: results.evaluated_steps(run, equivalent_metric(run, _metric(metrics)))
-    )
+    view = widgets.begin_page("Tokens", lambda run: _evaluated_steps(run, metrics))
     titles = {name: tokens.title_of(name) for name, metric in metrics.items() if _applies(view.run, metric)}
     figure_area = st.container()  # for the figure, which is above its controls
     choices = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -96,10 +94,10 @@ def _applies(run: Run, metric: Metric) -> bool:
     return not results.scores(run, metric.name).empty or metric.needs <= results.capabilities(run)
 
 
-def _metric(names: Collection[str]) -> str:
-    """Return the metric in the URL, or else the first of `names` in alphabetical order."""
+def _evaluated_steps(run: Run, metrics: Collection[str]) -> set[int]:
+    """Return the steps with results of the metric in the URL, or else of the first of these in alphabetical order."""
     requested = permalink.get("metric") or ""
-    return requested if requested in names else min(names)
+    return results.evaluated_steps(run, equivalent_metric(run, requested if requested in metrics else min(metrics)))
 
 
 def _pick_categories(family: str, categories: list[str]) -> list[str]:

@@ -67,14 +67,19 @@ def scores(
             published,
         ),
     )
-    for trace in figure.plot.data:
-        if trace.customdata is not None:  # a large marker for the highest score of each curve
-            values = np.array(trace.y, float)
-            best = np.argmax(np.where(np.isnan(values), -np.inf, values))  # the first of equal scores, as in the table
-            trace.marker.size = np.where(np.arange(len(values)) == best, 11, 6)
+    _enlarge_best(figure.plot)
     if published:
         _add_published_scores(figure.plot, figure.table, axis.for_run(described_run).values([*figure.table["step"]]))
     return replace(figure, headline=headline(tables[described_run], axis.for_run(described_run, runs)))
+
+
+def _enlarge_best(plot: go.Figure) -> None:
+    """Give the highest score of each curve a large marker."""
+    for trace in plot.data:
+        if trace.customdata is not None:
+            values = np.array(trace.y, float)
+            best = np.argmax(np.where(np.isnan(values), -np.inf, values))  # the first of equal scores, as in the table
+            trace.marker.size = np.where(np.arange(len(values)) == best, 11, 6)
 
 
 def task_styles(tasks: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -178,15 +183,7 @@ def describe_scores(
     min_seeds, max_seeds = int(table["seeds"].min()), int(table["seeds"].max())
     seeds = f"{'up to ' if min_seeds < max_seeds else ''}{max_seeds} seeds"
     seeds = seeds if max_seeds > 1 else "a single seed: unknown range"
-    tasks = set(table["task"])
-    task_sources = {
-        name: source
-        for name, source in sources.items()
-        if name.startswith("finetuning:") and name.split(":")[1] in tasks
-    }
-    protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in task_sources.values()}))
-    incomparable = (name.split(":")[1:] for name in incomparable_evaluations(task_sources, sources))
-    others = ", ".join(f"{task_label(':'.join(task))} with seed {seed}" for *task, seed in incomparable)
+    protocols, others = _describe_protocols({*table["task"]}, sources)
     average_note = "" if average.empty else f"; GLUE average over {average['tasks'].iloc[0]}"
     published = published and any(published_score(task, rows) is not None for task, rows in table.groupby("task"))
     counts = "; ".join(
@@ -206,6 +203,18 @@ def describe_scores(
         f"{counts}.",
         "Click a point to see the task at that step below.",
     )
+
+
+def _describe_protocols(tasks: set[str], sources: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """Return the protocols of the fine-tunings on these tasks, and those not comparable with a task's first seed."""
+    task_sources = {
+        name: source
+        for name, source in sources.items()
+        if name.startswith("finetuning:") and name.split(":")[1] in tasks
+    }
+    protocols = " and ".join(sorted({str(source.get("protocol", "unknown")) for source in task_sources.values()}))
+    incomparable = (name.split(":")[1:] for name in incomparable_evaluations(task_sources, sources))
+    return protocols, ", ".join(f"{task_label(':'.join(task))} with seed {seed}" for *task, seed in incomparable)
 
 
 def _describe_random_weights(first: int, unit: StepUnit) -> str:
