@@ -6,6 +6,7 @@ const FOLLOWED = 5; // of the best answers at the last step, as in embryo_core/q
 const LENS = 3; // answers of a layer
 const SLICE = 40; // milliseconds of computing between two breaths of the page
 
+const spelledRank = (rank, exact) => `${exact ? "" : "≥ "}${rank}`;
 const share = (probability) => `${(100 * probability).toPrecision(3)} %`;
 
 class LivePart {
@@ -123,9 +124,9 @@ class LivePart {
     if (this.listed === step && this.drawn) return;
     this.listed = step;
     const { question, word } = this.asked;
-    const rows = reply.top(LISTED).map((words) => [String(reply.rank(words)), this.spelled(words), share(reply.probability(words))]);
+    const rows = reply.top(LISTED).map((words) => [spelledRank(...reply.rank(words)), this.spelled(words), share(reply.probability(words))]);
     if (word) {
-      const rank = question.pieces.length === 1 && !reply.beam ? String(reply.rank(question.pieces)) : "";
+      const rank = question.pieces.length === 1 && !reply.beam ? spelledRank(...reply.rank(question.pieces)) : "";
       rows.push([rank, `${word} (tracked)`, share(Math.exp(reply.tracked))]);
     }
     const title = made("h3", { textContent: `At ${this.named(step)}` });
@@ -201,11 +202,11 @@ class LivePart {
     const rows = found.flatMap((one) => {
       const listed = new Map([...one.top(LISTED), ...followed].map((words) => [String(words), words]));
       return [
-        ...[...listed.values()].map((words) => [one.step, this.spelled(words), one.rank(words), one.probability(words)]),
-        ...(word ? [[one.step, `${word} (tracked)`, "", Math.exp(one.tracked)]] : []),
+        ...[...listed.values()].map((words) => [one.step, this.spelled(words), ...one.rank(words), one.probability(words)]),
+        ...(word ? [[one.step, `${word} (tracked)`, "", "", Math.exp(one.tracked)]] : []),
       ].map((row) => [...row, question.text]);
     });
-    save(`${this.now.run}-live.csv`, csvOf([["step", "token", "rank", "probability", "text"], ...rows]), "text/csv");
+    save(`${this.now.run}-live.csv`, csvOf([["step", "token", "rank", "exact", "probability", "text"], ...rows]), "text/csv");
   }
 }
 

@@ -190,9 +190,11 @@ class Question {
     return reply;
   }
 
-  // The best answers to several masks together, best first: an answer is at most as probable as its first words.
+  // The best answers to several masks together, best first: an answer is at most as probable as its first words. The rank
+  // of an answer is exact if it is at least as probable as all first words that were kept (embryo_core/query/beam.py).
   async search(model, step) {
     let found = [{ words: [], total: 0 }];
+    let bound = -Infinity;
     for (const _ of this.places) {
       let longer = [];
       for (const { words, total } of found) {
@@ -203,8 +205,9 @@ class Question {
         longer = longer.sort((one, other) => other.total - one.total).slice(0, BEAM);
       }
       found = longer;
+      bound = Math.max(bound, found.at(-1).total);
     }
-    return found;
+    return found.map((one) => ({ ...one, exact: one.total >= bound }));
   }
 
   // The most probable next pieces of a text, each after those before it, and the logarithm of their probability.
@@ -233,10 +236,11 @@ class Reply {
     return Math.exp(this.beam ? this.known.get(String(words)) : this.logits[words[0]] - this.total);
   }
 
-  // "" for joint answers outside the beam.
+  // A rank and whether it is exact or a lower bound; "" for joint answers outside the beam.
   rank(words) {
-    if (!this.beam) return rankOf(this.logits, words[0]);
-    return this.beam.findIndex((one) => String(one.words) === String(words)) + 1 || "";
+    if (!this.beam) return [rankOf(this.logits, words[0]), true];
+    const place = this.beam.findIndex((one) => String(one.words) === String(words));
+    return place < 0 ? ["", ""] : [place + 1, this.beam[place].exact];
   }
 }
 

@@ -165,11 +165,11 @@ def test_site_answers_match_dashboard(
 
 
 def check_together(page: Page, run: Run, text: str) -> None:
-    """Check the joint answers to three masks: the best of each step, and those that are followed over all steps."""
+    """Check the joint answers to three masks, with bounds of ranks, and those that are followed over all steps."""
     put(page, text)
     answers = ask(run, text)
     for i, step in enumerate(answers.steps):
-        known = {answer.token: (answer.rank, answer.probability) for answer in answers.best(step, TOGETHER)}
+        known = {one.token: ([one.rank, one.exact], one.probability) for one in answers.best(step, TOGETHER)}
         answer = page.evaluate(
             """(i) => {
                 const { found, followed } = page.live.asked;
