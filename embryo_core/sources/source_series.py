@@ -104,19 +104,26 @@ def _digest(path: Path) -> str:
 def complete_grid(steps: Sequence[int], every: int = 0) -> tuple[int, ...]:
     """Return the available steps and those missing from an even grid, if two thirds of the grid are present.
 
-    Below the grid's first step, powers of two form a second grid, as in many published series. `every` is the distance
-    that the training recorded, or 0; its grid also needs two thirds of its steps, but the last step may be off it.
+    Powers of two form another grid, alone or below the even grid's first step, as in many published series. `every` is
+    the distance that the training recorded, or 0; its grid also needs two thirds of its steps, but the last step may be
+    off it.
     """
     available = sorted(steps)
+    positive = [step for step in available if step > 0]
     grids = [_grid([step for step in available if step % every == 0], every)] if every else []
-    times = Counter(later - earlier for earlier, later in pairwise(available)).most_common(MAX_DISTANCES)
-    grids += [_grid(available, distance) for distance, count in times if count > 1]
+    if not _doublings(positive):
+        times = Counter(later - earlier for earlier, later in pairwise(available)).most_common(MAX_DISTANCES)
+        grids += [_grid(available, distance) for distance, count in times if count > 1]
     even = max(grids, key=len, default=range(0))
-    distance = even.step if even else None
-    low = [step for step in available if step > 0 and (distance is None or step < distance)]
-    powers = len(low) >= MIN_POWERS and all(step & (step - 1) == 0 for step in low)
-    doublings = {2**k for k in range(low[0].bit_length() - 1, low[-1].bit_length())} if powers else set()
-    return tuple(sorted({*available, *even, *doublings}))
+    low = [step for step in positive if not even or step < even.step]
+    return tuple(sorted({*available, *even, *_doublings(low)}))
+
+
+def _doublings(steps: Sequence[int]) -> set[int]:
+    """Return the powers of two from the first to the last step if all steps are powers and not too few, else none."""
+    if len(steps) < MIN_POWERS or any(step & (step - 1) for step in steps):
+        return set()
+    return {2**k for k in range(steps[0].bit_length() - 1, steps[-1].bit_length())}
 
 
 def _grid(steps: Sequence[int], distance: int) -> range:
