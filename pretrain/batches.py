@@ -22,6 +22,7 @@ from pretrain.examples import Packing, example_order
 from pretrain.families import FAMILIES
 from pretrain.masking import Batch
 from pretrain.vocabularies import CLS, MASK, SEP
+from pretrain.word_counts import count_words, write_frequencies
 
 MIN_AHEAD = 8  # minimum number of batches made in advance
 
@@ -66,9 +67,9 @@ class Data:
                 f"delete {run.tokenizer} and give the same command again to have it restored."
             )
         if not run.frequencies.is_file():
-            counts = corpora.count_words(self.corpus)
+            counts = count_words(self.corpus)
             run = runs.record_counted_words(run, counts.total())  # first: an interrupted run writes both again
-            corpora.write_frequencies(counts, run.frequencies)
+            write_frequencies(counts, run.frequencies)
         return run
 
 

@@ -6,12 +6,11 @@ A corpus is prepared only once: its folder in the cache is named after a hash of
 import hashlib
 import json
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ from pretrain.vocabularies import VOCABULARIES
 FORMAT_VERSION = 2  # version of the file format; incremented when the same sources would give other files
 SAMPLE_CHARACTERS = 40_000_000  # length of the text to train the tokenizer on
 SENTENCES_PER_BATCH = 20_000  # sentences encoded together
-MAX_FREQUENCIES = 50_000  # words in the table of frequencies
 CHECKSUM_FILE = "checksums.sha256"  # lists the SHA-256 of every other file of a prepared corpus
 
 
@@ -95,21 +93,12 @@ def prepare(
             f"A vocabulary of {vocabulary_size:,} pieces cannot be made; choose a size from 100 to 65,536."
         )
     sources, heldout = list(sources), list(heldout)
-    if len(sources) == 1 and (description_file := Path(sources[0]) / "corpus.json").is_file():
+    if len(sources) == 1 and (Path(sources[0]) / "corpus.json").is_file():
         if heldout or vocabulary:
-            raise CorpusError(
-                f"{description_file.parent} is prepared text: it has its own held-out text and vocabulary."
-            )
-        return open_corpus(description_file.parent)
+            raise CorpusError(f"{Path(sources[0])} is prepared text: it has its own held-out text and vocabulary.")
+        return open_corpus(Path(sources[0]))
     train_sources, heldout_sources = find_training_and_heldout(sources, heldout)
-    settings = {
-        "format": FORMAT_VERSION,
-        "vocabulary_size": vocabulary_size,
-        "sources": [source.identity() for source in train_sources],
-        "heldout_sources": [source.identity() for source in heldout_sources],
-        **({} if tokenizer == "unigram" else {"tokenizer": tokenizer}),  # not written by earlier versions
-        **({"tokenizer_sha256": sha256(vocabulary / "tokenizer.json")} if vocabulary else {}),
-    }
+    settings = _settings(train_sources, heldout_sources, vocabulary_size, tokenizer, vocabulary)
     with _preparing(cache, settings, progress) as folder:
         if not (folder / "corpus.json").is_file():
             if vocabulary:
@@ -117,6 +106,20 @@ def prepare(
                     shutil.copytree(vocabulary, temporary)
             _build(folder, train_sources, heldout_sources, settings, progress)
         return open_corpus(folder)
+
+
+def _settings(
+    train: list[TextSource], heldout: list[TextSource], vocabulary_size: int, tokenizer: str, vocabulary: Path | None
+) -> dict[str, Any]:
+    """Return the settings and sources by which a prepared corpus is named and described."""
+    return {
+        "format": FORMAT_VERSION,
+        "vocabulary_size": vocabulary_size,
+        "sources": [source.identity() for source in train],
+        "heldout_sources": [source.identity() for source in heldout],
+        **({} if tokenizer == "unigram" else {"tokenizer": tokenizer}),  # not written by earlier versions
+        **({"tokenizer_sha256": sha256(vocabulary / "tokenizer.json")} if vocabulary else {}),
+    }
 
 
 def extended_vocabulary(
@@ -175,53 +178,6 @@ def encode_text(names: Iterable[str], tokenizer: Tokenizer, folder: Path) -> tup
         source_names = ", ".join(source.name for source in sources)
         raise CorpusError(f"The text {source_names} has no document of at least {MIN_WORDS} words; give longer text.")
     return text, sha256(folder / "tokens.bin")
-
-
-def count_words(corpus: Corpus) -> Counter[str]:
-    """Count each word of the training text, as normalised by the tokenizer; unknown words are left out."""
-    if tokenizers.is_byte_level(corpus.tokenizer):  # only the text shows whether a letter follows a mark
-        return _count_words_of_text(corpus)
-    is_start = tokenizers.is_word_start(corpus.tokenizer)
-    single_piece_counts = np.zeros(len(is_start), np.int64)  # id of a word of one piece -> count
-    longer: Counter[bytes] = Counter()  # ids of a word of several pieces -> count
-    bounds = np.append(corpus.train.sentences[:-1:SENTENCES_PER_BATCH], len(corpus.train.tokens))
-    for start, stop in pairwise(bounds):
-        ids_of_batch = np.asarray(corpus.train.tokens[start:stop])
-        begin = np.flatnonzero(is_start[ids_of_batch])
-        end = np.append(begin[1:], len(ids_of_batch))
-        is_single = end - begin == 1
-        single_piece_counts += np.bincount(ids_of_batch[begin[is_single]], minlength=len(is_start))
-        content, size = ids_of_batch.tobytes(), ids_of_batch.itemsize
-        spans = zip((begin[~is_single] * size).tolist(), (end[~is_single] * size).tolist(), strict=True)
-        longer.update(content[a:b] for a, b in spans)
-    words: Counter[str] = Counter()
-    words_of_ids = [([i], int(single_piece_counts[i])) for i in np.flatnonzero(single_piece_counts).tolist()]
-    words_of_ids += [(np.frombuffer(ids, np.uint16).tolist(), n) for ids, n in longer.items()]
-    for ids, n in words_of_ids:
-        if (word := tokenizers.word_of(corpus.tokenizer, ids)) is not None:
-            words[word] += n
-    return words
-
-
-def _count_words_of_text(corpus: Corpus) -> Counter[str]:
-    """Count each word of the training text after decoding its sentences."""
-    words: Counter[str] = Counter()
-    for start in range(0, len(corpus.train.sentences) - 1, SENTENCES_PER_BATCH):
-        bounds = corpus.train.sentences[start : start + SENTENCES_PER_BATCH + 1]
-        ids_of_sentences = [corpus.train.tokens[begin:end].tolist() for begin, end in pairwise(bounds)]
-        for sentence in corpus.tokenizer.decode_batch(ids_of_sentences):
-            words.update(tokenizers.split_words(corpus.tokenizer, sentence))
-    counts: Counter[str] = Counter()
-    for word, n in words.items():
-        counts[VOCABULARIES["bpe"].word([word])] += n
-    return counts
-
-
-def write_frequencies(counts: Counter[str], path: Path) -> None:
-    """Write "word<tab>count" lines by descending count, then word, for the 50,000 most frequent words."""
-    most_frequent = sorted(counts.items(), key=lambda row: (-row[1], row[0]))[:MAX_FREQUENCIES]
-    with replacing(path) as temporary:
-        temporary.write_text("".join(f"{word}\t{n}\n" for word, n in most_frequent), encoding="utf-8")
 
 
 # === Verifying ===

@@ -16,10 +16,11 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError
 from pretrain import corpus as corpora
-from pretrain.corpus import CHECKSUM_FILE, Corpus, count_words, open_corpus, prepare, write_frequencies
+from pretrain.corpus import CHECKSUM_FILE, Corpus, open_corpus, prepare
 from pretrain.text_sources import split_sentences
 from pretrain.tokenizer import load, split_words
 from pretrain.vocabularies import Unigram
+from pretrain.word_counts import count_words, write_frequencies
 
 
 @pytest.fixture(scope="module")
