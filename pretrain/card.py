@@ -51,22 +51,8 @@ def write_card(run: Run) -> Run:
         runs.write_run(run)
         return run
     stored = runs.read_run(run.path)
-    if stored.origin != run.origin:
-        first_option = f"--init-from {stored.origin.run}@{stored.origin.step}" if stored.origin else "no --init-from"
-        raise ConfigError(
-            f"Run '{run.name}' was started with {first_option}; resume it with the same, or give another --run."
-        )
-    if stored.family != run.family:
-        raise ConfigError(
-            f"Run '{run.name}' is of the family {stored.family}, received {run.family}; "
-            "resume it with the first command's preset, or give another --run."
-        )
     run = replace(run, corpus=_with_words_of(stored, run.corpus))
-    if stored.corpus != run.corpus or stored.tokenizer_sha256 != run.tokenizer_sha256:
-        raise ConfigError(
-            f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
-            "resume it with the first command's --corpus, or give another --run."
-        )
+    _refuse_other_start(stored, run)
     stored = replace(stored, config=_defaults(run.family) | stored.config)
     changed_settings = [name for name in run.config if stored.config.get(name) != run.config[name]]
     if not changed_settings:
@@ -108,6 +94,25 @@ def _defaults(family: str) -> dict[str, Any]:
     """Return the default settings of a family, for runs of earlier versions that lack some settings."""
     config_class = type(next(iter(FAMILIES[family].presets.values())))
     return {field.name: field.default for field in fields(config_class) if field.default is not MISSING}
+
+
+def _refuse_other_start(stored: Run, run: Run) -> None:
+    """Raise ConfigError if a run was started from another checkpoint, or with another family, corpus or tokenizer."""
+    if stored.origin != run.origin:
+        first_option = f"--init-from {stored.origin.run}@{stored.origin.step}" if stored.origin else "no --init-from"
+        raise ConfigError(
+            f"Run '{run.name}' was started with {first_option}; resume it with the same, or give another --run."
+        )
+    if stored.family != run.family:
+        raise ConfigError(
+            f"Run '{run.name}' is of the family {stored.family}, received {run.family}; "
+            "resume it with the first command's preset, or give another --run."
+        )
+    if stored.corpus != run.corpus or stored.tokenizer_sha256 != run.tokenizer_sha256:
+        raise ConfigError(
+            f"Run '{run.name}' was started on another corpus or tokenizer than the one received; "
+            "resume it with the first command's --corpus, or give another --run."
+        )
 
 
 def _refuse_other_settings(stored: Run, run: Run, changed_settings: list[str]) -> None:
