@@ -53,6 +53,17 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
     means = Means(family.objectives(config))
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
     row_started, row_tokens = perf_counter(), progress.tokens or 0
+
+    def log_updates() -> None:  # those since the last row
+        nonlocal row_started, row_tokens
+        row, tokens = means.take(), progress.tokens or 0
+        _check_finite(row, progress.step)
+        speed = (tokens - row_tokens) / (perf_counter() - row_started)
+        row_started, row_tokens = perf_counter(), tokens
+        extra_values = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
+        log.add("train", _counts(run, progress), row, **extra_values)
+        bar.set_postfix(_describe(row, means.objectives[0], speed), refresh=False)
+
     processes = spare_cores() if on_accelerator() else 0
     for batch in prefetch(data, progress.step - first, config.steps, processes):
         if clock and clock.is_over and progress.step > first:  # at least one update
@@ -66,27 +77,21 @@ def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Dev
         step = progress.step
         save_state_now = step % config.state_every == 0 or step in grid
         if step % config.log_every == 0 or save_state_now:
-            speed = ((progress.tokens or 0) - row_tokens) / (perf_counter() - row_started)
-            row_started, row_tokens = perf_counter(), progress.tokens or 0
-            row = means.take()
-            _check_finite(row, step)
-            extra_values = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
-            log.add("train", _counts(run, progress), row, **extra_values)
-            bar.set_postfix(_describe(row, means.objectives[0], speed), refresh=False)
+            log_updates()
         if step in grid:
             save_and_measure()
         if save_state_now:
             save_state(model, run.path, progress, seconds=clock.seconds if clock else 0.0)
             row_started = perf_counter()  # measuring and saving are no part of a row's speed
         bar.update()
+    if means.sums:  # the clock ended the run between two rows
+        log_updates()
     bar.close()
     if clock and progress.step - first < config.steps:  # its time is over, and this step is the last
         if progress.step not in grid:
             save_and_measure()
         save_state(model, run.path, progress, seconds=60 * config.minutes)
-        planned_steps = tuple(sorted({step for step in grid if step <= progress.step} | {progress.step}))
-        settings = run.config | {"steps": progress.step - first}
-        runs.write_run(replace(run, planned_steps=planned_steps, config=settings))
+        _record_end(run, progress.step)
 
 
 def _start(model: PretrainingModel, run: Run, config: Config) -> Progress:
@@ -95,6 +100,13 @@ def _start(model: PretrainingModel, run: Run, config: Config) -> Progress:
         return Progress(0, 0, 0)
     read_checkpoint(model, config, runs.checkpoint(run, run.origin.step))
     return Progress(run.origin.step, run.origin.sequences, run.origin.tokens)
+
+
+def _record_end(run: Run, last_step: int) -> None:
+    """Write to run.json that the clock ended a run at this step, which becomes the last of its plan."""
+    planned_steps = tuple(sorted({step for step in run.planned_steps if step <= last_step} | {last_step}))
+    settings = run.config | {"steps": last_step - run.first_step}
+    runs.write_run(replace(run, planned_steps=planned_steps, config=settings))
 
 
 def _describe(row: dict[str, Any], objective: str, speed: float) -> dict[str, str]:

@@ -223,6 +223,15 @@ def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data,
     assert {row["step"] for row in log(run.path) if row["split"] == "heldout"} >= {0, last}
 
 
+def test_last_updates_of_a_timed_run_are_logged(config: Config, data: Data, ticking_clock: None, tmp_path: Path):
+    """Rows are due at powers of two, which have checkpoints; the clock ends the run between them, with a row."""
+    timed = replace(config, steps=10_000, minutes=0.27, save_every=0, state_every=10_000, log_every=10_000)
+    run = new_run(tmp_path / "run", timed, data)
+    train(run, timed, data)
+    steps = [row["step"] for row in log(run.path) if row["split"] == "train"]
+    assert steps == [1, 2, 4, runs.read_run(run.path).planned_steps[-1]] and 4 < steps[-1] < 8
+
+
 def test_run_that_ends_in_its_warm_up_can_be_read(config: Config, tmp_path: Path):
     """Its card has fewer steps than its warm-up, which only a run without `minutes` refuses."""
     card = asdict(replace(config, minutes=0.5)) | {"steps": 1, "warmup_steps": 5, "short_steps": 0}
