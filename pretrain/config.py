@@ -1,5 +1,6 @@
 """Pretraining settings: a frozen dataclass, extended by each family, whose fields are set by name and validated."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
@@ -33,6 +34,13 @@ SMOKE_SETTINGS: dict[
     "log_every": 5,
     "heldout_sequences": 16,
 }
+
+
+def require(checks: Mapping[str, bool]) -> None:
+    """Raise ConfigError for the first rule that does not hold; `checks` are results by error message."""
+    for problem, is_valid in checks.items():
+        if not is_valid:
+            raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +110,8 @@ class Config:
     checkpoint_dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for get_checks in (self._counts, self.problems):  # counts first, since `problems` divides by some of them
-            for problem, is_valid in get_checks().items():
-                if not is_valid:
-                    raise ConfigError(f"{problem}; change it with --set NAME=VALUE.")
+        require(self._counts())  # first, since `problems` divides by some counts
+        require(self.problems())
 
     def _counts(self) -> dict[str, bool]:
         zero = (*self.at_least_zero, *self.counts_of_updates)
@@ -144,11 +150,12 @@ class Config:
             value = getattr(self, name)
             checks[f"{name} {value} must be a number from 0 on"] = value is None or 0 <= value < inf
         checks[f"seed {self.seed} must be between 0 and {MAX_SEED}"] = 0 <= self.seed <= MAX_SEED
-        for name in ("warmup_steps", "constant_steps"):
-            value = getattr(self, name)
-            is_valid = value <= self.steps or self.minutes > 0  # the clock may end a run in its warm-up
-            checks[f"{name} {value} must be between 0 and steps {self.steps}"] = is_valid
-        return checks
+        return checks if self.minutes else checks | self.plan_problems()  # the clock may end a run in its warm-up
+
+    def plan_problems(self) -> dict[str, bool]:
+        """Return whether each rule holds for the plan of a run, before its `minutes` end it at an earlier step."""
+        counts = {name: getattr(self, name) for name in ("warmup_steps", "constant_steps")}
+        return {f"{name} {n} must be between 0 and steps {self.steps}": n <= self.steps for name, n in counts.items()}
 
     @property
     def lengths(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from types import NoneType
 from typing import Any, get_args
 
 from embryo_core.errors import ConfigError, unknown
-from pretrain.config import Config
+from pretrain.config import Config, require
 from pretrain.families import FAMILIES
 
 
@@ -77,6 +77,7 @@ def apply_options(config: Config, options: Namespace) -> Config:
             print(f"--steps {options.steps}: {name} is {value} in proportion; --set {name}=N sets it.")
         changes = {"steps": options.steps} | in_proportion | changes
     changed_config = replace(config, **changes)
+    require(changed_config.plan_problems())
     return replace(changed_config, vocab_size=changed_config.vocab_size + changed_config.extend_vocabulary)
 
 

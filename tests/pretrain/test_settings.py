@@ -84,6 +84,7 @@ def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFix
         ("checkpoint_dtype=int8", "not one of float32, float16"),
         ("warmup_steps=1000", "between 0 and steps"),
         ("constant_steps=41", "constant_steps 41 must be between 0 and steps 40"),
+        ("minutes=9 warmup_steps=41", "warmup_steps 41 must be between 0 and steps 40"),
         ("masked_share_end=0", "masked_share_end 0.0 must be above 0"),
         ("optimizer=sgd", "optimizer 'sgd' is not one of lamb, adamw_bert, adamw, muon"),
         ("hidden_act=relu", "hidden_act 'relu' is not one of gelu, gelu_new"),
