@@ -37,6 +37,7 @@ from transformers import (
 from pretrain.config import Config, MaskedConfig
 from pretrain.families import FAMILIES, preset
 from pretrain.masking import Batch, Masking
+from pretrain.tokenizer import WordStarts
 from pretrain.train import build
 from pretrain.vocabularies import CLS, MASK, SEP
 
@@ -74,8 +75,8 @@ def batches(config: Config, size: int, length: int, count: int = 8) -> list[Batc
         return [next_tokens(config, size, length, np.random.default_rng(i)) for i in range(count)]
     rng = np.random.default_rng(0)
     special = tuple(range(MASK + 1))
-    word_start = (np.arange(config.vocab_size) % 2 == 1) & ~np.isin(np.arange(config.vocab_size), special)
-    masking = Masking(word_start, MASK, special, config.masked_share, config.max_ngram)
+    begins = (np.arange(config.vocab_size) % 2 == 1) & ~np.isin(np.arange(config.vocab_size), special)
+    masking = Masking(WordStarts(begins), MASK, special, config.masked_share, config.max_ngram)
     batch_list = []
     for _ in range(count):
         ids = rng.integers(MASK + 1, config.vocab_size, (size, length))

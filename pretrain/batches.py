@@ -101,7 +101,7 @@ def prepare_data(
 
 def _split(corpus: corpora.Corpus, config: Config) -> Data:
     """Split a prepared corpus into examples."""
-    collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(corpus.tokenizer))
+    collator = FAMILIES[config.family].collator(config, tokenizers.word_starts(corpus.tokenizer))
     for name, text in (("training", corpus.train), ("held-out", corpus.heldout)):
         collator.check(name, text)
     short_packing = collator.pack(corpus.train, config.short_sequence_length) if config.short_steps else None

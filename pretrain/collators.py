@@ -12,6 +12,7 @@ from pretrain.config import Config, MaskedConfig
 from pretrain.corpus import Text
 from pretrain.examples import Packing, Pairing, batch_of, from_another_document, pack, windows
 from pretrain.masking import Batch, Masking
+from pretrain.tokenizer import WordStarts
 from pretrain.vocabularies import CLS, MASK, PAD, SEP
 
 HELDOUT_SEED = 0  # for held-out text: examples and masks are the same for every run with the same settings
@@ -60,13 +61,13 @@ class MaskedPairCollator(Collator):
     config: MaskedConfig
     masking: Masking
     pairing: Pairing
-    word_start: np.ndarray  # bool [V]: pieces that begin a word; `masking` may treat every piece as a word
+    begins_word: WordStarts  # `masking` may treat every piece as a word
 
     @classmethod
-    def from_config(cls, config: MaskedConfig, pairing: Pairing, word_start: np.ndarray) -> "MaskedPairCollator":
+    def from_config(cls, config: MaskedConfig, pairing: Pairing, begins_word: WordStarts) -> "MaskedPairCollator":
         """Return the collator of a configuration. As in the original code, unknown pieces are masked too."""
         masking = Masking(
-            word_start if config.whole_words else np.ones_like(word_start),
+            begins_word if config.whole_words else begins_word.at_every_piece(),
             MASK,
             (PAD, CLS, SEP, MASK),
             config.masked_share,
@@ -75,11 +76,11 @@ class MaskedPairCollator(Collator):
             config.mask_token_share,
             config.random_token_share,
         )
-        return cls(config, masking, pairing, word_start)
+        return cls(config, masking, pairing, begins_word)
 
     def pack(self, text: Text, length: int) -> Packing:
         """Split a text into chunks of whole sentences."""
-        return pack(text, length, self.word_start)
+        return pack(text, length, self.begins_word)
 
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> Batch:
         """Mask these examples with the configuration's settings for this step."""
@@ -94,8 +95,8 @@ class MaskedPairCollator(Collator):
         one of single pieces, all with [MASK].
         """
         masking, count = self.masking, self.config.measured_sequences
-        whole_words = Masking(self.word_start, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
-        single_pieces = replace(whole_words, word_start=np.ones_like(self.word_start))
+        whole_words = Masking(self.begins_word, masking.mask_id, masking.special_ids, EVALUATION_SHARE, max_ngram=1)
+        single_pieces = replace(whole_words, begins_word=self.begins_word.at_every_piece())
         all_masked = replace(single_pieces, mask_token_share=1.0, random_token_share=0.0)
         return [
             MeasurePlan("training", self.config.heldout_sequences, 0, self._masked(masking)),
@@ -126,11 +127,11 @@ class NextTokenCollator(Collator):
     count_key: ClassVar[str] = "n_predicted"
 
     config: Config
-    word_start: np.ndarray  # bool [V]: pieces that begin a word
+    begins_word: WordStarts
 
     def pack(self, text: Text, length: int) -> Packing:
         """Split a text into windows that begin with a sentence."""
-        return windows(text, length, self.word_start)
+        return windows(text, length, self.begins_word)
 
     def batch(self, packing: Packing, indices: np.ndarray, step: int, rng: np.random.Generator) -> Batch:
         """Return the batch of these examples, the same at every step."""

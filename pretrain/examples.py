@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pretrain.corpus import Text
+from pretrain.tokenizer import WordStarts
 from pretrain.vocabularies import CLS, PAD, SEP
 
 SPECIAL_TOKENS = 3  # special tokens of a sequence: [CLS] and two [SEP]
@@ -33,7 +34,7 @@ class Packing:
     text: Text
     sequence_length: int
     examples: np.ndarray  # int64 [N, 2], first token and the token after the last; batch_of cuts examples to the space
-    word_start: np.ndarray  # bool [V]: pieces that begin a word
+    begins_word: WordStarts
     special: int = SPECIAL_TOKENS  # special tokens of a sequence
 
     @property
@@ -52,8 +53,8 @@ Paired = tuple[np.ndarray, np.ndarray, np.ndarray]  # starts, stops (int64 [B, 2
 Pairing = Callable[[Packing, np.ndarray, np.ndarray, np.random.Generator], Paired]
 
 
-def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
-    """Divide every document into chunks of whole sentences; `word_start` [V] marks the pieces that begin a word.
+def pack(text: Text, sequence_length: int, begins_word: WordStarts) -> Packing:
+    """Divide every document into chunks of whole sentences.
 
     A chunk has the fewest sentences that reach sequence_length - 3 tokens, but at least two. Chunks are taken from the
     front and the back of a document in turn until they meet; every other document begins at the back. The rest between
@@ -86,11 +87,11 @@ def pack(text: Text, sequence_length: int, word_start: np.ndarray) -> Packing:
             ~from_front[is_open],
         )
     examples = np.concatenate(spans)
-    return Packing(text, sequence_length, examples[np.argsort(examples[:, 0], kind="stable")], word_start)
+    return Packing(text, sequence_length, examples[np.argsort(examples[:, 0], kind="stable")], begins_word)
 
 
-def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
-    """Divide every document into windows of `length` tokens, each beginning with a sentence; `word_start` as in `pack`.
+def windows(text: Text, length: int, begins_word: WordStarts) -> Packing:
+    """Divide every document into windows of `length` tokens, each beginning with a sentence.
 
     A sentence that is cut by the end of a window begins the next window, so that it is also read whole. If less than
     three quarters of a window remain at the end of a document, the last window begins earlier. A sentence longer than a
@@ -100,7 +101,7 @@ def windows(text: Text, length: int, word_start: np.ndarray) -> Packing:
     bounds = sentences[text.documents]
     is_long = np.diff(bounds) >= MIN_TOKENS
     begin, end = bounds[:-1][is_long], bounds[1:][is_long]
-    packing = Packing(text, length, np.empty((0, 2), np.int64), word_start, special=0)
+    packing = Packing(text, length, np.empty((0, 2), np.int64), begins_word, special=0)
     spans = [packing.examples]
     while len(begin):
         stop = np.minimum(begin + length, end)
@@ -174,8 +175,8 @@ def _truncate(
 def _word_at_or_before(packing: Packing, position: np.ndarray, lowest: np.ndarray) -> np.ndarray:
     """Return the nearest word start from each position down to `lowest`, or the position itself if none is near."""
     candidates = position[..., None] - np.arange(LOOK_BACK)
-    tokens = packing.text.tokens[np.maximum(candidates, 0)]
-    good = packing.word_start[tokens] & (candidates >= lowest[..., None])
+    tokens, previous = (packing.text.tokens[np.maximum(places, 0)] for places in (candidates, candidates - 1))
+    good = packing.begins_word(tokens, previous) & (candidates >= lowest[..., None])
     return np.where(good.any(axis=-1), position - good.argmax(axis=-1), position)
 
 

@@ -9,10 +9,9 @@ from pretrain.collators import Collator, MaskedPairCollator
 from pretrain.config import Config, MaskedConfig
 from pretrain.examples import SENTENCE_LOSSES, Pairing, in_order
 from pretrain.originals import OriginalFormat
+from pretrain.tokenizer import WordStarts
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from pretrain.encoders import Encoder
     from pretrain.model import PretrainingModel
 
@@ -53,9 +52,9 @@ class Family(ABC, Generic[C]):
         """Return the function that pairs the two segments of an example."""
         return in_order
 
-    def collator(self, config: C, word_start: "np.ndarray") -> Collator:
-        """Return the collator, which makes batches of text; `word_start` (bool [V]) marks pieces that begin a word."""
-        return MaskedPairCollator.from_config(cast(MaskedConfig, config), self.pairing(config), word_start)
+    def collator(self, config: C, begins_word: WordStarts) -> Collator:
+        """Return the collator, which makes batches of text in whose ids words begin as `begins_word` says."""
+        return MaskedPairCollator.from_config(cast(MaskedConfig, config), self.pairing(config), begins_word)
 
     def loss_weights(self, config: C, step: int) -> dict[str, float]:
         """Return the weight of each objective's loss in the update from `step` to `step + 1`."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pretrain.tokenizer import WordStarts
+
 DRAWS = 1 << 24  # number of values of a draw; integers below it are exact in float32
 
 
@@ -34,7 +36,7 @@ class Batch:
 class Masking:
     """Masking for a tokenizer: of the chosen positions some get [MASK], some a random piece, some stay unchanged."""
 
-    word_start: np.ndarray  # [V] bool: pieces that begin a word
+    begins_word: WordStarts
     mask_id: int
     special_ids: tuple[int, ...]  # never masked; ordinary pieces have ids above them
     masked_share: float  # share of the tokens of a sequence that are chosen
@@ -80,7 +82,7 @@ class Masking:
         fit is shortened word by word, and never crosses a special token.
         """
         budget = self.predictions(tokens)
-        word_starts = np.flatnonzero(maskable & (self.word_start[ids] | ~np.roll(maskable, 1)))
+        word_starts = np.flatnonzero(maskable & (self.begins_word(ids, np.roll(ids, 1)) | ~np.roll(maskable, 1)))
         if not len(word_starts):
             return word_starts
         word_ends = self._word_ends(word_starts, maskable)
@@ -117,7 +119,7 @@ class Masking:
     def _replace(self, ids, positions, is_used, rng: np.random.Generator) -> np.ndarray:
         """Return `ids` with shares of the chosen positions set to [MASK] and to a random ordinary piece."""
         draw = rng.random(positions.shape)
-        random_piece = rng.integers(max(self.special_ids) + 1, len(self.word_start), positions.shape)
+        random_piece = rng.integers(max(self.special_ids) + 1, len(self.begins_word.begins), positions.shape)
         original = np.take_along_axis(ids, positions, axis=1)
         replaced_share = self.mask_token_share + self.random_token_share
         replacements = np.where(

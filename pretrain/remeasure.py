@@ -51,7 +51,7 @@ def measure_run(
         encoded_text, digest = encode_text(text, tokenizer, Path(folder) / "text")
         is_own = digest == (run.corpus.get("heldout") or {}).get("tokens_sha256")
         model = build(config)
-        collator = FAMILIES[config.family].collator(config, tokenizers.is_word_start(tokenizer))
+        collator = FAMILIES[config.family].collator(config, tokenizers.word_starts(tokenizer))
         evaluator = HeldoutEvaluator(model, _heldout_samples(encoded_text, config, collator), collator.count_key)
         if not is_own:
             progress(f"This is not the text that '{run.name}' was measured on in training: its log stays as it is.")

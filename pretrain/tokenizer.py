@@ -5,6 +5,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from tokenizers import AddedToken, Tokenizer, processors
 
 from embryo_core import runs
 from embryo_core.errors import CorpusError
-from pretrain.vocabularies import MAX_WORD, UNK, VOCABULARIES, ByteBPE, Unigram, Vocabulary, WordPiece
+from pretrain.pieces import MAX_WORD
+from pretrain.vocabularies import UNK, VOCABULARIES, ByteBPE, Unigram, Vocabulary, WordPiece
 
 WORD_PATTERN = re.compile(rf"\w{{2,{MAX_WORD}}}")  # words that `extend` may make a piece
 
@@ -113,6 +115,33 @@ def is_word_start(tokenizer: Tokenizer) -> np.ndarray:
     return np.array(
         [i in words or vocabulary.begins_word(piece) for i, piece in enumerate(_pieces(tokenizer))], dtype=bool
     )
+
+
+@dataclass(frozen=True, eq=False)
+class WordStarts:
+    """Where words begin: at some pieces, and for byte-level BPE also where letters, digits and marks meet."""
+
+    begins: np.ndarray  # bool [V]: pieces that begin a word, whatever is before them
+    edges: np.ndarray | None = None  # int8 [V, 2]: `ByteBPE.edges` of each piece
+
+    def __call__(self, ids: np.ndarray, previous: np.ndarray) -> np.ndarray:
+        """Return whether each of `ids` begins a word after the piece before it, given by `previous`: bool, as `ids`."""
+        if self.edges is None:
+            return self.begins[ids]
+        first, last = self.edges[ids, 0], self.edges[previous, 1]
+        return self.begins[ids] | ((first != last) & (first > 0) & (last > 0))
+
+    def at_every_piece(self) -> "WordStarts":
+        """Return the word starts if each piece is a word."""
+        return replace(self, begins=np.ones_like(self.begins))
+
+
+def word_starts(tokenizer: Tokenizer) -> WordStarts:
+    """Return where words begin in the ids of a tokenizer."""
+    vocabulary, begins = _kind(tokenizer), is_word_start(tokenizer)
+    if not isinstance(vocabulary, ByteBPE):
+        return WordStarts(begins)
+    return WordStarts(begins, np.array([vocabulary.edges(piece) for piece in _pieces(tokenizer)], np.int8))
 
 
 def is_byte_level(tokenizer: Tokenizer) -> bool:

@@ -1,26 +1,18 @@
-"""The kinds of vocabulary: how each splits text into words, and the pieces of words, trained by SentencePiece.
+"""The kinds of vocabulary: how each splits text into words, and words into pieces."""
 
-SentencePiece makes the same pieces of the same words on every machine; the trainers of the tokenizers library do not,
-since they take words in an order that changes from process to process.
-"""
-
-import io
-import re
 import tempfile
+import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from embryo_core.errors import CorpusError
+from pretrain.pieces import MAX_WORD, train_pieces
 
 PAD, UNK, CLS, SEP, MASK = range(5)  # ids of the special tokens, in the order of ALBERT's own vocabulary
-CHARACTER_COVERAGE = 0.9998  # share of the text whose characters are in the vocabulary; other characters are unknown
-REQUIRED = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")  # in SentencePiece's error for a small vocabulary
-MAX_WORD = 64  # characters; longer words (URLs, tables) are useless for training pieces
 
 
 class Vocabulary(ABC):
@@ -188,7 +180,7 @@ class ByteBPE(Vocabulary):
     """
 
     special_tokens = Unigram.special_tokens
-    space = "Ġ"
+    partial = "\ufffd"  # what bytes that are no whole character are decoded to
 
     def blank(self) -> Tokenizer:
         """Return the pre-tokenizer and decoder of GPT-2; a text begins as if after a space."""
@@ -217,13 +209,25 @@ class ByteBPE(Vocabulary):
         return models.BPE(ids, merges)
 
     def begins_word(self, piece: str) -> bool:
-        """Return whether a piece follows a space or begins with a punctuation mark.
-
-        Letters right after a mark, as in "(born", are masked with it: their piece does not show what precedes it.
-        """
+        """Return whether a piece follows a space or begins with a punctuation mark; `edges` show other starts."""
         first = decoders.ByteLevel().decode([piece])[0]
-        is_partial = first == "\ufffd"  # the bytes of the piece are no whole character
-        return piece not in self.special_tokens and not first.isalnum() and not is_partial
+        return piece not in self.special_tokens and not first.isalnum() and first != self.partial
+
+    def edges(self, piece: str) -> tuple[int, int]:
+        """Return the classes of a piece's first and last character: 1 for a letter, 2 for a digit, 3 for a mark.
+
+        A word begins between pieces whose classes differ, as at "born" in "(born". Class 0, of spaces, special tokens
+        and bytes that are no whole character, differs from none.
+        """
+        if piece in self.special_tokens:
+            return 0, 0
+        text = decoders.ByteLevel().decode([piece])
+        return self._character_class(text[0]), self._character_class(text[-1])
+
+    def _character_class(self, character: str) -> int:
+        if character.isspace() or character == self.partial:
+            return 0
+        return {"L": 1, "N": 2}.get(unicodedata.category(character)[0], 3)
 
     def word(self, pieces: Sequence[str]) -> str:
         """Return the word without the space before it."""
@@ -235,59 +239,3 @@ VOCABULARIES: dict[str, Vocabulary] = {  # name of the model in tokenizer.json, 
     "wordpiece": WordPiece(),
     "bpe": ByteBPE(),
 }
-
-
-def train_pieces(
-    counts: Mapping[str, int], size: int, special_tokens: tuple[str, ...], alphabet: Sequence[str] = (), **options: Any
-) -> list[tuple[str, float]]:
-    """Train SentencePiece on words and return the pieces with their scores, special tokens first.
-
-    The characters of `alphabet` are pieces even if no word has them; with it, no character is left out. `options` are
-    further settings of the trainer. Raises CorpusError if there are too few words for a vocabulary of that size, or too
-    many characters.
-    """
-    import sentencepiece  # a requirement only of pretraining
-
-    model = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder:
-        table = Path(folder) / "words.tsv"
-        all_counts = Counter(alphabet) + Counter(counts)
-        words = sorted((word, n) for word, n in all_counts.items() if 0 < len(word) <= MAX_WORD)
-        table.write_text("".join(f"{word}\t{n}\n" for word, n in words), encoding="utf-8")
-        try:
-            sentencepiece.SentencePieceTrainer.train(
-                input=str(table),
-                input_format="tsv",
-                model_writer=model,
-                vocab_size=size,
-                character_coverage=1.0 if alphabet else CHARACTER_COVERAGE,
-                normalization_rule_name="identity",
-                split_by_unicode_script=False,
-                num_threads=2,  # fixed, so that sums have the same order on every machine
-                pad_id=PAD,
-                pad_piece=special_tokens[PAD],
-                unk_id=UNK,
-                unk_piece=special_tokens[UNK],
-                bos_id=-1,
-                eos_id=-1,
-                control_symbols=list(special_tokens[CLS:]),
-                minloglevel=2,
-                **options,
-            )
-        except RuntimeError as reason:
-            raise _wrong_size(len(counts), size, str(reason)) from None
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    return [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.get_piece_size())]
-
-
-def _wrong_size(words: int, size: int, reason: str) -> CorpusError:
-    """Return the error for a vocabulary too small (by SentencePiece's `reason`) or too large for the text."""
-    text = f"A text of {words:,} different words"
-    if match := REQUIRED.search(reason):
-        return CorpusError(
-            f"{text} has characters for {int(match[1]):,} pieces, and a vocabulary of {size:,} was asked for; "
-            "ask for a larger one."
-        )
-    return CorpusError(
-        f"{text} is too small for a vocabulary of {size:,} pieces; give more text or ask for a smaller vocabulary."
-    )

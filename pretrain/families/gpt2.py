@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from pretrain.collators import NextTokenCollator
 from pretrain.config import SMOKE_SETTINGS, Config
 from pretrain.family import Family
+from pretrain.tokenizer import WordStarts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +68,9 @@ class Gpt2(Family[Gpt2Config]):
         """Return the only objective, the next token."""
         return {"next_token": "next token"}
 
-    def collator(self, config: Gpt2Config, word_start) -> NextTokenCollator:
+    def collator(self, config: Gpt2Config, begins_word: WordStarts) -> NextTokenCollator:
         """Return the collator of sequences in which every next token is predicted."""
-        return NextTokenCollator(config, word_start)
+        return NextTokenCollator(config, begins_word)
 
     def model(self, config: Gpt2Config):
         """Build the decoder, and a head tied to its word embeddings.

@@ -9,12 +9,13 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import CorpusError, TokenizerMismatch
 from embryo_core.types import Run
-from pretrain import corpus as corpora
+from pretrain import word_counts
 from pretrain.batches import Data, prefetch, prepare_data
 from pretrain.collators import MaskedPairCollator
 from pretrain.config import Config
 from pretrain.examples import batch_of, example_order, in_order
 from pretrain.masking import Batch, Masking
+from pretrain.tokenizer import WordStarts
 
 HIDDEN = "single pieces 15 %, all [MASK]"
 
@@ -52,7 +53,8 @@ def broken_words(data: Data, batch: Batch) -> int:
     ids = original(batch)
     chosen = [set(row[used].tolist()) for row, used in zip(batch.positions, batch.weights > 0, strict=True)]
     masking = data.collator.masking
-    inside = ~masking.word_start & ~np.isin(np.arange(len(masking.word_start)), masking.special_ids)
+    is_start = masking.begins_word.begins
+    inside = ~is_start & ~np.isin(np.arange(len(is_start)), masking.special_ids)
     return sum(
         inside[ids[row, at]] and at - 1 not in chosen[row] and ids[row, at - 1] not in masking.special_ids
         for row in range(len(ids))
@@ -134,12 +136,12 @@ def test_masking_takes_configured_shares(config: Config, end: float | None):
     """The arrays have room for the largest share of the run; without whole_words, every piece begins a word."""
     shares = {"masked_share": 0.2, "mask_token_share": 0.85, "random_token_share": 0.05}
     own = replace(config, **shares, masked_share_end=end, max_ngram=2, whole_words=False)
-    word_start = np.array([True, False])
-    masking = MaskedPairCollator.from_config(own, in_order, word_start).masking
+    begins_word = WordStarts(np.array([True, False]))
+    masking = MaskedPairCollator.from_config(own, in_order, begins_word).masking
     assert {name: getattr(masking, name) for name in shares} == shares
     assert (masking.widest_share, masking.max_ngram) == (0.35 if end == 0.35 else 0.2, 2)
-    whole = MaskedPairCollator.from_config(replace(own, whole_words=True), in_order, word_start).masking
-    assert masking.word_start.all() and whole.word_start is word_start
+    whole = MaskedPairCollator.from_config(replace(own, whole_words=True), in_order, begins_word).masking
+    assert masking.begins_word.begins.all() and whole.begins_word is begins_word
 
 
 def test_heldout_sequences_fill_whole_batches(config: Config, data: Data, monkeypatch):
@@ -238,11 +240,11 @@ def test_run_keeps_its_tokenizer(config: Config, data: Data, tmp_path):
 
 def test_all_counted_words_are_recorded(data: Data, tmp_path, monkeypatch):
     """run.json has their number, with those that are too rare for frequencies.tsv."""
-    monkeypatch.setattr(corpora, "MAX_FREQUENCIES", 5)
+    monkeypatch.setattr(word_counts, "MAX_FREQUENCIES", 5)
     sha256 = data.corpus.fingerprint["tokenizer_sha256"]
     run = Run("own", tmp_path / "own", "albert", "both", {}, sha256, data.corpus.fingerprint, (0,), "tests")
     run_with_counts = data.copy_to(run)
-    total = corpora.count_words(data.corpus).total()
+    total = word_counts.count_words(data.corpus).total()
     assert run_with_counts == runs.read_run(run.path) and run_with_counts.corpus == run.corpus | {
         "counted_words": total
     }

@@ -8,12 +8,14 @@ import pytest
 from pretrain.corpus import Text
 from pretrain.examples import MIN_TOKENS, Packing, batch_of, example_order, pack
 from pretrain.examples import swapped as swap
+from pretrain.tokenizer import WordStarts
 from pretrain.vocabularies import CLS, PAD, SEP
 
 VOCABULARY = 100
 FULL_STOP, FIRST = 5, 7  # last and first piece of every sentence; neither occurs inside one
 WORD_START = np.arange(VOCABULARY) % 10 >= 3  # 7 pieces in 10 begin a word
 WORD_START[:5] = False
+BEGINS_WORD = WordStarts(WORD_START)
 
 
 def text_of(sentences_of: np.ndarray, tokens_of: np.ndarray, rng: np.random.Generator) -> Text:
@@ -37,7 +39,7 @@ def text() -> Text:
 @pytest.fixture(scope="module", params=[16, 32, 64, 128])
 def packing(text: Text, request: pytest.FixtureRequest) -> Packing:
     """Return the examples of this text."""
-    return pack(text, request.param, WORD_START)
+    return pack(text, request.param, BEGINS_WORD)
 
 
 def segments(ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,14 +89,14 @@ def test_examples_need_little_padding(packing: Packing) -> None:
 
 def test_packing_is_deterministic(packing: Packing) -> None:
     """The same text gives the same examples."""
-    again = pack(packing.text, packing.sequence_length, WORD_START)
+    again = pack(packing.text, packing.sequence_length, BEGINS_WORD)
     np.testing.assert_array_equal(again.examples, packing.examples)
 
 
 def test_text_without_documents_has_no_examples() -> None:
     """Held-out text may be empty; its fill is 0."""
     empty = Text(np.empty(0, np.uint16), np.zeros(1, np.int64), np.zeros(1, np.int64))
-    packing = pack(empty, 64, WORD_START)
+    packing = pack(empty, 64, BEGINS_WORD)
     assert packing.examples.shape == (0, 2) and packing.fill == 0.0
 
 
@@ -152,7 +154,7 @@ def test_uncut_examples_join_to_text() -> None:
     """If sentences fill the space exactly, the unswapped examples of a document follow one another as its text."""
     rng = np.random.default_rng(3)
     text = text_of(np.array([24, 6, 12, 5]), np.full(47, 10), rng)  # 5: a short document
-    packing = pack(text, 63, WORD_START)
+    packing = pack(text, 63, BEGINS_WORD)
     assert len(packing.examples) == 4 + 1 + 2 + 1
     joined_tokens = []
     for row in range(len(packing.examples)):
@@ -169,7 +171,7 @@ def test_segment_edges_do_not_reveal_order(length: int, mean: int, most: int) ->
     rng = np.random.default_rng(4)
     sentences_of = rng.integers(2, most, 60_000 // most)
     tokens_of = 2 + rng.poisson(rng.gamma(2, mean / 2, sentences_of.sum()))  # as uneven as real sentences
-    packing = pack(text_of(sentences_of, tokens_of, rng), length, WORD_START)
+    packing = pack(text_of(sentences_of, tokens_of, rng), length, BEGINS_WORD)
     ids, _, attention_mask, swapped = batch_of(packing, np.arange(len(packing.examples)), rng, swap)
     rows = np.arange(len(ids))
     middle, last = (ids == SEP).argmax(axis=1), attention_mask.sum(axis=1) - 1
@@ -194,7 +196,7 @@ def test_cuts_match_original_loop() -> None:
     rng = np.random.default_rng(5)
     sizes = rng.integers(2, 60, (500, 2))
     text = text_of(np.full(500, 2), sizes.ravel(), rng)
-    packing = pack(text, 40, WORD_START)
+    packing = pack(text, 40, BEGINS_WORD)
     size_of = dict(zip(text.sentences[:-1:2].tolist(), sizes.tolist(), strict=True))
     sizes = np.array([size_of[begin] for begin in packing.examples[:, 0].tolist()])
     ids, _, _, swapped = batch_of(packing, np.arange(len(sizes)), rng, swap)

@@ -141,7 +141,7 @@ def test_every_gradient_is_dense(name: str, data: Data):
     """Keras would clip by a wrong norm if TensorFlow returned the gradient of an embedding as sparse rows."""
     family = FAMILIES[name]
     config = replace(min(family.presets.values(), key=lambda preset: preset.hidden_size), vocab_size=500)
-    collator = family.collator(config, data.collator.word_start)
+    collator = family.collator(config, data.collator.begins_word)
     packing = collator.pack(data.corpus.train, 16)
     batch = collator.batch(packing, np.arange(4), 0, np.random.default_rng(0))
     model = family.model(config)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pretrain.masking import DRAWS, Masking
+from pretrain.tokenizer import WordStarts
 
 VOCABULARY, MASK = 100, 4
 SPECIAL = (0, 1, 2, 3, 4)
@@ -17,7 +18,7 @@ def masking() -> Masking:
     """Return a masking for a vocabulary in which odd pieces begin a word and even ones continue it."""
     starts = np.arange(VOCABULARY) % 2 == 1
     starts[list(SPECIAL)] = False
-    return Masking(starts, MASK, SPECIAL, 0.15, 3)
+    return Masking(WordStarts(starts), MASK, SPECIAL, 0.15, 3)
 
 
 def batch(rng: np.random.Generator, rows: int = 64, length: int = 60):
@@ -39,10 +40,12 @@ def test_words_are_masked_whole_and_special_tokens_never(masking):
         assert not chosen & set(np.flatnonzero(np.isin(ids[row], SPECIAL)).tolist())
         for at in chosen:
             follows_special = ids[row, at - 1] in SPECIAL
-            assert masking.word_start[ids[row, at]] or follows_special or at - 1 in chosen
+            assert masking.begins_word.begins[ids[row, at]] or follows_special or at - 1 in chosen
             after = at + 1
             continues = (
-                after < ids.shape[1] and ids[row, after] not in SPECIAL and not masking.word_start[ids[row, after]]
+                after < ids.shape[1]
+                and ids[row, after] not in SPECIAL
+                and not masking.begins_word.begins[ids[row, after]]
             )
             assert not continues or after in chosen
 
@@ -81,7 +84,7 @@ def test_shares_follow_the_recipe_of_bert(masking):
 def test_ngram_sizes_have_probabilities_proportional_to_one_over_n():
     """If every n-gram fits, 6/11 of them are single words, 3/11 pairs and 2/11 triples; triples are counted here."""
     starts = np.ones(VOCABULARY, bool)
-    wide = Masking(starts, MASK, SPECIAL, 0.005, 3)
+    wide = Masking(WordStarts(starts), MASK, SPECIAL, 0.005, 3)
     rng = np.random.default_rng(4)
     ids = rng.integers(5, VOCABULARY, 700)
     ids[0] = ids[-1] = 3
@@ -101,7 +104,7 @@ def test_word_with_unknown_piece_is_masked_whole():
     unknown, special = 1, (0, 2, 3, 4)
     starts = np.arange(VOCABULARY) % 2 == 1
     starts[[*special, unknown]] = False
-    masking = Masking(starts, MASK, special, 0.3, 1)
+    masking = Masking(WordStarts(starts), MASK, special, 0.3, 1)
     ids = np.array([2, 7, unknown, 8, 9, unknown, 11, 13, unknown, unknown, 6, 3])
     words = [{1, 2, 3}, {4, 5}, {6}, {7, 8, 9, 10}]
     rng = np.random.default_rng(6)
@@ -114,10 +117,23 @@ def test_word_with_unknown_piece_is_masked_whole():
     assert seen == set(range(1, 11))
 
 
+def test_letters_after_a_mark_are_a_word_of_their_own():
+    """Piece 7 is a mark, and 8 has letters, which begin a word after a mark but not after letters."""
+    edges = np.zeros((VOCABULARY, 2), np.int8)
+    edges[7], edges[8] = 3, 1
+    masking = Masking(WordStarts(np.arange(VOCABULARY) == 7, edges), MASK, SPECIAL, 0.3, 1)
+    ids = np.array([2, 7, 8, 8, 7, 8, 3])
+    words = [{1}, {2, 3}, {4}, {5}]
+    rng = np.random.default_rng(6)
+    chosen = [set(masking.choose(ids, ~np.isin(ids, SPECIAL), len(ids), rng).tolist()) for _ in range(50)]
+    assert all(not word & places or word <= places for places in chosen for word in words)
+    assert all(word in chosen for word in ({2, 3}, {1, 4}, {1, 5}))
+
+
 def test_number_of_masked_tokens_is_rounded(masking):
     """15 % of 57 tokens are 8.55, so 9 are masked; of 3 tokens, 1 is. If each piece is a word, exactly 9 are chosen."""
     assert [masking.predictions(tokens) for tokens in (57, 56, 3)] == [9, 8, 1]
-    single = replace(masking, word_start=np.ones(VOCABULARY, bool))
+    single = replace(masking, begins_word=masking.begins_word.at_every_piece())
     rng = np.random.default_rng(7)
     ids = rng.integers(5, VOCABULARY, 57)
     assert len(single.choose(ids, np.ones(57, bool), 57, rng)) == 9
@@ -125,7 +141,7 @@ def test_number_of_masked_tokens_is_rounded(masking):
 
 def test_random_pieces_are_ordinary_pieces():
     """Random replacements include every other ordinary piece, but never a special token or <unk>."""
-    masking = Masking(np.ones(12, bool), MASK, (0, 2, 3, 4), 0.9, 1)
+    masking = Masking(WordStarts(np.ones(12, bool)), MASK, (0, 2, 3, 4), 0.9, 1)
     rng = np.random.default_rng(8)
     ids = np.full((400, 30), 5)
     result = masking(ids, np.zeros_like(ids), np.ones_like(ids), np.zeros(400), rng)
@@ -154,7 +170,8 @@ def test_array_width_is_rounded(masking):
 
 def test_piece_after_special_token_begins_a_word(masking):
     """A segment that was cut inside a word can therefore be masked from its first piece on."""
-    inside, begins = np.flatnonzero(~masking.word_start)[-1], np.flatnonzero(masking.word_start)[-1]
+    is_start = masking.begins_word.begins
+    inside, begins = np.flatnonzero(~is_start)[-1], np.flatnonzero(is_start)[-1]
     assert inside not in SPECIAL
     ids = np.array([2, inside, inside, begins, 3, inside, 3])
     chosen = [

@@ -5,10 +5,11 @@ import pytest
 
 from pretrain.corpus import Text
 from pretrain.examples import Packing, batch_of, from_another_document, in_order, pack, swapped
+from pretrain.tokenizer import WordStarts
 from pretrain.vocabularies import CLS, SEP
 
 DOCUMENTS = 60
-WORD_START = np.ones(2**16, bool)
+BEGINS_WORD = WordStarts(np.ones(2**16, bool))
 
 
 @pytest.fixture(scope="module", params=[32, 64, 128])
@@ -19,7 +20,7 @@ def packing(request: pytest.FixtureRequest) -> Packing:
     tokens_of = 2 + rng.poisson(20, sentences_of.sum())
     bounds = np.concatenate([[0], np.cumsum(tokens_of)])
     text = Text(np.arange(5, 5 + bounds[-1], dtype=np.uint16), bounds, np.concatenate([[0], np.cumsum(sentences_of)]))
-    return pack(text, request.param, WORD_START)
+    return pack(text, request.param, BEGINS_WORD)
 
 
 def segments(packing: Packing, pairing) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:

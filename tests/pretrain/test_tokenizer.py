@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from embryo_core.errors import CorpusError
-from pretrain.tokenizer import load, train_tokenizer, word_of
+from pretrain.tokenizer import load, split_words, train_tokenizer, word_of, word_starts
 from pretrain.vocabularies import VOCABULARIES
 
 
@@ -39,6 +40,18 @@ def test_byte_level_word_begins_at_a_space_or_a_mark():
     """Marks outside ASCII begin a word too: a space, a dash, a quotation mark; bytes of "é" and of a dash do not."""
     pieces = ["Ġthe", "(", "âĢĶ", "âĢľ", "the", "Ã©", "âĢ", "[CLS]"]
     assert [VOCABULARIES["bpe"].begins_word(piece) for piece in pieces] == [True] * 4 + [False] * 4
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+def test_words_of_the_pieces_are_those_of_the_text(kind: str, lines: list[str], tmp_path: Path):
+    """In bytes, "(born" and "1980s" are two words each, although no piece shows that "born" and "s" begin one."""
+    text = "She (born in the 1980s) read a naïve e-mail 3.14 times"
+    train_tokenizer([*lines, *[text] * 30], 600, tmp_path / "tokenizer", kind)
+    tokenizer = load(tmp_path / "tokenizer")
+    ids = np.array(tokenizer.encode(text, add_special_tokens=False).ids)
+    starts = word_starts(tokenizer)(ids, np.roll(ids, 1))
+    words = [word_of(tokenizer, word.tolist()) for word in np.split(ids, np.flatnonzero(starts))[1:]]
+    assert words == [VOCABULARIES[kind].word([word]) for word in split_words(tokenizer, text)]
 
 
 @pytest.mark.parametrize("kind", VOCABULARIES)

@@ -125,16 +125,16 @@ def test_labels_are_the_next_tokens(config: Config, data: Data):
 
 def test_windows_cover_text_and_prefer_sentence_starts(data: Data):
     """No window spans two documents; only a sentence longer than a window has windows that begin inside it."""
-    text, word_start = data.corpus.train, data.collator.word_start
+    text, begins_word = data.corpus.train, data.collator.begins_word
     for length in (16, 32):
-        examples = windows(text, length, word_start).examples
+        examples = windows(text, length, begins_word).examples
         bounds = text.sentences[text.documents]
         document = np.searchsorted(bounds, examples[:, 0], side="right")
         assert (examples[:, 1] <= bounds[document]).all() and (np.diff(examples) <= length).all()
         kept = np.concatenate([np.arange(a, b) for a, b in pairwise(bounds) if b - a >= 8])
         assert set(kept.tolist()) == {i for begin, end in examples for i in range(begin, end)}
         begins = np.isin(examples[:, 0], text.sentences)
-        assert begins.mean() > 0.5 and word_start[text.tokens[examples[:, 0]]].mean() > 0.95
+        assert begins.mean() > 0.5 and begins_word.begins[text.tokens[examples[:, 0]]].mean() > 0.95
         inside = examples[~begins]
         sentence = np.searchsorted(text.sentences, inside[:, 0], side="right")
         assert (text.sentences[sentence] - text.sentences[sentence - 1] > length).all()
