@@ -1,7 +1,7 @@
 """The size of a run's model and the cost of its training: parameters from a checkpoint, FLOPs from run.json."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from math import prod
 from typing import Any
 
@@ -28,8 +28,7 @@ PART_PATTERNS = {  # a tensor belongs to the first part whose pattern its name m
 # parts that layers share, by the setting `share`
 SHARED_PATTERNS = {"attention": r"\.attention\.", "ffn": r"\.(ffn|ffn_output|full_layer_layer_norm)\."}
 LAYER_PATTERN = r"(^|\.)albert_layer_groups\.(\d+)\."
-# tensors that copy the word embeddings or the output bias
-TIED_PATTERN = r"(decoder\.weight|decoder\.bias|lm_head\.weight)$"
+TIED_PATTERN = r"(decoder|lm_head)\.weight$"  # tensors that copy the word embeddings
 BUFFER_PATTERN = r"(^|\.)(attn|attention)\.(masked_)?bias$|inv_freq$|position_ids$"  # buffers of masks and positions
 GENERATOR = "generator"
 
@@ -61,12 +60,18 @@ def _count_by_part(checkpoint: Checkpoint, run: Run) -> dict[str, int]:
             shapes |= {name: tensor.shape for name, tensor in runs.read_header(*file)[0].items()}
     counts: dict[str, int] = {}
     for name, shape in shapes.items():
-        is_tied = architecture.tie_word_embeddings and re.search(TIED_PATTERN, name)
-        if is_tied or re.search(BUFFER_PATTERN, name) or _is_repeated(name, run.config):
+        is_copy = architecture.tie_word_embeddings and _is_tied(name, shapes)
+        if is_copy or re.search(BUFFER_PATTERN, name) or _is_repeated(name, run.config):
             continue
         part = next(part for part, pattern in PART_PATTERNS.items() if re.search(pattern, name))
         counts[part] = counts.get(part, 0) + prod(shape)
     return {part: counts[part] for part in PART_PATTERNS if part in counts}
+
+
+def _is_tied(name: str, names: Container[str]) -> bool:
+    """Return whether a tensor copies the word embeddings, or the output bias if there is another one, as in BERT."""
+    is_copied_bias = name.endswith("decoder.bias") and f"{name.removesuffix('decoder.bias')}bias" in names
+    return is_copied_bias or bool(re.search(TIED_PATTERN, name))
 
 
 def _is_repeated(name: str, config: Mapping[str, Any]) -> bool:

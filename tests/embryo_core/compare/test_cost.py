@@ -161,3 +161,11 @@ def test_parameters_of_decoders_are_counted_by_part(family: str, tmp_path):
     layers = next(part for part in model.modules() if isinstance(part, ModuleList) and len(part) == 2)
     assert counts["layers"] == sum(parameter.numel() for parameter in layers.parameters())
     assert counts.get("position and segment embeddings", 0) == 40 * 32 * (family in ("gpt2", "openai-gpt"))
+
+
+def test_bias_of_a_tied_head_is_counted(tmp_path):
+    """ModernBERT's `decoder.bias` is no copy, unlike BERT's, although `decoder.weight` is one."""
+    run = decoders.add_series(tmp_path, "modernbert-decoder", (0,))
+    model = decoders.make("modernbert-decoder")
+    assert model.decoder.bias is not None and model.decoder.weight is model.get_input_embeddings().weight
+    assert sum(parameters(run).values()) == model.num_parameters()
