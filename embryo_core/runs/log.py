@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from itertools import compress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, Required, TypedDict, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.json import Decoder
@@ -52,6 +52,7 @@ PLACE_DECODER = Decoder(LogPlace)
 MAX_ROW_BYTES = MB
 MAX_LINES = 500_000  # lines of a file that is read line by line
 MAX_ROWS = 10_000  # rows of a split that are read; a screen is only 2,000 pixels wide
+Line = TypeVar("Line")
 
 
 def read_log(run: Run) -> list[dict[str, Any]]:
@@ -63,14 +64,14 @@ def read_log(run: Run) -> list[dict[str, Any]]:
     lines = read_lines(run.path / "log.jsonl")
     if len(lines) > MAX_ROWS:
         heldout = [HELDOUT_MARK in line for line in lines]
-        lines = [line for split in (False, True) for line in _spread([*compress(lines, (h == split for h in heldout))])]
+        lines = [line for split in (False, True) for line in spread([*compress(lines, (h == split for h in heldout))])]
     rows = [row for row in map(parse_row, lines) if row is not None]
     last = {(row["split"], row["step"]): row for row in rows}
     return sorted(last.values(), key=lambda row: (row["step"], row["split"]))
 
 
-def _spread(lines: list[bytes]) -> list[bytes]:
-    """Return at most `MAX_ROWS` evenly spaced lines, including the last."""
+def spread(lines: list[Line]) -> list[Line]:
+    """Return at most `MAX_ROWS` evenly spaced lines, or rows, including the last."""
     return lines[:: -(len(lines) // MAX_ROWS + 1)][::-1]
 
 

@@ -16,7 +16,6 @@ from embryo_core.runs.value_types import (
     Count,
     FileName,
     Label,
-    Nested2,
     Nested5,
     Number,
     Repository,
@@ -252,13 +251,12 @@ class ShardIndex(Struct, frozen=True):
 
 
 class TrainerState(Struct, frozen=True):
-    """trainer_state.json: the log and counts of a Trainer."""
+    """trainer_state.json: the counts of a Trainer (sources/trainer.py reads its log)."""
 
     global_step: Count = 0
     save_steps: Annotated[float, Meta(ge=0, le=1e15)] = 0
     num_input_tokens_seen: Count = 0
     best_model_checkpoint: Text | None = None
-    log_history: Annotated[list[dict[Text, Nested2]], Meta(max_length=1_000_000)] = []
 
 
 # === sources.json of the results ===

@@ -2,15 +2,17 @@
 
 import gzip
 import json
+import math
 import shutil
 
+import numpy as np
 import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenTrainerState
-from embryo_core.runs.schema import LIMITS, TrainerState
+from embryo_core.runs.schema import LIMITS
 from embryo_core.sources import add
-from embryo_core.sources.trainer import log_rows, odd_numbers, read_state
+from embryo_core.sources.trainer import LogEntry, log_rows, odd_numbers, read_log, read_state
 
 
 def test_non_finite_loss_becomes_a_gap(tmp_path):
@@ -18,18 +20,18 @@ def test_non_finite_loss_becomes_a_gap(tmp_path):
     rows = [{"step": 5, "loss": float("nan"), "learning_rate": "1e-3"}, {"step": 10, "loss": float("inf")}]
     rows += [{"step": 15, "loss": "2.5"}, {"step": 20, "loss": True}, {"step": 20, "eval_loss": "nan"}]
     (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": "20", "log_history": rows}))
-    state = read_state(tmp_path)
-    assert state.global_step == 20
-    assert list(log_rows(state, "masked_lm", False)) == [
+    assert read_state(tmp_path).global_step == 20
+    log = read_log(tmp_path)
+    assert list(log_rows(log, "masked_lm", False)) == [
         {"split": "train", "step": 5, "loss": None, "learning_rate": 0.001},
         {"split": "train", "step": 10, "loss": None},
         {"split": "train", "step": 15, "loss": 2.5},
         {"split": "train", "step": 20, "loss": None},
         {"split": "heldout", "step": 20, "loss": None},
     ]
-    warning = odd_numbers(state)
+    warning = odd_numbers(log)
     assert "4 numbers that are not finite" in warning and "2 numbers that are text" in warning
-    assert odd_numbers(TrainerState(log_history=[{"step": 5, "loss": 2.5}])) == ""
+    assert odd_numbers([LogEntry(step=5, loss=2.5)]) == ""
 
 
 def test_log_of_added_run_keeps_gaps(root, trainer_folder, tmp_path, capsys):
@@ -86,7 +88,7 @@ def test_damaged_state_loses_only_log_and_counts(root, trainer_folder, tmp_path,
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     (source / "checkpoint-20" / "trainer_state.json").write_bytes(content)
     with pytest.raises(BrokenTrainerState, match="its log and counts are left out"):
-        read_state(source / "checkpoint-20")
+        read_log(source / "checkpoint-20")
     added = add([str(source)], "mine")
     assert added.steps == (0, 10, 20) and len(added.troubles) == 1 and "trainer_state.json" in added.troubles[0]
     assert {row["step"] for row in runs.read_log(added.run)} == {0, 5, 10}
@@ -94,4 +96,23 @@ def test_damaged_state_loses_only_log_and_counts(root, trainer_folder, tmp_path,
 
 
 def test_folder_without_state_gives_none(tmp_path):
-    assert read_state(tmp_path) is None
+    assert read_state(tmp_path) is None and read_log(tmp_path) is None
+
+
+def test_words_like_numbers_that_are_not_finite_are_kept(tmp_path):
+    """Only the number is a gap, not the same letters in a text, with a quotation mark before them or without."""
+    state = {"best_model_checkpoint": 'out/NaN "-Infinity', "log_history": [{"step": 5, "loss": -math.inf}]}
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    assert read_state(tmp_path).best_model_checkpoint == 'out/NaN "-Infinity'
+    assert [row["loss"] for row in log_rows(read_log(tmp_path), "masked_lm", False)] == [None]
+
+
+def test_log_of_a_long_training_can_be_read(root, trainer_folder, tmp_path):
+    """A Trainer that logs each of 600,000 updates has more rows than a run's log may have; evenly spaced ones stay."""
+    source = shutil.copytree(trainer_folder, tmp_path / "source")
+    entries = [{"step": step, "loss": 5.0} for step in range(600_000)] + [{"step": 20, "eval_loss": 4.0}]
+    (source / "checkpoint-20" / "trainer_state.json").write_text(json.dumps({"log_history": entries}))
+    rows = runs.read_log(add([str(source)], "mine").run)
+    steps = [row["step"] for row in rows if row["split"] == "train"]
+    assert 5_000 < len(steps) <= 10_000 and steps[-1] == 599_999 and len({*np.diff(steps)}) == 1
+    assert [row["step"] for row in rows if row["split"] == "heldout"] == [20]
