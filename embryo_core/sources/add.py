@@ -38,9 +38,9 @@ class AddReport:
     locations: tuple[str, ...]  # folders and "hf:" repositories of the weights
     kept: tuple[int, ...] = ()  # steps kept unchanged from an earlier run of that name
     gone: tuple[int, ...] = ()  # steps of the earlier run whose weights are gone
-    unmatched: tuple[str, ...] = ()  # names in the source that end in a number but match no pattern
+    unmatched: Sequence[str] = ()  # names in the source that end in a number but match no pattern
     troubles: list[str] = field(default_factory=list)  # one sentence for each skipped checkpoint
-    notes: tuple[str, ...] = ()  # sentences on other content of the source
+    notes: Sequence[str] = ()  # sentences on other content of the source
     remarks: tuple[str, ...] = ()  # sentences on how the checkpoints are read
 
 
@@ -81,17 +81,21 @@ def add(
         runs.write_run(replace(run, planned_steps=tuple(sorted({*written, *kept, *gone, *grid}))))
         unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
-        # Recorded before the run exists, so that it can be added again after a crash; kept pointers need no new
-        # permission.
-        runs.record_added(
-            target, earlier.sources_of(added) | (earlier.weight_sources(folder) & runs.allowed_sources(target))
-        )
+        _record_sources(target, added, folder)
     run = runs.read_run(target)
     locations = tuple(sorted({runs.source_of(checkpoint.pointer) for checkpoint in added}))
     remarks = (*describe_capabilities(run), *filter(None, [remark, odd]))
-    return AddReport(
-        run, written, locations, kept, gone, tuple(series.unmatched), troubles + unread, tuple(series.notes), remarks
-    )
+    troubles += unread
+    return AddReport(run, written, locations, kept, gone, series.unmatched, troubles, series.notes, remarks)
+
+
+def _record_sources(target: Path, added: list[SourceCheckpoint], folder: Path) -> None:
+    """Record the run with the sources that it may read; the pointers that are kept need no new permission.
+
+    This precedes the run, so that it can be added again after a crash.
+    """
+    kept_sources = earlier.weight_sources(folder) & runs.allowed_sources(target)
+    runs.record_added(target, earlier.sources_of(added) | kept_sources)
 
 
 # === Finding ===

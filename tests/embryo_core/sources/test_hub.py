@@ -120,7 +120,7 @@ def test_revisions_of_other_phases_are_listed(root, cache, trainer_folder):
     """ext10 and decay5 match no known pattern; the user's patterns include them."""
     for revision, step in (("step10", 0), ("step20", 10), ("ext10", 20), ("decay5", 20)):
         store(cache, NAME, revision, trainer_folder / f"checkpoint-{step}")
-    assert add([f"hf:{NAME}"], "ettin").unmatched == ("decay5", "ext10")
+    assert add([f"hf:{NAME}"], "ettin").unmatched == ["decay5", "ext10"]
     added = add([f"hf:{NAME}"], "ettin", patterns=["step{step}", "ext{step+20}", "decay{step+30}"])
     assert added.steps == (10, 20, 30, 35) and not added.unmatched
 
