@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from embryo_core.tokenizers.tokenizer import Frame, Tokenizer
+from embryo_core.tokenizers.encodings import Frame
+from embryo_core.tokenizers.tokenizer import Tokenizer
 
 POOL_SIZE = 64  # batches per pool sorted by length: larger pools need less padding, smaller ones mix examples better
 

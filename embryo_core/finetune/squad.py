@@ -15,7 +15,8 @@ from embryo_core.errors import CorpusError
 from embryo_core.finetune.sequences import Sequences, join
 from embryo_core.finetune.task_specs import SQUAD
 from embryo_core.finetune.tasks import Columns, check_count, column, held_out_rows, read_split
-from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
+from embryo_core.tokenizers.encodings import Pieces
+from embryo_core.tokenizers.tokenizer import Tokenizer
 
 SQUAD_COLUMNS = ("id", "context", "question", "answers")
 # The defaults of run_squad_v2.py in google-research/albert.

@@ -8,7 +8,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
+    from embryo_core.tokenizers.encodings import Pieces
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 T = TypeVar("T")
 TEXTS_PER_CHUNK = 5000  # texts tokenized per chunk: character offsets take several times the memory of ids

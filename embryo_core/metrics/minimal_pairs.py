@@ -24,7 +24,8 @@ from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.tokenizers.tokenizer import Encoding, Tokenizer
+    from embryo_core.tokenizers.encodings import Encoding
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 WORD_L2R, PLAIN = "word-l2r", "plain"
 MIN_PAIRS = 10  # the note counts paradigms with fewer pairs

@@ -27,7 +27,8 @@ from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.tokenizers.tokenizer import Pieces, Tokenizer
+    from embryo_core.tokenizers.encodings import Pieces
+    from embryo_core.tokenizers.tokenizer import Tokenizer
 
 SEED = 0  # seed of the draw of occurrences, the same for all runs
 SENTENCE_START = ""  # in bigrams, what precedes the first word of a sentence

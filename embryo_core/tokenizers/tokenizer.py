@@ -14,37 +14,13 @@ import tokenizers
 from embryo_core import runs
 from embryo_core.errors import BrokenRun, EmbryoError, TokenizerMismatch, first_line, printable
 from embryo_core.tokenizers.checks import check_tokenizer
+from embryo_core.tokenizers.encodings import Encoding, Frame, Pieces
 from embryo_core.types import Run, SpecialTokens
 
 MASK = "[MASK]"  # the mask in a user's text, for any tokenizer
 SENTENCEPIECE, BYTE_LEVEL = "▁", "Ġ"  # prefixes of the first piece of a word
 DECODER = tokenizers.decoders.ByteLevel()
 UNDECODED = "\ufffd"
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """The pieces of a sequence of words, without special tokens."""
-
-    ids: np.ndarray  # [pieces] int64
-    word_of_piece: np.ndarray  # [pieces] int64: index of the (first) word of each piece, never decreasing
-    spans: np.ndarray  # [words, 2] int64: the first piece of each word, and the end after its last piece
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Special tokens around a text or a pair: ids (int32) before the first text, after it, and after the second."""
-
-    ids: tuple[np.ndarray, ...]
-    first: int | None  # how many ids after the first text belong to its segment; None: there is one segment
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The pieces of a running text, without special tokens."""
-
-    ids: np.ndarray  # [pieces] int32
-    characters: np.ndarray  # [pieces, 2] int32: start and end of each in the text, including spaces before a word
 
 
 class Tokenizer:
@@ -81,6 +57,7 @@ class Tokenizer:
         # the space before a word in a text, if the tokenizer uses it
         self.blank = " " if self._ids("a b") != self._ids("a") + self._ids("b") else ""
         self.word_start = self._find_word_start()
+        self._splits_at_spaces = len(self._words_of("a b")) > 1  # not in Gemma, whose normaliser writes "▁" for a space
 
     @property
     def vocabulary_size(self) -> int:
@@ -99,13 +76,7 @@ class Tokenizer:
 
     def encode_words(self, words: Sequence[str]) -> Encoding:
         """Tokenize each word separately and join the pieces, as the paper's evaluation does; no special tokens."""
-        pieces = [self._word_ids(self.blank + word if i else word) for i, word in enumerate(words)]
-        lengths = np.array([len(ids) for ids in pieces], np.int64)
-        ends = lengths.cumsum()
-        spans = np.stack([ends - lengths, ends], axis=1)
-        return Encoding(
-            np.array([i for ids in pieces for i in ids], np.int64), np.repeat(np.arange(len(pieces)), lengths), spans
-        )
+        return Encoding.of_words([self._word_ids(self.blank + word if i else word) for i, word in enumerate(words)])
 
     def encode_written(self, words: Sequence[str], blanks: Sequence[bool] = ()) -> Encoding:
         """Tokenize words as one running text, with `blanks` after some (default: all); no special tokens.
@@ -116,12 +87,7 @@ class Tokenizer:
         gaps = [" " if blank else "" for blank in blanks or [True] * len(words)]
         ends = np.cumsum([len(word) + len(gap) for word, gap in zip(words, gaps, strict=True)]) - [*map(len, gaps)]
         encoding = self._tokenizer.encode("".join(map("".join, zip(words, gaps))).rstrip(" "), add_special_tokens=False)
-        starts, stops = np.maximum.accumulate(np.array(encoding.offsets, np.int64).reshape(-1, 2)).T
-        stops = np.maximum(stops, starts + 1)  # a piece that only marks the start of a text has no characters
-        first = np.searchsorted(stops, [0, *ends[:-1]], side="right")
-        last = np.maximum(np.searchsorted(starts, ends, side="left"), first)
-        word_of_piece = np.minimum(np.searchsorted(ends, starts, side="right"), len(words) - 1)
-        return Encoding(np.array(encoding.ids, np.int64), word_of_piece, np.stack([first, last], axis=1))
+        return Encoding.of_text(encoding, ends)
 
     def surround(self, ids: np.ndarray) -> np.ndarray:
         """Return ids with the special tokens before and after a text, such as [CLS] and [SEP], if there are any."""
@@ -185,42 +151,21 @@ class Tokenizer:
         ]
 
     def encode_sentences(self, texts: Sequence[str]) -> list[Encoding]:
-        """Tokenize running texts on all cores, without special tokens, with the tokenizer's own words (`word_ids`)."""
-        encodings = []
+        """Tokenize running texts on all cores, without special tokens, with the tokenizer's own words."""
         with _explained(self.path):
-            encoded = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        for encoding in encoded:
-            words = self._number_words(encoding)
-            ends = np.searchsorted(words, np.arange(len(np.unique(words)) + 1))
-            encodings.append(Encoding(np.array(encoding.ids, np.int64), words, np.stack([ends[:-1], ends[1:]], axis=1)))
-        return encodings
+            encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [Encoding.from_starts(encoding.ids, self._begin_words(encoding)) for encoding in encodings]
 
-    def _number_words(self, encoding: tokenizers.Encoding) -> np.ndarray:
-        """Return the word of each piece, from 0; without a pre-tokenizer, the pieces' prefixes determine it."""
-        if self._tokenizer.pre_tokenizer is None:
-            starts = [token.startswith(self.word_start) for token in encoding.tokens]
-        else:
-            words = encoding.word_ids
-            starts = [i == 0 or words[i] != words[i - 1] for i in range(len(words))]
-        return np.maximum(np.cumsum(starts, dtype=np.int64) - 1, 0)
+    def _begin_words(self, encoding: tokenizers.Encoding) -> list[bool]:
+        """Return whether each piece begins a word, by its prefix if no pre-tokenizer splits at spaces."""
+        if not self._splits_at_spaces:
+            return [i == 0 or piece.startswith(self.word_start) for i, piece in enumerate(encoding.tokens)]
+        words = encoding.word_ids
+        return [i == 0 or words[i] != words[i - 1] for i in range(len(words))]
 
     def frame(self, texts: int) -> Frame:
         """Return the special tokens around one text or a pair of `texts`; by default [CLS] first [SEP] second [SEP]."""
-        encoding = self._tokenizer.encode("a", "a" if texts == 2 else None)
-        special_positions: list[list[int]] = [[] for _ in range(texts + 1)]  # ids before, between and after the texts
-        texts_before = 0
-        for i, owner in enumerate(encoding.sequence_ids):
-            if owner is None:
-                special_positions[texts_before].append(i)
-            else:
-                texts_before = owner + 1
-        ids = tuple(np.array([encoding.ids[i] for i in positions], np.int32) for positions in special_positions)
-        if not (np.array_equal(ids[0], self.begin) and np.array_equal(ids[-1], self.end)):
-            begin, end = self.begin.astype(np.int32), self.end.astype(np.int32)
-            return Frame((begin, *[end] * texts), None if texts == 1 else len(end))
-        if texts == 1 or encoding.type_ids[encoding.sequence_ids.index(1)] == 0:
-            return Frame(ids, None)
-        return Frame(ids, sum(encoding.type_ids[i] == 0 for i in special_positions[1]))
+        return Frame.of(self._tokenizer.encode("a", "a" if texts == 2 else None), texts, self.begin, self.end)
 
     def single_piece(self, word: str, text: str | None = None) -> int | None:
         """Return the id of a word that is a single known piece inside a text, at the mask of `text` if it is given.

@@ -192,3 +192,5 @@ def test_word_start_of_gemma_is_known(own_run: Run):
 
     tokenizer = load_tokenizer(with_tokenizer(own_run, change))
     assert tokenizer.word_start == "▁" and tokenizer.readable(tokenizer.encode_text("a a")[1:-1]) == ["##a", "a"]
+    (encoding,) = tokenizer.encode_sentences(["a aa a"])
+    assert encoding.word_of_piece.tolist() == [0, 1, 1, 2] and encoding.spans.tolist() == [[0, 1], [1, 3], [3, 4]]
