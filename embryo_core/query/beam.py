@@ -93,10 +93,12 @@ def search(
     pasts: Pasts = {}
     rounds = []  # per mask: logits [C, answers, V], logsumexps, best pieces, and the prefix row of each new answer
     for _ in question.masks:
-        logits, logsumexps, best, joint = _extend(models, question, answers, totals, beam, sought_total, pasts)
+        extended = Extensions(models, question, answers, totals, beam, pasts)
+        extended.read(sought_total)
+        logits, logsumexps, best = extended.logits, extended.logsumexps, extended.best
         if sought is not None and sought_total is None:
             sought_total = _log_probability(models, question, sought, logits[:, 0], logsumexps[:, 0, 0], pasts)
-        words, joint = best.reshape(len(models), -1), joint.reshape(len(models), -1)
+        words, joint = best.reshape(len(models), -1), extended.joint.reshape(len(models), -1)
         order = top_k(joint, beam)
         parents, best_indices = order // best.shape[2], (every[:, None], order)
         rounds.append((logits, logsumexps, best, parents))
@@ -117,61 +119,62 @@ def search(
     return [Reply(*reply) for reply in replies]
 
 
-def _extend(
-    models: Sequence["Model"],
-    question: Question,
-    answers: np.ndarray,
-    totals: np.ndarray,
-    beam: int,
-    sought_total: np.ndarray | None,
-    pasts: Pasts,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Extend the answers [C, B, n] to the first n masks by the next mask; `totals` [C, B] are log probabilities.
+class Extensions:
+    """Answers [C, B, n] to the first n masks, ordered best first, each extended by the best pieces at the next mask.
 
-    Answers are ordered best first. Returns the logits [C, B, V] after each answer, their logsumexps [C, B, 1], and the
-    best pieces [C, B, beam] to extend it, with joint log probabilities. An extension is at most as probable as its
-    answer. So no model reads an answer, and its extensions get -inf, if the answer is less probable than the last
-    extension in the beam of the answers before it, or than `sought_total`, the log probability of a sought answer; or
-    if, at the last mask, that extension is more probable than `sought_total`.
+    An answer that no model has read has no extension: its joint log probabilities are -inf.
     """
-    position, is_last = question.masks[answers.shape[2]], answers.shape[2] == len(question.masks) - 1
-    (count, rows), size = totals.shape, models[0].vocabulary_size
-    ids = question.filled(answers)
-    logits, logsumexps = np.empty((count, rows, size), np.float32), np.zeros((count, rows, 1))
-    best = np.zeros((count, rows, min(beam, size)), np.int64)
-    joint = np.full(best.shape, -np.inf)
 
-    def read_rows(models_to_read: np.ndarray, begin: int, end: int) -> None:
-        for c, row, model_logits in _logits(
-            [models[c] for c in models_to_read], ids[models_to_read, begin:end], position, pasts
-        ):
-            rows_at = models_to_read[c], slice(begin + row, begin + row + model_logits.shape[-2])
-            logits[rows_at], logsumexps[rows_at], best[rows_at] = (
-                model_logits,
-                logsumexp(model_logits),
-                top_k(model_logits, beam),
-            )
-            joint[rows_at] = (
-                totals[rows_at][..., None]
-                + np.take_along_axis(model_logits, best[rows_at], axis=-1)
-                - logsumexps[rows_at]
-            )
+    def __init__(
+        self,
+        models: Sequence["Model"],
+        question: Question,
+        answers: np.ndarray,
+        totals: np.ndarray,
+        beam: int,
+        pasts: Pasts,
+    ):
+        self.models, self.totals, self.beam, self.pasts = models, totals, beam, pasts  # totals [C, B] log probabilities
+        self.ids, self.position = question.filled(answers), question.masks[answers.shape[2]]
+        self.is_last = answers.shape[2] == len(question.masks) - 1
+        size = models[0].vocabulary_size
+        self.logits = np.empty((*totals.shape, size), np.float32)  # [C, B, V] after each answer
+        self.logsumexps = np.zeros((*totals.shape, 1))
+        self.best = np.zeros((*totals.shape, min(beam, size)), np.int64)  # [C, B, beam] pieces that extend it best
+        self.joint = np.full(self.best.shape, -np.inf)  # log probabilities of the extended answers
 
-    if rows <= FIRST_ROWS:
-        read_rows(np.arange(count), 0, rows)
-        return logits, logsumexps, best, joint
-    next_totals = totals[:, FIRST_ROWS]
-    is_split = next_totals < totals[:, 0] - IMPROBABLE_GAP if sought_total is None else np.ones(count, bool)
-    read_rows(np.flatnonzero(~is_split), 0, rows)
-    read_rows(np.flatnonzero(is_split), 0, FIRST_ROWS)
-    beam_bound = np.sort(joint.reshape(count, -1))[:, -beam]
-    is_needed = next_totals >= beam_bound
-    if sought_total is not None:
-        is_needed &= next_totals >= sought_total
-        if is_last:
-            is_needed &= beam_bound <= sought_total
-    read_rows(np.flatnonzero(is_split & is_needed), FIRST_ROWS, rows)
-    return logits, logsumexps, best, joint
+    def read(self, sought_total: np.ndarray | None) -> None:
+        """Let the models read the answers whose extensions can matter, the most probable ones first.
+
+        An extension is at most as probable as its answer. So no model reads an answer that is less probable than the
+        last extension in the beam of the answers before it, or than `sought_total` [C], the log probability of a sought
+        answer; nor any further answer if, at the last mask, that extension is more probable than `sought_total`.
+        """
+        count, rows = self.totals.shape
+        if rows <= FIRST_ROWS:
+            self._read_rows(np.arange(count), 0, rows)
+            return
+        next_totals = self.totals[:, FIRST_ROWS]
+        is_improbable = next_totals < self.totals[:, 0] - IMPROBABLE_GAP
+        is_split = is_improbable if sought_total is None else np.ones(count, bool)
+        self._read_rows(np.flatnonzero(~is_split), 0, rows)
+        self._read_rows(np.flatnonzero(is_split), 0, FIRST_ROWS)
+        beam_bound = np.sort(self.joint.reshape(count, -1))[:, -self.beam]
+        is_needed = next_totals >= beam_bound
+        if sought_total is not None:
+            is_needed &= next_totals >= sought_total
+            if self.is_last:
+                is_needed &= beam_bound <= sought_total
+        self._read_rows(np.flatnonzero(is_split & is_needed), FIRST_ROWS, rows)
+
+    def _read_rows(self, models: np.ndarray, begin: int, end: int) -> None:
+        """Let these models, by number, read the answers `begin` to `end`."""
+        chosen_models = [self.models[c] for c in models]
+        for c, row, logits in _logits(chosen_models, self.ids[models, begin:end], self.position, self.pasts):
+            at = models[c], slice(begin + row, begin + row + logits.shape[-2])
+            self.logits[at], self.logsumexps[at], self.best[at] = logits, logsumexp(logits), top_k(logits, self.beam)
+            best_logits = np.take_along_axis(logits, self.best[at], axis=-1)
+            self.joint[at] = self.totals[at][..., None] + best_logits - self.logsumexps[at]
 
 
 def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:

@@ -27,37 +27,39 @@ def continue_greedily(models: Sequence["Model"], question: Question, drafts: lis
     their file reads a single piece, because reading is slow; any other model reads all predictions of the previous pass
     (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
     """
-    replies, length = [], len(question.ids)
-    count = min(CONTINUATION_LENGTH, models[0].max_positions - length + 1)
+    count = min(CONTINUATION_LENGTH, models[0].max_positions - len(question.ids) + 1)
+    replies = []
     for model in models:
-        end_ids = end_tokens(model.checkpoint)
         pieces = drafts[-1].copy() if drafts else np.zeros(count, np.int64)
-        of_pieces, settled_count = np.zeros(count), 0
-        logits, past = _read_on(model, np.append(question.ids, pieces[:-1]), None, count)
-        first_logits = logits[:1].copy()
-        while True:
-            best = logits.argmax(axis=1)
-            draft = pieces[settled_count : settled_count + len(best)]
-            wrong_indices = np.flatnonzero(best != draft)
-            right_count = wrong_indices[0] + 1 if len(wrong_indices) else len(best)
-            of_pieces[settled_count : settled_count + right_count] = (
-                logits.max(axis=1)[:right_count] - logsumexp(logits[:right_count])[:, 0]
-            )
-            draft[:] = best
-            settled_count += right_count
-            if settled_count == count or end_ids.intersection(pieces[:settled_count].tolist()):
-                break
-            next_ids = pieces[settled_count - 1 : settled_count if model.mapped else count - 1]
-            logits, past = _read_on(model, next_ids, past[..., : length + settled_count - 1, :], len(next_ids))
+        replies.append(_continue(model, question.ids, pieces))
         drafts.append(pieces)
-        end = next((i for i, piece in enumerate(pieces[:settled_count].tolist(), 1) if piece in end_ids), settled_count)
-        total, best = of_pieces[:end].sum(keepdims=True), pieces[None, :1]
-        replies.append(
-            Reply(
-                pieces[None, :end], total, -np.inf, first_logits, logsumexp(first_logits), np.sort(first_logits), best
-            )
-        )
     return replies
+
+
+def _continue(model: "Model", text: np.ndarray, pieces: np.ndarray) -> Reply:
+    """Continue a text, ids [L], by one model, and replace the draft in `pieces` by its continuation."""
+    count, length, end_ids = len(pieces), len(text), end_tokens(model.checkpoint)
+    log_probabilities, settled_count = np.zeros(count), 0
+    logits, past = _read_on(model, np.append(text, pieces[:-1]), None, count)
+    first_logits = logits[:1].copy()
+    while True:
+        best = logits.argmax(axis=1)
+        draft = pieces[settled_count : settled_count + len(best)]
+        wrong_indices = np.flatnonzero(best != draft)
+        right_count = wrong_indices[0] + 1 if len(wrong_indices) else len(best)
+        log_probabilities[settled_count : settled_count + right_count] = (
+            logits.max(axis=1)[:right_count] - logsumexp(logits[:right_count])[:, 0]
+        )
+        draft[:] = best
+        settled_count += right_count
+        if settled_count == count or end_ids.intersection(pieces[:settled_count].tolist()):
+            break
+        next_ids = pieces[settled_count - 1 : settled_count if model.mapped else count - 1]
+        logits, past = _read_on(model, next_ids, past[..., : length + settled_count - 1, :], len(next_ids))
+    end = next((i for i, piece in enumerate(pieces[:settled_count].tolist(), 1) if piece in end_ids), settled_count)
+    total, best = log_probabilities[:end].sum(keepdims=True), pieces[None, :1]
+    sorted_logits = np.sort(first_logits)
+    return Reply(pieces[None, :end], total, -np.inf, first_logits, logsumexp(first_logits), sorted_logits, best)
 
 
 def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.ndarray, Any]:
