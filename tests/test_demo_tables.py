@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from embryo_core.curves.phases import phases_of_log
-from tools import demo_tables
+from tools import demo_tables, markdown_tables
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 RUNS = sorted(path.name for path in (DEMO / "runs").iterdir())
@@ -113,8 +113,8 @@ def test_held_out_accuracy_agrees_with_the_log(text: str, run: str) -> None:
 
 def test_missing_value_is_an_empty_cell() -> None:
     """Counts are printed as whole numbers."""
-    assert demo_tables.row("a", pd.Series([0.5, None]), 1234, None) == "| a | 0.500 |  | 1,234 |  |"
-    assert demo_tables.table_steps([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]
+    assert markdown_tables.row("a", pd.Series([0.5, None]), 1234, None) == "| a | 0.500 |  | 1,234 |  |"
+    assert markdown_tables.table_steps([0, 1, 2, 4, 8, 16, 32, 64]) == [0, 4, 8, 16, 32, 64]
 
 
 @pytest.mark.parametrize("run", REFERENCE)

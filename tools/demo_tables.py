@@ -8,16 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from embryo_core import runs
-from embryo_core.curves import interval
-from embryo_core.curves.step_scales import log_spaced
 from embryo_core.figures.findings import verdict_name
 from embryo_core.figures.knowledge_variants import KINDS as KINDS_OF_QUESTIONS
 from embryo_core.figures.knowledge_variants import RIGHT
 from embryo_core.groups import PARTS_OF_SPEECH
 from embryo_core.study import Study
+from tools.markdown_tables import cell, header, interval_header, interval_row, line, row, table_steps
 
 DEMO = Path(__file__).resolve().parents[1] / "data" / "demo"
 PAGE = DEMO / "tables.md"
@@ -30,8 +27,6 @@ steps, groups and layers.
 DESIGNS = "## Design choices"
 DESIGN_COLUMNS = "run|step|tokens|loss|accuracy|n|other objective|n|prediction|reconstruction|n".split("|")
 SINGLE_PIECES = "single pieces 15 %"  # name of a masking in the log
-DOUBLINGS = 4  # a table's steps are from the last DOUBLINGS doublings of the step
-MAX_STEPS = 7  # largest number of a table's steps from these doublings
 # task of edge probing -> name in the table
 TASKS = {"pos": "part of speech", "constituent": "constituent", "srl": "semantic role", "coref": "coreference"}
 KINDS = {  # objective -> name in the tables
@@ -125,6 +120,11 @@ def sizes(study: Study) -> Iterator[str]:
     yield ""
 
 
+def size(folder: Path) -> int:
+    """Return the size in bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def heldout(study: Study) -> Iterator[str]:
     """Yield the accuracy of every objective on held-out text, masked as in training."""
     log = study.log()
@@ -177,18 +177,6 @@ def objectives(study: Study) -> Iterator[str]:
                 yield interval_row(
                     measure["masking"], measure["length"], always, measure[f"{name}_accuracy"], measure[f"{name}_n"]
                 )
-
-
-def interval_header(name: str, *columns: str) -> Iterator[str]:
-    """Yield the two header lines of a table of accuracies with their intervals."""
-    yield line(name, "length", *columns, "accuracy", "95 % interval", "n")
-    yield line(*["---"] * (5 + len(columns)))
-
-
-def interval_row(masking: str, length: int, cells: Iterable[str], accuracy: float, n: int) -> str:
-    """Return a row of a table with `interval_header`: an accuracy over `n`, with its 95 % interval."""
-    low, high = interval(accuracy, n)
-    return line(masking, length, *cells, f"{accuracy:.3f}", f"{low:.3f} to {high:.3f}", f"{n:,}")
 
 
 def words(study: Study) -> Iterator[str]:
@@ -306,44 +294,6 @@ def findings(study: Study) -> Iterator[str]:
         yield line(
             finding.claim.rstrip("."), verdict_name(finding.verdict), f"{finding.hold} of {finding.of}", finding.opposed
         )
-
-
-# === Cells ===
-
-
-def table_steps(steps: Iterable[int]) -> list[int]:
-    """Return the steps that a table shows: the first, and at most MAX_STEPS of the last doublings."""
-    ascending = sorted(int(step) for step in steps)
-    late = [step for step in ascending if step * 2**DOUBLINGS >= ascending[-1] > 0]
-    return sorted({*ascending[:1], *log_spaced(late, MAX_STEPS)})
-
-
-def header(name: str, steps: Iterable[int], *columns: str) -> list[str]:
-    """Return the two header lines of a table with a column for each step."""
-    cells = [name, *(f"{step:,}" for step in steps), *columns]
-    return [line(*cells), line(*["---"] * len(cells))]
-
-
-def row(name: str, values: pd.Series, *numbers: float | None) -> str:
-    """Return a line of a table: a name, and numbers as `cell` formats them."""
-    return line(name, *map(cell, values), *map(cell, numbers))
-
-
-def cell(value: float | None) -> str:
-    """Format a number: an integer with thousands separators, a float with three decimals; "" if it is missing."""
-    if value is None or pd.isna(value):
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
-
-
-def line(*cells: object) -> str:
-    """Join cells to a line of a Markdown table."""
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def size(folder: Path) -> int:
-    """Return the size in bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 if __name__ == "__main__":
