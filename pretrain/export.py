@@ -112,13 +112,18 @@ def write_grown(
     write_checkpoint(model, config, run.path, Progress(start.step, start.sequences, start.tokens))
 
 
+def _models(model: PretrainingModel, config: Config) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Return modules and config.json of the model in a checkpoint's folder, "", and of those in its inner folders."""
+    family = FAMILIES[config.family]
+    own = family.modules(model), family.huggingface_config(config)
+    return {"": own} | family.inner_checkpoints(config, model)
+
+
 def _parts(
     model: PretrainingModel, config: Config, checkpoint: Checkpoint
 ) -> Iterator[tuple[Checkpoint, dict[str, Any]]]:
     """Verify and yield each part of a checkpoint with its modules: the model, and inner ones such as a generator."""
-    family = FAMILIES[config.family]
-    inner = {name: modules for name, (modules, _) in family.inner_checkpoints(config, model).items()}
-    for name, modules in ({"": family.modules(model)} | inner).items():
+    for name, (modules, _) in _models(model, config).items():
         inner_checkpoint = replace(checkpoint, path=checkpoint.path / name)
         runs.verify(inner_checkpoint)
         yield inner_checkpoint, modules
@@ -126,12 +131,9 @@ def _parts(
 
 def write_checkpoint(model: PretrainingModel, config: Config, run_path: Path, progress: Progress) -> Path:
     """Write checkpoints/step{N}/ atomically; replace an older folder of that step."""
-    family = FAMILIES[config.family]
     path = run_path / "checkpoints" / f"step{progress.step}"
     with runs.replacing(path) as folder:
-        folder.mkdir()
-        _write(folder, family.modules(model), family.huggingface_config(config), config.checkpoint_dtype, progress)
-        for name, (modules, architecture) in family.inner_checkpoints(config, model).items():
+        for name, (modules, architecture) in _models(model, config).items():
             (folder / name).mkdir()
             _write(folder / name, modules, architecture, config.checkpoint_dtype, progress)
     return path

@@ -80,7 +80,7 @@ def design(run: Run) -> dict[str, Value]:
         "tokens seen": last.tokens if last else None,
         "tokens per second": round(median(speeds)) if speeds else None,
         "training FLOPs": None if flops is None else round(flops),
-        **_training_dates(run, checkpoints),
+        **_training_dates(log_rows, checkpoints),
     }
 
 
@@ -176,9 +176,9 @@ def _describe_domain(run: Run) -> str | None:
     return ", ".join(labels) + ("" if identities == labels else f" ({digest})")
 
 
-def _training_dates(run: Run, checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
+def _training_dates(log_rows: Sequence[dict[str, Any]], checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
     """Return the first and last time in the log (UTC), or if it has none, of the manifests, marked "(file)"."""
-    times, suffix = [row["time"] for row in runs.read_log(run) if 0 < (row.get("time") or 0) < MAX_TIME], ""
+    times, suffix = [row["time"] for row in log_rows if 0 < (row.get("time") or 0) < MAX_TIME], ""
     if not times:
         times, suffix = [checkpoint.manifest_mtime / 1e9 for checkpoint in checkpoints], " (file)"
     ends = [times[0], times[-1]] if times else []

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -149,10 +148,7 @@ def _scan(run: Run) -> list[ScannedFolder]:
     except OSError as reason:
         return [(folder, refusal(folder, reason, BrokenCheckpoint))]
     names = sorted(name for name in listed if name.startswith("step") and not name.endswith(UNFINISHED))
-    states: dict[str, State] = dict.fromkeys(names[:MAX_CHECKPOINTS], ())
-    for name in states:
-        with suppress(BrokenCheckpoint):
-            states[name] = state_of(f"{folder}/{name}/manifest.json", BrokenCheckpoint)
+    states = {name: state_of(f"{folder}/{name}/manifest.json") for name in names[:MAX_CHECKPOINTS]}
     key = run, tuple(states.items()), list_state(ADDED_FILE)
     if (scanned := _scanned.get(key)) is None:
         scanned = [*_read_folders(run, states)]
