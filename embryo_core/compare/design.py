@@ -41,6 +41,7 @@ FAMILY_CHOICES = ("embedding size", MASKED_PIECES)
 LENGTH_CHOICES = ("updates",)  # not a choice if a run continues the other, and so necessarily has more updates
 DIGEST_LENGTH = 8  # shown digits of a SHA-256
 MAX_TIME = 253_402_300_800  # Unix time of the end of the year 9999, the last that datetime supports
+SENTENCE_LOSSES = ("sentence order", "next sentence")
 PARTIAL_SHARING = {"attention": "attention alone", "ffn": "feed-forward network alone"}
 Value = str | int | float | None
 
@@ -62,7 +63,7 @@ def design(run: Run) -> dict[str, Value]:
         "feed-forward size": settings.intermediate_size or None,
         "embedding size": settings.embedding_size or settings.hidden_size or None,
         "sharing": _describe_sharing(run, settings, last),
-        "sentence loss": run.objective.partition(" + ")[2] or "none",
+        "sentence loss": next((loss for loss in SENTENCE_LOSSES if loss in run.objective), "none"),
         "dropout": _describe_dropout(settings),
         "masked share": _describe_masked_share(run.config),
         "longest masked n-gram": settings.max_ngram or None,

@@ -20,16 +20,18 @@ from embryo_core.groups import with_tag_name
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, percent
 
+BAR_NOTE = (
+    "Line: interval of the step, from the 95 % intervals of the accuracy; it begins at the step evaluated before."
+)
 RULE_DESCRIPTIONS: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
-    "interval do not count. Line: interval of the step, from the 95 % intervals of the accuracy; it begins at the step "
-    "evaluated before.",
+    f"interval do not count. {BAR_NOTE}",
     "paper": "First step from which the accuracy stays at or above a tenth of its last value, for categories that "
     "rise from zero. Of those that rise at the same checkpoint, the one with the steeper rescaled slope is faster, as "
-    "in Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval do not count. Line: "
-    "interval of the step, from the 95 % intervals of the accuracy.",
+    "in Appendix C.4 of the paper; docs/metrics.md has the rule. Dips within the 95 % interval do not count. "
+    f"{BAR_NOTE}",
     "chance": "First step from which the accuracy stays at or above halfway from chance, one half, to its last value. "
-    "Dips within its 95 % interval do not count. Line: interval of the step, from the 95 % intervals of the accuracy.",
+    f"Dips within its 95 % interval do not count. {BAR_NOTE}",
 }
 TIES_NOTE = "were acquired between the same two checkpoints"
 PAPER_TIES_NOTE = "rise at the same checkpoint with slopes that cannot be distinguished"

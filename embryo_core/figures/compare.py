@@ -66,7 +66,8 @@ def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.D
         for name, runs in seeds.items()
     }
     table = rows[["row"]].assign(**columns)
-    marks = ["≠" if len(set(row)) > 1 else "" for row in table[list(seeds)].to_numpy().tolist()]
+    values = [[frozenset(rows.loc[i, list(runs)]) for runs in seeds.values()] for i in rows.index]
+    marks = ["≠" if len(set(values_of_row)) > 1 else "" for values_of_row in values]
     table.insert(0, "differs", marks)
     return table.sort_values("differs", ascending=False, kind="stable", ignore_index=True)
 
@@ -175,6 +176,7 @@ def describe_differences(
     counts = ", ".join(f"{name}: {count}" for name, count in seeds.items() if count > 1)
     mean = f"means ({counts}), with the multi-bootstrap of seeds and cases (Sellam et al., 2022)"
     has_fixed_cases = any(measure == WORLD_KNOWLEDGE or measure.startswith(PAIRS_PREFIX) for measure in measures)
+    resampled = ", resampled jointly" if max(seeds.values()) > 1 else ""
     remarks = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
         "A run that continues the other: its last step minus the step where it began.": not table["step_first"].equals(
@@ -183,7 +185,7 @@ def describe_differences(
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
         f"Measured with fewer seeds (numbers in brackets): {', '.join(fewer_seeds)}.": bool(fewer_seeds),
         describe_seeds([*seeds.values()], mean): True,
-        "World knowledge and minimal pairs: items that all runs answered, resampled jointly.": has_fixed_cases,
+        f"World knowledge and minimal pairs: items that all runs answered{resampled}.": has_fixed_cases,
         "Masked accuracy counts pieces, and the tokenizers split words differently.": "tokenizer" in choices,
         f"Each run's masked accuracy is measured with its own masking: {masking}. The model sees the pieces that "
         "masking leaves unchanged.": differs,

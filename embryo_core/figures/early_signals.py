@@ -97,9 +97,8 @@ def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
         return ""
     if step == rows["step"].iloc[-1]:
         previous = axis.step_in_unit(int(rows["step"].iloc[-2]))
-        return (
-            f"Up to {previous}, the order of the runs by {measure} has not settled: rank correlation below {MIN_RHO}."
-        )
+        rho = rows["rho"].iloc[-2]
+        return f"At {previous}, the order of the runs by {measure} has not settled: rank correlation {rho:.2f}."
     at_step = rows.set_index("step").loc[step]
     return (
         f"From {axis.step_in_unit(step)} on, {measure} ranks the {at_step['n']:.0f} runs almost as at the end: rank "

@@ -58,6 +58,8 @@ def test_only_differing_rows_are_marked(tiny_run: Run):
     assert list(table["row"][table["differs"]]) == ["sentence loss", "dropout", "domain"]
     assert table.set_index("row").loc["sentence loss", ["tiny", "other"]].tolist() == ["sentence order", "none"]
     assert differing_choices(tiny_run, other) == ["sentence loss", "dropout", "domain"]
+    electra = replace(other, objective="masked language model + replaced token detection")
+    assert design(electra)["sentence loss"] == "none"
     assert not designs([tiny_run, tiny_run])["differs"].any()
 
 

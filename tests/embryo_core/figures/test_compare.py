@@ -33,6 +33,8 @@ def test_differing_rows_are_marked_and_come_first():
     designs = pd.DataFrame(rows, dtype=object)
     table = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
     assert table.values.tolist() == [["≠", "seed", "–", "12,345"], ["", "layers", "4", "4"]]
+    near = pd.DataFrame({"row": ["learning rate"], "a": [0.0012345], "b": [0.0012349]}, dtype=object)
+    assert compare.design_table(near, {"a": ["a"], "b": ["b"]})["differs"].tolist() == ["≠"]
 
 
 def test_seeds_of_a_design_share_a_column():

@@ -29,7 +29,7 @@ def scored_copy(run: Run, root: Path, *values: float) -> Run:
 
 
 def test_headline_names_the_step_where_the_order_settles(tiny_run: Run, tmp_path: Path):
-    """The order settles at step 8 in the first set of runs; in the second it has not settled up to step 8."""
+    """The order settles at step 8 in the first set of runs; in the second it is reversed at step 8."""
     early = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.0, 0.5, 0.6)]
     runs = [scored_copy(tiny_run, tmp_path / f"e{i}", *values) for i, values in enumerate(early)]
     assert "mask prediction" in common_measures(runs) and common_measures(runs[:2]) == []
@@ -38,7 +38,8 @@ def test_headline_names_the_step_where_the_order_settles(tiny_run: Run, tmp_path
     assert figure.table["n"].unique().tolist() == [4]
     late = [(0.1, 0.5, 0.3), (0.1, 0.4, 0.4), (0.2, 0.3, 0.5)]
     runs = [scored_copy(tiny_run, tmp_path / f"l{i}", *values) for i, values in enumerate(late)]
-    assert "step 8" in early_signals(runs, AxisChoice(), "mask prediction").headline
+    headline = early_signals(runs, AxisChoice(), "mask prediction").headline
+    assert "step 8" in headline and "-1.00" in headline
 
 
 def test_steps_of_three_runs_have_no_band(tiny_run: Run, tmp_path: Path):

@@ -110,7 +110,7 @@ def test_figures_have_the_rows_that_they_draw(tiny_results):
     cells = charts.at_step([tiny_results], AxisChoice(), step=16, **chosen)
     curves = charts.over_steps([tiny_results], AxisChoice(), change=0.05, **chosen)
     assert len(cells.table) == 4 and set(cells.table["step"]) == {16} and cells.suffix == "step16"
-    assert f"n = {cells.table['n'].max():,}" in cells.caption.data and cells.headline
+    assert f"n = {cells.table['n'].max():,}" in cells.caption.data and not cells.headline
     assert set(curves.table["step"]) == {0, 8, 16} and f"Layer {layer}, head {head}" in curves.caption.summary
     assert len(charts.presence([tiny_results], AxisChoice(), change=0.05, **chosen).table) == 4
 
