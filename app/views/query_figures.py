@@ -18,7 +18,7 @@ from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import TRACKED, TRUE_OBJECT, SharedAxes
 from embryo_core.query import TOGETHER, Answers, spell_rank
 from embryo_core.types import Fact, Prediction
-from embryo_core.words import quantity, sentence_case, step_unit_name
+from embryo_core.words import layer_name, quantity, sentence_case, step_unit_name
 
 FACT_COLUMNS = ("answer", "p(answer)", "rank of object", "p(object)")  # columns of the table of a fact
 CURVE_QUANTITIES = ("probability", "rank")  # only one is drawn at a time, since drawing is slow
@@ -212,7 +212,8 @@ def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int],
         if cell != pin:
             _pin_cell(*cell)
 
-    st.selectbox("Layer", list(layers), key=keys[0], format_func=_layer_name, on_change=on_picked)
+    names = {layer: sentence_case(layer_name(layer)) for layer in layers}
+    st.selectbox("Layer", list(layers), key=keys[0], format_func=names.__getitem__, on_change=on_picked)
     st.selectbox(label, list(steps), key=keys[1], format_func="{:,}".format, on_change=on_picked)
     if permalink.get("pin"):
         st.button(
@@ -220,12 +221,8 @@ def _pick_pin(pin: tuple[int, int], layers: Sequence[int], steps: Sequence[int],
         )
 
 
-def _layer_name(layer: int) -> str:
-    return f"Layer {layer}" if layer else "Embeddings"
-
-
 def _cell_name(view: View, layer: int, step: int) -> str:
-    return f"{_layer_name(layer)} at {view.name_step(step)}"
+    return f"{sentence_case(layer_name(layer))} at {view.name_step(step)}"
 
 
 def _show_pinned(question: AskedQuestion, answers: Answers, pin: tuple[int, int], name: str) -> None:

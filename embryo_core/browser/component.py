@@ -28,25 +28,20 @@ def read(*names: str) -> str:
     return "\n".join((FOLDER / name).read_text(encoding="utf-8") for name in names)
 
 
-def _component(name: str, *scripts: str) -> Component:
-    """Read NAME.html, NAME.css and NAME.js; `scripts` are the files that NAME.js depends on."""
-    return Component(name, read(f"{name}.html"), read(f"{name}.css"), read(*scripts, f"{name}.js"))
-
-
-def _map_component(name: str, css: str = "maps.css") -> Component:
-    """Read a component whose script draws attention maps, with the scripts MAPS; several share a `css` file."""
-    return Component(name, read(f"{name}.html"), read(css), MAPS + read(f"{name}.js"))
+def _component(name: str, scripts: str, style: str = "") -> Component:
+    """Read NAME.html, STYLE.css (by default NAME.css), and NAME.js after the `scripts` that it depends on."""
+    return Component(name, read(f"{name}.html"), read(f"{style or name}.css"), scripts + read(f"{name}.js"))
 
 
 # scripts on which all map components depend
 MAPS = map_style.SCRIPT.read_text(encoding="utf-8") + read("map_svg.js", "maps.js") + "\n"
 BAR = "cell_keys figure_zoom hidden_curves panels row_names tick_labels step_marks time_keys".split()
 
-TIME_BAR = _component("time_bar", *(f"{name}.js" for name in BAR))
-FIGURE_FILES = _component("figure_files", "clipboard.js")
-GROWTH = _map_component("growth", "growth.css")
-HEAD_GRID = _map_component("head_grid")
-HEAD_HISTORY = _map_component("head_history")
+TIME_BAR = _component("time_bar", read(*(f"{name}.js" for name in BAR)) + "\n")
+FIGURE_FILES = _component("figure_files", read("clipboard.js") + "\n")
+GROWTH = _component("growth", MAPS)
+HEAD_GRID = _component("head_grid", MAPS, "maps")
+HEAD_HISTORY = _component("head_history", MAPS, "maps")
 HEAD_GRID_STEP = MAPS + read("head_grid_step.js")  # draws nothing itself, so it needs no HTML and CSS
 COMPONENTS = (TIME_BAR, FIGURE_FILES, GROWTH, HEAD_GRID, HEAD_HISTORY)
 
