@@ -36,15 +36,16 @@ def stop(message: str, command: str = "") -> None:
 
 def stop_uncomputed(run: Run, metric: str, message: str) -> None:
     """End the page with a message and the command that computes a metric, or with why the run's models cannot."""
-    (wanted,) = get_metrics([metric])
-    require(run, wanted.needs)
+    (uncomputed_metric,) = get_metrics([metric])
+    require(run, uncomputed_metric.needs)
     stop(message, evaluate_command(run, [metric]))
 
 
 def require(run: Run, needs: Iterable[str]) -> None:
     """End the page if the run's models lack one of the capabilities `needs` (engine/capabilities.py)."""
     if lacking := sorted(set(needs) - results.capabilities(run)):
-        stop(f"The models of run '{run.name}' {' and '.join(LACKING[one] for one in lacking)}, which this page needs.")
+        lacking_text = " and ".join(LACKING[capability] for capability in lacking)
+        stop(f"The models of run '{run.name}' {lacking_text}, which this page needs.")
 
 
 def note(text: object) -> None:

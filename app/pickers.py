@@ -237,7 +237,7 @@ def chosen_text(name: str, label: str, default: str = "") -> str:
 def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str = "not here") -> None:
     """Report that the page's link names something that does not exist, and what is `shown` instead; keep the URL."""
     if permalink.came_with_link(name):
-        listed = ", ".join(f"'{one[:40]}'" for one in unknown[:4])
+        listed = ", ".join(f"'{value[:40]}'" for value in unknown[:4])
         which = "which is" if len(unknown) == 1 else "which are"
         then = f"; showing '{shown}'" if shown else ""
         notices.note(f"The link has the {name.replace('_', ' ')} {listed}, {which} {why}{then}.")

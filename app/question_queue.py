@@ -101,10 +101,12 @@ class Queue:
 
     def _first(self) -> _QueuedQuestion:
         """Return the question whose turn it is; a heavy one begins only while fewer than MAX_HEAVY have begun."""
-        heavy = [one for one in self._waiting if one.begun and one.cost > MAX_LIGHT_COST]
+        heavy = [question for question in self._waiting if question.begun and question.cost > MAX_LIGHT_COST]
         full = len(heavy) >= MAX_HEAVY
-        may_compute = [one for one in self._waiting if one.begun or one.cost <= MAX_LIGHT_COST or not full]
-        return min(may_compute, key=lambda one: one.due)
+        may_compute = [
+            question for question in self._waiting if question.begun or question.cost <= MAX_LIGHT_COST or not full
+        ]
+        return min(may_compute, key=lambda question: question.due)
 
 
 QUEUE = Queue()

@@ -42,9 +42,9 @@ def correlation_columns(value: str, width: int | None = None) -> dict[str, Any]:
 
 def search(table: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFrame:
     """Return the rows in which one of these columns contains a text literally, ignoring case."""
-    wanted = text.strip().casefold()
+    query = text.strip().casefold()
     texts = [table[name].astype(object).fillna("").str.casefold() for name in columns]
-    return table[np.logical_or.reduce([each.str.contains(wanted, regex=False) for each in texts])]
+    return table[np.logical_or.reduce([column.str.contains(query, regex=False) for column in texts])]
 
 
 def filter_history(table: pd.DataFrame, history: str) -> pd.DataFrame:

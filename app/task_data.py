@@ -55,8 +55,8 @@ def _find(run: Run, dataset: str) -> TextFolder:
 
 def read_texts(run: Run, task: str) -> pd.DataFrame | None:
     """Return the texts of a task's development examples (see `task_folders`); None if its data were not found."""
-    place = _find(run, task)
-    return _texts(run, task, place.folder, place.state)
+    folder = _find(run, task)
+    return _texts(run, task, folder.folder, folder.state)
 
 
 @cached_resource(results_state, 4, "Reading the texts")
@@ -69,8 +69,8 @@ def _texts(run: Run, task: str, folder: Path | None, state: str) -> pd.DataFrame
 
 def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
     """Return the answer at each step to each example, for one seed (see `finetuning_examples.read_examples`)."""
-    place = _find(run, task)
-    return _examples(run, task, seed, place.folder, place.state)
+    folder = _find(run, task)
+    return _examples(run, task, seed, folder.folder, folder.state)
 
 
 @cached_resource(results_state, 4, "Reading the answers")
@@ -85,8 +85,8 @@ def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -
 
 def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
     """Return the sentences of a paradigm's pairs; an empty list if the data were not found."""
-    place = _find(run, PAIRS_KEY)
-    return _pairs(run, place.folder, place.state).get(paradigm, [])
+    folder = _find(run, PAIRS_KEY)
+    return _pairs(run, folder.folder, folder.state).get(paradigm, [])
 
 
 @cached_resource(results_state, 4, "Reading the sentences")

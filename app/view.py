@@ -83,4 +83,4 @@ class View:
 def last_up_to(step: int, steps: Iterable[int]) -> int:
     """Return the last of `steps` (not empty) that is not after `step`; the first if all are after it."""
     ascending = sorted(steps)
-    return int(max((one for one in ascending if one <= step), default=ascending[0]))
+    return int(max((candidate for candidate in ascending if candidate <= step), default=ascending[0]))

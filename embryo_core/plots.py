@@ -98,7 +98,9 @@ class Plots:
     def heads(self, pattern: str, layer: int = 1, head: int = 1) -> Figure:
         """Plot how strongly each head shows a pattern, such as "previous" or "dependent_to_head", over the steps."""
         existing = [
-            one for one in PATTERNS if any(f"head_behaviour_{one}" in results.read_metrics(run) for run in self.runs)
+            pattern_name
+            for pattern_name in PATTERNS
+            if any(f"head_behaviour_{pattern_name}" in results.read_metrics(run) for run in self.runs)
         ]
         pattern = _check_choice("pattern", pattern, existing)
         change = PATTERNS[pattern].changes[0]
@@ -128,8 +130,8 @@ class Plots:
         """Plot precision at 1 on LAMA's relations, by default the ones that the Knowledge page shows first."""
         table = knowledge.precision_table(self.runs[0])
         known = table["relation"].unique().tolist()
-        chosen = _subset("relation", relations, known, knowledge.default_relations(table) if known else [])
-        return self._make(knowledge.precision, relations=chosen)
+        relation_names = _subset("relation", relations, known, knowledge.default_relations(table) if known else [])
+        return self._make(knowledge.precision, relations=relation_names)
 
     def fact(self, relation: str, fact: str) -> Figure:
         """Plot the rank and probability of a fact's object."""
@@ -198,15 +200,15 @@ def _subject(answers: "Answers", mask: int) -> asked.Subject:
     return asked.Subject(question.text, mask, answers.masks, continues=question.continues)
 
 
-def _check_choice(kind: str, wanted: str | None, existing: Sequence[str]) -> str:
+def _check_choice(kind: str, choice: str | None, existing: Sequence[str]) -> str:
     """Return the wanted name, by default the first that exists. Raises FigureError, which lists the known names."""
     if not existing:
         raise FigureError(f"There is no {kind} to draw yet.")
-    if wanted is not None and wanted not in existing:
-        raise FigureError(unknown(kind, wanted, existing))
-    return wanted or existing[0]
+    if choice is not None and choice not in existing:
+        raise FigureError(unknown(kind, choice, existing))
+    return choice or existing[0]
 
 
-def _subset(kind: str, wanted: Sequence[str] | None, existing: Sequence[str], default: Sequence[str]) -> list[str]:
+def _subset(kind: str, choices: Sequence[str] | None, existing: Sequence[str], default: Sequence[str]) -> list[str]:
     """Return the wanted names, or the default ones. Raises FigureError for an unknown name."""
-    return [_check_choice(kind, one, existing) for one in wanted] if wanted is not None else [*default]
+    return [_check_choice(kind, choice, existing) for choice in choices] if choices is not None else [*default]

@@ -179,15 +179,18 @@ class Study:
         `hold` and `opposed` count comparisons, `of` all of them.
         """
         judged = judge(self.run)
-        counts = [{"hold": one.hold_count, "opposed": one.opposed_count, "of": len(one.comparisons)} for one in judged]
-        rows = [one.text_fields | count for one, count in zip(judged, counts, strict=True)]
+        counts = [
+            {"hold": judgement.hold_count, "opposed": judgement.opposed_count, "of": len(judgement.comparisons)}
+            for judgement in judged
+        ]
+        rows = [judgement.text_fields | count for judgement, count in zip(judged, counts, strict=True)]
         return pd.DataFrame(rows, columns="name claim section verdict hold opposed of statistic".split())
 
 
-def _with_given(table: pd.DataFrame, given: str | list[str]) -> pd.DataFrame:
-    """Return a table with the column `given` behind the columns step and mask."""
+def _with_given(table: pd.DataFrame, fields: str | list[str]) -> pd.DataFrame:
+    """Return a table with the column `fields` behind the columns step and mask."""
     table = table.copy(deep=False)
-    table.insert(2, "given", given)
+    table.insert(2, "given", fields)
     return table
 
 
@@ -302,6 +305,6 @@ def list_runs() -> pd.DataFrame:
     """Return the runs in the data folders: run, family, objective, checkpoints, last step."""
     rows = []
     for run in runs.list_runs():
-        steps = [one.step for one in runs.checkpoints(run)]
+        steps = [checkpoint.step for checkpoint in runs.checkpoints(run)]
         rows.append((run.name, run.family, run.objective, len(steps), max(steps, default=None)))
     return pd.DataFrame(rows, columns=["run", "family", "objective", "checkpoints", "last step"])

@@ -66,17 +66,17 @@ def step_unit_name(unit: StepUnit) -> str:
 
 def list_steps(steps: Sequence[int], unit: StepUnit) -> str:
     """Return ascending steps, shortened if many: "step 8", "steps 0, 8 (2 in all)", or "0, 8 words (2 in all)"."""
-    named = [f"{step:,}" for step in steps]
-    if len(named) == 1:
+    step_texts = [f"{step:,}" for step in steps]
+    if len(step_texts) == 1:
         return name_step(steps[0], unit)
-    shown = named if len(named) <= MAX_LISTED_STEPS else [*named[:4], "…", named[-1]]
-    return f"{with_step_unit(', '.join(shown), unit)} ({len(named):,} in all)"
+    shown = step_texts if len(step_texts) <= MAX_LISTED_STEPS else [*step_texts[:4], "…", step_texts[-1]]
+    return f"{with_step_unit(', '.join(shown), unit)} ({len(step_texts):,} in all)"
 
 
 def join_steps(steps: Sequence[int], unit: StepUnit) -> str:
     """Return all of these steps as a list in words: "step 8", "steps 0, 8 and 16", or "0, 8 and 16 words"."""
-    *named, last = (f"{step:,}" for step in steps)
-    return with_step_unit(f"{', '.join(named)} and {last}", unit) if named else name_step(steps[0], unit)
+    *step_texts, last = (f"{step:,}" for step in steps)
+    return with_step_unit(f"{', '.join(step_texts)} and {last}", unit) if step_texts else name_step(steps[0], unit)
 
 
 def with_step_unit(numbers: str, unit: StepUnit) -> str:

@@ -157,13 +157,20 @@ def _is_local(checkpoint: Checkpoint) -> bool:
 
 def explain_unanswerable(run: Run) -> str:
     """Return a sentence on why the last local checkpoint cannot be queried; "" if it can, or was not checked."""
-    last = next((one for one in reversed(runs.checkpoints(run)) if one.has_weights and _has_files(one)), None)
+    last = next(
+        (
+            checkpoint
+            for checkpoint in reversed(runs.checkpoints(run))
+            if checkpoint.has_weights and _has_files(checkpoint)
+        ),
+        None,
+    )
     if not last:
         return ""
-    given = checkpoint_capabilities(last)
-    if not given & {"masked_words", "next_words"}:
-        named = " and ".join(name.replace("_", " ") for name in sorted(given - {"trainable"}))
-        return f"No question can be asked: there is no head for words; checkpoints give {named or 'nothing'}."
+    capabilities = checkpoint_capabilities(last)
+    if not capabilities & {"masked_words", "next_words"}:
+        capability_text = " and ".join(name.replace("_", " ") for name in sorted(capabilities - {"trainable"}))
+        return f"No question can be asked: there is no head for words; checkpoints give {capability_text or 'nothing'}."
     if runs.weights_file(last).stat().st_size > MAX_READ_BYTES:
         return ""
     try:

@@ -48,9 +48,10 @@ COMPONENTS = (TIME_BAR, FIGURE_FILES, GROWTH, HEAD_GRID, HEAD_HISTORY)
 
 def classic_scripts() -> str:
     """Return all components as one classic script, since browsers do not load modules from local files."""
-    made = [
-        f"embryo.components[{json.dumps(one.name)}] = {{ html: {json.dumps(one.html)}, css: {json.dumps(one.css)}, "
-        f"draw: (() => {{\n{one.js.replace('export default function', 'return function')}\n}})() }};"
-        for one in COMPONENTS
+    scripts = [
+        f"embryo.components[{json.dumps(component.name)}] = {{ html: {json.dumps(component.html)}, "
+        f"css: {json.dumps(component.css)}, "
+        f"draw: (() => {{\n{component.js.replace('export default function', 'return function')}\n}})() }};"
+        for component in COMPONENTS
     ]
-    return "\n".join(made) + "\n"
+    return "\n".join(scripts) + "\n"

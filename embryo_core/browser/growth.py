@@ -61,8 +61,8 @@ def sentence_tile(example: ExampleQuestion) -> dict[str, Any]:
         "label": f"Best answers to {text} Opens Query.",
         "before": before if mask else f"{before} ",
         "after": after,
-        "steps": [one.step for one in answers],
-        "answers": [[*one.words.items()] for one in answers],
+        "steps": [answer.step for answer in answers],
+        "answers": [[*answer.words.items()] for answer in answers],
     }
 
 

@@ -29,7 +29,7 @@ def bar_data(
     return {
         "run": checkpoints[0].run.name if checkpoints[0].run else "",
         "steps": steps,
-        "stops": [one for one in steps if one in stops] or steps,
+        "stops": [stop for stop in steps if stop in stops] or steps,
         "tokens": [checkpoint.tokens for checkpoint in checkpoints],
         "hollow": [checkpoint.step for checkpoint in checkpoints if not checkpoint.has_weights],
         "step": step,

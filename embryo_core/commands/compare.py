@@ -29,7 +29,10 @@ def print_findings(options: argparse.Namespace) -> int:
 
     judgements = judge(runs.open_run(options.run))
     if options.json:
-        findings = [one.text_fields | {"comparisons": [vars(each) for each in one.comparisons]} for one in judgements]
+        findings = [
+            one.text_fields | {"comparisons": [vars(comparison) for comparison in one.comparisons]}
+            for one in judgements
+        ]
         print(json.dumps(findings, indent=1))
         return 0
     for judgement in judgements:

@@ -29,7 +29,7 @@ def read_lama(path: Path) -> list[Fact]:
     Repeated facts count once. Raises CorpusError, also for a file whose relation has no template.
     """
     templates = _read_templates(path)
-    paths = sorted(one for suffix in ("", *OPENERS) for one in (path / "TREx").glob(f"*.jsonl{suffix}"))
+    paths = sorted(file for suffix in ("", *OPENERS) for file in (path / "TREx").glob(f"*.jsonl{suffix}"))
     files = {without_compression(file.name).removesuffix(".jsonl"): file for file in paths}
     for relation in files.keys() - templates.keys():
         raise CorpusError(

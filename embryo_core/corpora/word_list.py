@@ -109,15 +109,15 @@ def _number(location: str, row: Mapping[str, str], names: tuple[str, ...]) -> fl
 
 def _merge(same: Sequence[ListedWord]) -> ListedWord:
     """Merge words with the same spelling, such as "can" the verb and the object."""
-    categories = {one.category for one in same}
+    categories = {entry.category for entry in same}
     category = categories.pop() if len(categories) == 1 else SEVERAL_CATEGORIES
     return ListedWord(
-        same[0].word, category, _mean([one.age for one in same]), _mean([one.concreteness for one in same])
+        same[0].word, category, _mean([entry.age for entry in same]), _mean([entry.concreteness for entry in same])
     )
 
 
 def _mean(numbers: Iterable[float | None]) -> float | None:
-    present = [one for one in numbers if one is not None]
+    present = [number for number in numbers if number is not None]
     return sum(present) / len(present) if present else None
 
 
@@ -148,7 +148,7 @@ def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> d
     apostrophe, a hyphen and a combining accent end a part: "cat's" has an occurrence of "cat", "ice-cream" of "ice".
     But "can't" is "ca" and "n't", and has none of "can".
     """
-    occurrences: dict[str, list[Occurrence]] = {one.word: [] for one in words}
+    occurrences: dict[str, list[Occurrence]] = {entry.word: [] for entry in words}
     longest = max((len(PART_PATTERN.findall(word)) for word in occurrences), default=0)
     for number, sentence in enumerate(sentences):
         text = sentence.replace("’", "'")

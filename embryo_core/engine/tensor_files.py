@@ -178,9 +178,11 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
         raise ValueError("a tensor has another length than declared")
     numbers = {key: _numbers(mapping, dtype, locations[key][0], sizes[key]) for key, (dtype, _) in storages.items()}
     if order != sys.byteorder:
-        numbers = {key: _swap_bytes(one) for key, one in numbers.items()}
+        numbers = {key: _swap_bytes(storage) for key, storage in numbers.items()}
     elif not is_archive:
-        numbers = {key: one.clone() for key, one in numbers.items()}  # cloned, since they may begin at an odd byte
+        numbers = {
+            key: storage.clone() for key, storage in numbers.items()
+        }  # cloned, since they may begin at an odd byte
     views = {name: view for name, view in dict(content).items() if isinstance(view, _View)}
     if not all(isinstance(name, str) for name in views):
         raise ValueError("the name of a tensor is not a string")

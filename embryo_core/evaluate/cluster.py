@@ -41,7 +41,7 @@ def run_on_ray(
     if not work:
         return
     with connect_to_ray(address) as ray:
-        jobs, more = (_absolute(one) for one in work), (device, dtype, discard)
+        jobs, more = (_absolute(job) for job in work), (device, dtype, discard)
         for (checkpoint, requests), outcomes in map_on_ray(ray, _evaluate_in_worker, jobs, *more, device=device):
             if isinstance(outcomes, str):
                 why = f"Step {checkpoint.step} was abandoned after {outcomes}; the same command computes it again."

@@ -59,9 +59,11 @@ def plan_evaluation(
     """Return plans for the metrics to compute, and a report on the rest; arguments and errors as for `evaluate`."""
     if not runs.checkpoints(run) and not runs.broken_checkpoints(run):
         runs.checkpoint(run, 0)  # raises UnknownStep with the command that makes checkpoints
-    chosen = None if steps is None else runs.loadable_checkpoints(run, steps)
+    checkpoints = None if steps is None else runs.loadable_checkpoints(run, steps)
     done, named = results.steps_by_metric(run), metric_names is not None
-    plans = [_plan_metric(run, m, chosen, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)]
+    plans = [
+        _plan_metric(run, m, checkpoints, done[m.name], named, overwrite) for m in _choose_metrics(data, metric_names)
+    ]
     for path in data.values():  # checked even if all results exist and nothing is read, since a path may be mistyped
         corpora.require(path)
     last = runs.checkpoints(run)[-1:]
@@ -86,7 +88,9 @@ def plan_evaluation(
 
 def work_of(plans: Sequence[MetricPlan]) -> list[Work]:
     """Return the requests for each checkpoint, in the order of steps."""
-    pending = sorted({checkpoint for plan in plans for checkpoint in plan.pending}, key=lambda one: one.step)
+    pending = sorted(
+        {checkpoint for plan in plans for checkpoint in plan.pending}, key=lambda checkpoint: checkpoint.step
+    )
     return [
         (checkpoint, [(plan.metric, plan.source) for plan in plans if checkpoint in plan.pending])
         for checkpoint in pending
@@ -101,7 +105,9 @@ def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> li
     for name in data:
         base, colon, variant = name.partition(":")  # the variant "probing:mine" of the metric that reads "probing"
         if base not in (with_variants if colon else sources):
-            raise CorpusError(unknown("data", name, [f"{one}:NAME" for one in with_variants] if colon else sources))
+            raise CorpusError(
+                unknown("data", name, [f"{source}:NAME" for source in with_variants] if colon else sources)
+            )
         if colon:
             variants.append(with_variants[base].variant(variant))
     added = {metric.name for metric in variants}
@@ -110,19 +116,27 @@ def _choose_metrics(data: Mapping[str, Path], names: Sequence[str] | None) -> li
 
 
 def _plan_metric(
-    run: Run, metric: Metric, chosen: list[Checkpoint] | None, done: set[int], named: bool, overwrite: bool
+    run: Run, metric: Metric, checkpoints: list[Checkpoint] | None, done: set[int], named: bool, overwrite: bool
 ) -> MetricPlan:
     """Plan a metric at the chosen checkpoints, by default at all."""
-    grid = runs.checkpoints(run) if chosen is None else chosen
-    candidates = [one for one in grid if (one.step in done and not overwrite) or may_support(one, metric.needs)]
+    grid = runs.checkpoints(run) if checkpoints is None else checkpoints
+    candidates = [
+        checkpoint
+        for checkpoint in grid
+        if (checkpoint.step in done and not overwrite) or may_support(checkpoint, metric.needs)
+    ]
     if named and grid and not candidates:
-        needs = " and ".join("masked_words or next_words" if one == "words" else one for one in sorted(metric.needs))
+        needs = " and ".join(
+            "masked_words or next_words" if capability == "words" else capability for capability in sorted(metric.needs)
+        )
         raise MissingCapability(
             f"Metric '{metric.name}' needs {needs}, which no such checkpoint of run "
             f"'{run.name}' gives; leave it out of --metrics."
         )
-    pending = [one for one in candidates if one.has_weights and (overwrite or one.step not in done)]
-    lost = [one for one in candidates if not one.has_weights and one.step not in done]
+    pending = [
+        checkpoint for checkpoint in candidates if checkpoint.has_weights and (overwrite or checkpoint.step not in done)
+    ]
+    lost = [checkpoint for checkpoint in candidates if not checkpoint.has_weights and checkpoint.step not in done]
     return MetricPlan(metric, pending, len(candidates) - len(pending) - len(lost), lost)
 
 
@@ -146,8 +160,8 @@ def _missing_data(metric: Metric, data: Mapping[str, Path]) -> CorpusError:
     """Return the error for a metric whose data were not given, in part or at all."""
     lacking = [name for name in metric.sources if name not in data]
     fetched = f", or run: python -m embryo_core fetch {metric.source}" if metric.source in corpora.FETCHED else "."
-    named = " and ".join(f"--{name} PATH" for name in lacking)
-    return CorpusError(f"Metric '{metric.name}' needs data that were not given; name them with {named}{fetched}")
+    options = " and ".join(f"--{name} PATH" for name in lacking)
+    return CorpusError(f"Metric '{metric.name}' needs data that were not given; name them with {options}{fetched}")
 
 
 def _check_existing_results(run: Run, plan: MetricPlan, done: set[int], overwrite: bool) -> None:

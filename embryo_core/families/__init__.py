@@ -63,5 +63,5 @@ ENCODERS: dict[str, EncoderLayout] = {
     name: layout for name, layout in load_layouts().items() if isinstance(layout, EncoderLayout)
 }
 DECODERS: dict[str, DecoderLayout] = {
-    name: one for name, one in load_layouts().items() if isinstance(one, DecoderLayout)
+    name: layout for name, layout in load_layouts().items() if isinstance(layout, DecoderLayout)
 }

@@ -99,7 +99,11 @@ def _plan_task(
 ) -> TaskPlan:
     """Plan one task: which (step, seed) pairs to tune, and which stored results --overwrite may replace."""
     names = names_of_results(stored_steps, name)
-    stored_seeds = {(step, each.removeprefix(results_name(name, ""))) for each in names for step in stored_steps[each]}
+    stored_seeds = {
+        (step, result_name.removeprefix(results_name(name, "")))
+        for result_name in names
+        for step in stored_steps[result_name]
+    }
     replaced = {(step, str(seed)) for step, seed in pairs}
     # results of steps whose weights are gone could not be computed again
     replaceable = overwrite and not {step for step, _ in stored_seeds} & runs.steps_without_weights(run)

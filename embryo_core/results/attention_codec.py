@@ -24,7 +24,7 @@ STORED_COLUMN = "halves"  # the column's name in a file
 def to_column(maps: Iterable[np.ndarray]) -> pa.Array:
     """Return a column of maps [L, L], row by row in float16; numbers beyond its range become infinite."""
     with np.errstate(over="ignore"):
-        return pa.array([each.astype(WEIGHT).tobytes() for each in maps], MAP)
+        return pa.array([weights.astype(WEIGHT).tobytes() for weights in maps], MAP)
 
 
 def check_numbers(name: str, column: pa.ChunkedArray, counts: pa.ChunkedArray) -> None:

@@ -92,8 +92,8 @@ def _out_of_bounds(column: pa.ChunkedArray, lowest: float, highest: float) -> An
         column, lowest, highest = pc.binary_length(column), 0, MAX_TEXT
     elif pa.types.is_floating(column.type):
         extremes = column.filter(pc.invert(pc.is_finite(column))).slice(0, 1).to_pylist()
-    extremes += [each for each in pc.min_max(column).as_py().values() if each is not None]
-    return next((each for each in extremes if not lowest <= each <= highest), None)
+    extremes += [extreme for extreme in pc.min_max(column).as_py().values() if extreme is not None]
+    return next((extreme for extreme in extremes if not lowest <= extreme <= highest), None)
 
 
 def check_keys(table: Table, rows: pa.Table) -> None:

@@ -37,15 +37,15 @@ def memoized(read: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
 
     @wraps(read)
     def reading(run: Run, *args: Any, **options: Any) -> pd.DataFrame:
-        arguments = [_hashable(each) for each in args]
-        named = {name: _hashable(each) for name, each in options.items()}
-        key = read, run.path, run.name, results_state(run), tuple(arguments), tuple(sorted(named.items()))
+        arguments = [_hashable(argument) for argument in args]
+        keyword_arguments = {name: _hashable(argument) for name, argument in options.items()}
+        key = read, run.path, run.name, results_state(run), tuple(arguments), tuple(sorted(keyword_arguments.items()))
         with _lock:
             if (kept := _frames.get(key)) and kept.copies < MAX_COPIES:
                 _frames.move_to_end(key)
                 kept.copies += 1
                 return kept.frame.copy(deep=False)
-        frame = read(run, *arguments, **named)
+        frame = read(run, *arguments, **keyword_arguments)
         size = int(frame.memory_usage(deep=True).sum())
         if size <= MAX_FRAME_BYTES:
             with _lock:

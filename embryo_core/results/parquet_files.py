@@ -107,9 +107,11 @@ class OpenTable:
         groups = [group.id for group in self.fragment.subset(filter=where).row_groups]
         names = columns
         if columns is not None:
-            named = [name for name in self.table.schema.names if name in str(where) and name not in columns]
-            names = attention_codec.stored_names([*columns, *named], self.footer.schema.names)
-        types = {one.name: one.type for one in (*self.table.schema, *attention_codec.stored_schema(self.table.schema))}
+            filter_columns = [name for name in self.table.schema.names if name in str(where) and name not in columns]
+            names = attention_codec.stored_names([*columns, *filter_columns], self.footer.schema.names)
+        types = {
+            field.name: field.type for field in (*self.table.schema, *attention_codec.stored_schema(self.table.schema))
+        }
         table = read_groups(self.file, self.footer, groups, names, types)
         rows = pa.concat_tables(rows.filter(where) for rows in table)
         rows = attention_codec.decode(rows) if self.table is ATTENTION else rows
@@ -199,8 +201,8 @@ def _read_coded(
     for group in [[i] for i in groups] or [[]]:
         rows = stored.read_row_groups(group, columns, use_threads=False)
         for column in (column for column in rows.columns if pa.types.is_dictionary(column.type)):
-            lengths = (pc.binary_length(one.dictionary).take(one.indices) for one in column.chunks)
-            if (size := sum(pc.sum(each).as_py() or 0 for each in lengths)) > MAX_TEXTS:
+            lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+            if (size := sum(pc.sum(chunk_lengths).as_py() or 0 for chunk_lengths in lengths)) > MAX_TEXTS:
                 raise ValueError(f"a column has {size:,} bytes in a row group; the maximum is {MAX_TEXTS:,}")
         yield rows
 
@@ -238,9 +240,9 @@ def remove_table(path: Path) -> None:
         _checksum_file(path).unlink()
 
 
-def stored_checksum(path: Path, within: Path) -> str | None:
+def stored_checksum(path: Path, root: Path) -> str | None:
     """Return the checksum of a table; None without a table, or while it is being replaced. Raises ResultsError."""
-    listed = {sha256 for sha256, _ in _listed(path, within)}
+    listed = {sha256 for sha256, _ in _listed(path, root)}
     return next(iter(listed)) if len(listed) == 1 and EMPTY_SHA256 not in listed else None
 
 
@@ -248,9 +250,9 @@ def _checksum_file(path: Path) -> Path:
     return path.with_name(path.name + ".sha256")
 
 
-def _listed(path: Path, within: Path) -> trust.Checksums:
+def _listed(path: Path, root: Path) -> trust.Checksums:
     """Return the content of the checksum file; without one, an empty set for an existing table, else `EMPTY_SHA256`."""
-    checksums = trust.read_checksums(_checksum_file(path), within, ResultsError)
+    checksums = trust.read_checksums(_checksum_file(path), root, ResultsError)
     if checksums is None:
         return frozenset() if os.path.lexists(path) else frozenset({(EMPTY_SHA256, path.name)})
     return checksums

@@ -42,13 +42,13 @@ def check_dataset(run: Run, metric: str, dataset: DatasetId, lasting: Collection
     --overwrite. An option that is off equals one that is not recorded, as in results that are older than the option. A
     writer calls this while it holds the lock, so that of two evaluations with different data only one continues.
     """
-    noted = read_sources(run).get(metric, {})
-    if any((noted.get(key) or None) != (value or None) for key, value in dataset.items() if key != "data"):
+    record = read_sources(run).get(metric, {})
+    if any((record.get(key) or None) != (value or None) for key, value in dataset.items() if key != "data"):
         remedy = "or --overwrite to replace them"
         if lasting:
             remedy = f"since those of {quantity(len(lasting), 'step')} without weights cannot be computed again"
         raise DatasetMismatch(
-            f"Results of '{metric}' for run '{run.name}' are of {_describe(noted, dataset)}, received "
+            f"Results of '{metric}' for run '{run.name}' are of {_describe(record, dataset)}, received "
             f"{_describe(dataset, dataset)}; give the same data, {remedy}."
         )
 
@@ -60,19 +60,19 @@ def incomparable_evaluations(names: Iterable[str], sources: Mapping[str, Mapping
     """
     by_task: dict[str, dict[str, tuple]] = {}
     for name in sorted(names, key=lambda name: (len(name), name)):
-        noted = sources.get(name, {})
-        by_task.setdefault(name.rpartition(":")[0], {})[name] = tuple(noted.get(key) for key in OPTIONS)
+        record = sources.get(name, {})
+        by_task.setdefault(name.rpartition(":")[0], {})[name] = tuple(record.get(key) for key in OPTIONS)
     incomparable = []
     for options in by_task.values():
-        first = next((one for one in options.values() if any(one)), NO_OPTIONS)
-        incomparable += [name for name, one in options.items() if one != first]
+        first = next((stored_options for stored_options in options.values() if any(stored_options)), NO_OPTIONS)
+        incomparable += [name for name, stored_options in options.items() if stored_options != first]
     return incomparable
 
 
-def _describe(noted: Mapping[str, Any], dataset: DatasetId) -> str:
-    if not noted:
+def _describe(record: Mapping[str, Any], dataset: DatasetId) -> str:
+    if not record:
         return "unknown data"
-    limit = "no limit" if noted.get("limit") is None else f"limit {noted['limit']}"
-    on = [key for key in dataset if key not in ("data", "sha256", "limit") and noted.get(key)]
-    options = [key if noted[key] is True else f"{noted[key]} {key}" for key in on]
-    return f"{noted.get('data', 'data')} (sha256 {str(noted.get('sha256'))[:12]}..., {', '.join([limit, *options])})"
+    limit = "no limit" if record.get("limit") is None else f"limit {record['limit']}"
+    on = [key for key in dataset if key not in ("data", "sha256", "limit") and record.get(key)]
+    options = [key if record[key] is True else f"{record[key]} {key}" for key in on]
+    return f"{record.get('data', 'data')} (sha256 {str(record.get('sha256'))[:12]}..., {', '.join([limit, *options])})"

@@ -181,8 +181,8 @@ def _compute_reached(table: Table, summary_table: Table, run: Run) -> pa.Table:
         scored = set(read_task_scores(run, task)["metric"])
         for metric in (name for name in REACHED_METRICS[table.name] if name in scored):
             with suppress(ResultsError):
-                for share, each in zip(SHARES, _reached_of(table, run, task, metric), strict=True):
-                    ends = {end: getattr(each, end, None) for end in ENDS}
+                for share, reached in zip(SHARES, _reached_of(table, run, task, metric), strict=True):
+                    ends = {end: getattr(reached, end, None) for end in ENDS}
                     rows.append({"task": task, "metric": metric, "share": share, **ends})
     return pa.Table.from_pylist(rows, summary_table.schema)
 

@@ -160,9 +160,9 @@ def _note(run: Run, metric: str, dataset: DatasetId, summary: Mapping[str, Any] 
             raise
         if overwrite:
             _forget(run, metric)
-    noted = read_sources(run)
-    if summary is not None and noted.get(metric) != (entry := {**dataset, **summary}):
-        write_json(run.results / "sources.json", dict(sorted({**noted, metric: entry}.items())))
+    records = read_sources(run)
+    if summary is not None and records.get(metric) != (entry := {**dataset, **summary}):
+        write_json(run.results / "sources.json", dict(sorted({**records, metric: entry}.items())))
 
 
 def _forget(run: Run, metric: str) -> None:

@@ -80,7 +80,7 @@ class Architecture(Others, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         optional = {"num_attention_heads"} if self.model_type in WITHOUT_HEADS else set()
         for name, (_, others) in OTHER_NAMES.items():
-            value = next(filter(None, (getattr(self, each) for each in (name, *others.split()))), 0)
+            value = next(filter(None, (getattr(self, alias) for alias in (name, *others.split()))), 0)
             if name == "intermediate_size" and self.model_type not in ENCODERS:
                 value = value or 4 * self.hidden_size
             if name == "max_position_embeddings" and self.model_type in WITHOUT_POSITIONS:
@@ -175,15 +175,15 @@ class DecoderConfig(Struct, frozen=True):
     @property
     def is_plain(self) -> bool:
         """Return whether the decoder has only parts and positions that the fast engine supports."""
-        rotations = [one for one in (self.rope_parameters, self.rope_scaling) if one]
+        rotations = [rotation for rotation in (self.rope_parameters, self.rope_scaling) if rotation]
         others = self.add_cross_attention or not self.attention_bias or self.head_dim
-        return not others and all(one.rope_type == one.type == "default" for one in rotations)
+        return not others and all(rotation.rope_type == rotation.type == "default" for rotation in rotations)
 
     @property
     def rotation(self) -> tuple[float, float]:
         """Return the base of the frequencies, and the share of a head that is rotated."""
-        given = self.rope_scaling or self.rope_parameters or Rotation()
-        return given.rope_theta or self.rotary_emb_base, given.partial_rotary_factor or self.rotary_pct
+        rotation = self.rope_scaling or self.rope_parameters or Rotation()
+        return rotation.rope_theta or self.rotary_emb_base, rotation.partial_rotary_factor or self.rotary_pct
 
 
 def model_fields(config: Mapping[str, Any]) -> dict[str, Any]:

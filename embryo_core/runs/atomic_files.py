@@ -49,12 +49,12 @@ def replacing(path: Path, refuse: Callable[[Path], None] = refuse_foreign_files)
     temporary, old = path.with_name(path.name + UNFINISHED), path.with_name(path.name + ".old" + UNFINISHED)
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
-    for each in (path, temporary, old):
-        refuse(each)
+    for location in (path, temporary, old):
+        refuse(location)
     if old.is_dir() and not os.path.lexists(path):
         os.rename(old, path)
-    for each in (temporary, old):
-        remove(each)
+    for location in (temporary, old):
+        remove(location)
     try:
         yield temporary
         if path.is_dir() and temporary.is_dir():  # a file never replaces a folder

@@ -32,15 +32,15 @@ CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable types of a
 # === config.json and the manifest ===
 
 
-def read_config(checkpoint: Checkpoint, kind: type[Content]) -> Content:
-    """Return a checkpoint's config.json as a `kind` (Architecture, DecoderConfig, ModelClass, or dict[str, Any]).
+def read_config(checkpoint: Checkpoint, value_type: type[Content]) -> Content:
+    """Return a checkpoint's config.json as a `value_type` (Architecture, DecoderConfig, ModelClass, or dict[str, Any]).
 
-    Immutable kinds are cached until the file changes: loading a model reads it ten times. Raises BrokenCheckpoint.
+    Immutable types are cached until the file changes: loading a model reads it ten times. Raises BrokenCheckpoint.
     """
-    path, within = checkpoint.path / "config.json", checkpoint.run.path
-    if kind in CACHED_TYPES:
-        return read_unchanged(str(path), within, kind, BrokenCheckpoint)[0]
-    return read_json(path, within, kind, BrokenCheckpoint)
+    path, root = checkpoint.path / "config.json", checkpoint.run.path
+    if value_type in CACHED_TYPES:
+        return read_unchanged(str(path), root, value_type, BrokenCheckpoint)[0]
+    return read_json(path, root, value_type, BrokenCheckpoint)
 
 
 def verify(checkpoint: Checkpoint) -> None:
@@ -81,8 +81,8 @@ def weights_files(checkpoint: Checkpoint) -> list[tuple[Path, Path]]:
     if checkpoint.pointer:
         files = []
         for file in checkpoint.pointer.files:
-            path, within = follow(checkpoint.run, file, checkpoint.path / "manifest.json")
-            files.append((path, hub_store(path, file.repository) if file.repository else within))
+            path, root = follow(checkpoint.run, file, checkpoint.path / "manifest.json")
+            files.append((path, hub_store(path, file.repository) if file.repository else root))
         return files
     names = [name for name in WEIGHTS if os.path.lexists(checkpoint.path / name)] or [SAFETENSORS]
     return [(checkpoint.path / names[0], checkpoint.run.path)]
@@ -95,37 +95,37 @@ def max_weights_bytes(sizes: Architecture) -> int:
 
 def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
     """Check each file of a model's weights, and their total size. Raises BrokenCheckpoint."""
-    for path, within in files.items():
-        check_weights(path, within, sizes)
+    for path, root in files.items():
+        check_weights(path, root, sizes)
     if (total := sum(path.stat().st_size for path in files)) > max_weights_bytes(sizes):
         problem = f"has {total:,} bytes with the other parts, more than config.json has room for"
         raise refusal(next(iter(files)), problem, BrokenCheckpoint)
 
 
-def check_weights(path: Path, within: Path, sizes: Architecture) -> None:
+def check_weights(path: Path, root: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless the file matches its header and has no more numbers than the sizes allow."""
-    if is_pickled(path, within):
-        return _check_pickled(path, within, sizes)
-    tensors, _ = read_header(path, within)
+    if is_pickled(path, root):
+        return _check_pickled(path, root, sizes)
+    tensors, _ = read_header(path, root)
     if (count := sum(prod(tensor.shape) for tensor in tensors.values())) > sizes.max_parameters:
         most = f"the maximum by config.json is {sizes.max_parameters:,}"
         raise refusal(path, f"has {count:,} numbers ({most})", BrokenCheckpoint)
 
 
-def is_pickled(path: Path, within: Path) -> bool:
+def is_pickled(path: Path, root: Path) -> bool:
     """Return whether torch pickled the weights, by the file's suffix, or else by its first bytes.
 
     In a cache, files may be named by their hash, without a suffix. Raises BrokenCheckpoint if the file cannot be read.
     """
     if path.suffix in (".bin", ".safetensors"):
         return path.suffix == ".bin"
-    with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
+    with open_inside(path, root, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         return file.read(9)[8:] != b"{"  # in a safetensors file, the JSON header follows its length
 
 
-def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]:
+def read_header(path: Path, root: Path) -> tuple[dict[str, TensorHeader], int]:
     """Return the header of each tensor in a safetensors file, and where their bytes begin. Raises BrokenCheckpoint."""
-    with open_inside(path, within, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
+    with open_inside(path, root, BrokenCheckpoint, MAX_WEIGHTS_BYTES) as file:
         length, total = int.from_bytes(file.read(8), "little"), os.fstat(file.fileno()).st_size
         if length > min(HEADER_LIMIT, total - 8):
             raise refusal(path, f"has a header of {length:,} bytes (truncated or changed)", BrokenCheckpoint)
@@ -138,14 +138,14 @@ def read_header(path: Path, within: Path) -> tuple[dict[str, TensorHeader], int]
     return tensors, 8 + length
 
 
-def _check_pickled(path: Path, within: Path, sizes: Architecture) -> None:
+def _check_pickled(path: Path, root: Path, sizes: Architecture) -> None:
     """Raise BrokenCheckpoint unless a file is an uncompressed archive with small pickles, or begins with a pickle.
 
     The list of parts at its end is limited like a header, since `ZipFile` would read one of any length. A file of torch
     before version 1.6 is not an archive; it begins with pickles. Only its first byte is checked here; the rest is
     checked while it is read (engine/tensor_files.py).
     """
-    with open_inside(path, within, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
+    with open_inside(path, root, BrokenCheckpoint, max_weights_bytes(sizes)) as file:
         try:
             end = zipfile._EndRecData(file)  # type: ignore[attr-defined]  # private; None if the file is not an archive
             if end is None:

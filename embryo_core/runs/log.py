@@ -80,10 +80,10 @@ def last_logged(run: Run) -> dict[str, int]:
     last_steps: dict[str, int] = {}
     for line in read_lines(run.path / "log.jsonl"):
         try:
-            place = PLACE_DECODER.decode(line)
+            position = PLACE_DECODER.decode(line)
         except (ValueError, RecursionError):
             continue
-        last_steps[place.split] = max(place.step, last_steps.get(place.split, 0))
+        last_steps[position.split] = max(position.step, last_steps.get(position.split, 0))
     return last_steps
 
 
@@ -157,9 +157,9 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> None:
         temporary.write_bytes(b"".join(line + b"\n" for line in lines))
 
 
-def read_text(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
+def read_text(path: Path, root: Path, error: type[EmbryoError]) -> bytes:
     """Return the content of a log, decompressed if gzipped, without a byte order mark. Raises `error`."""
-    content = read_bytes(path, within, error)
+    content = read_bytes(path, root, error)
     if content.startswith(GZIP):
         limit = LIMITS.get(path.name.removesuffix(".gz"), OTHER_LIMIT)
         try:
@@ -212,7 +212,7 @@ def read_measures(run: Run) -> list[PositionAccuracy]:
             row["step"],
             measure.length,
             measure.masking,
-            *(*astuple(group), sum(each.n for each in measure.positions)),
+            *(*astuple(group), sum(position_group.n for position_group in measure.positions)),
         )
         for row in read_log(run)
         if row["split"] == "heldout"

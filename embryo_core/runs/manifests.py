@@ -38,8 +38,8 @@ def checkpoints(run: Run) -> list[Checkpoint]:
 @read_once
 def checkpoints_digest(run: Run) -> str:
     """Return a hash that changes when a checkpoint is added, removed or rewritten."""
-    written = [(str(checkpoint.path), checkpoint.manifest_mtime) for checkpoint in checkpoints(run)]
-    return blake2b(repr(written).encode()).hexdigest()
+    mtimes = [(str(checkpoint.path), checkpoint.manifest_mtime) for checkpoint in checkpoints(run)]
+    return blake2b(repr(mtimes).encode()).hexdigest()
 
 
 def broken_checkpoints(run: Run) -> list[tuple[Path, str]]:
@@ -87,29 +87,29 @@ def loadable_checkpoints(run: Run, steps: Iterable[int] | None = None) -> list[C
         _pick(run, existing, 0)  # raises UnknownStep with the command that makes checkpoints
     if steps is not None:
         chosen = [_pick(run, existing, step) for step in sorted(set(steps))]
-        if lost := next((one for one in chosen if not one.has_weights), None):
-            raise missing_weights_error(lost)
+        if missing := next((candidate for candidate in chosen if not candidate.has_weights), None):
+            raise missing_weights_error(missing)
         return chosen
-    if not any(one.has_weights for one in existing):
+    if not any(candidate.has_weights for candidate in existing):
         raise MissingWeights(
             f"Run '{run.name}' has results and no weights to compute with; copy its weights back, or name another run."
         )
-    return [one for one in existing if one.has_weights]
+    return [candidate for candidate in existing if candidate.has_weights]
 
 
 def steps_without_weights(run: Run) -> set[int]:
     """Return the steps of a run whose checkpoints have lost their weights."""
-    return {one.step for one in checkpoints(run) if not one.has_weights}
+    return {candidate.step for candidate in checkpoints(run) if not candidate.has_weights}
 
 
 def explain_missing_weights(checkpoints: Iterable[Checkpoint]) -> list[str]:
     """Return a sentence on the checkpoints without weights, as a list; empty if all have their weights."""
     checkpoints = [*checkpoints]
-    without = {one.step: one.run.step_unit for one in checkpoints if not one.has_weights}
+    without = {candidate.step: candidate.run.step_unit for candidate in checkpoints if not candidate.has_weights}
     if not without:
         return []
-    if kept := len(checkpoints) - len(without):
-        return [f"{kept:,} of {quantity(len(checkpoints), 'checkpoint')} kept their weights."]
+    if kept_count := len(checkpoints) - len(without):
+        return [f"{kept_count:,} of {quantity(len(checkpoints), 'checkpoint')} kept their weights."]
     return [f"No weights were kept at {list_steps(sorted(without), next(iter(without.values())))}."]
 
 
@@ -153,7 +153,7 @@ def _scan(run: Run) -> list[ScannedFolder]:
     if (scanned := _scanned.get(key)) is None:
         scanned = [*_read_folders(run, states)]
         # scans with errors are not cached, since these may be temporary
-        if all(states.values()) and all(isinstance(one, Checkpoint) for _, one in scanned):
+        if all(states.values()) and all(isinstance(entry, Checkpoint) for _, entry in scanned):
             if len(_scanned) >= MAX_SCANS:
                 _scanned.clear()
             _scanned[key] = scanned
@@ -168,7 +168,7 @@ def _read_folders(run: Run, names: Iterable[str]) -> Iterator[ScannedFolder]:
     seen = dict[int, Path]()
     for path in (run.path / "checkpoints" / name for name in names):
         try:
-            manifest, written = read_manifest(path, run.path)
+            manifest, mtime = read_manifest(path, run.path)
             pointer = _pointer(run, manifest.weights, path)
             if (first := seen.setdefault(manifest.step, path)) is not path:
                 raise refusal(path, f"has step {manifest.step}, which {first.name} has too", BrokenCheckpoint)
@@ -176,7 +176,7 @@ def _read_folders(run: Run, names: Iterable[str]) -> Iterator[ScannedFolder]:
             yield path, error
         else:
             counts = manifest.step, path, manifest.sequences, manifest.tokens
-            yield path, Checkpoint(run, *counts, written, not manifest.removed, pointer)
+            yield path, Checkpoint(run, *counts, mtime, not manifest.removed, pointer)
 
 
 def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None:
@@ -188,9 +188,9 @@ def _pointer(run: Run, card: PointerCard | None, folder: Path) -> Pointer | None
     return card.pointer
 
 
-def read_manifest(folder: Path, within: Path) -> tuple[Manifest, int]:
+def read_manifest(folder: Path, root: Path) -> tuple[Manifest, int]:
     """Return a checkpoint's manifest and its mtime (ns); it is parsed again only if its file changed."""
-    manifest, state = read_unchanged(f"{folder}/manifest.json", within, Manifest, BrokenCheckpoint)
+    manifest, state = read_unchanged(f"{folder}/manifest.json", root, Manifest, BrokenCheckpoint)
     return manifest, state[0]
 
 

@@ -34,10 +34,10 @@ def settings_folder() -> Path:
     return Path(home) / "embryo"
 
 
-def read_list(name: str, kind: Any) -> dict[str, Any]:
+def read_list(name: str, value_type: Any) -> dict[str, Any]:
     """Return one of the user's lists, cached until it changes; {} if it is missing. Raises BrokenUserList."""
     path = settings_folder() / name
-    return read_unchanged(str(path), path.parent, kind, BrokenUserList)[0] if list_state(name) else {}
+    return read_unchanged(str(path), path.parent, value_type, BrokenUserList)[0] if list_state(name) else {}
 
 
 def list_state(name: str) -> State:
@@ -45,11 +45,11 @@ def list_state(name: str) -> State:
     return state_of(settings_folder() / name)
 
 
-def add_to_list(name: str, kind: Any, entries: Mapping[str, Any]) -> Path:
+def add_to_list(name: str, value_type: Any, entries: Mapping[str, Any]) -> Path:
     """Add entries to one of the user's lists, replacing equal keys; return its file. Raises BrokenUserList."""
     path = settings_folder() / name
     with locked(path.parent):
-        write_json(path, {**to_builtins(read_list(name, kind), order="sorted"), **entries})
+        write_json(path, {**to_builtins(read_list(name, value_type), order="sorted"), **entries})
     return path
 
 
@@ -70,9 +70,9 @@ def remembered_folders() -> dict[str, str]:
 
 def record_added(run: Path, locations: Iterable[str]) -> None:
     """Record that the user added a run, which may read these locations. Raises BrokenUserList, RunError."""
-    named: list[Path | str] = [run, *locations]
-    for place in named:
-        check_path(place)
+    paths: list[Path | str] = [run, *locations]
+    for path in paths:
+        check_path(path)
     add_to_list(ADDED_FILE, Added, {os.path.realpath(run): sorted(set(locations))})
 
 

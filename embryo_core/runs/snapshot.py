@@ -54,13 +54,13 @@ def read_once(read: Callable[[Source], Value]) -> Callable[[Source], Value]:
 
     @wraps(read)
     def kept(source: Source) -> Value:
-        within = _current.get()
-        if within is None:
+        current = _current.get()
+        if current is None:
             return read(source)
         key = read, source.path if isinstance(source, Run) else source
-        if key not in within.values:
-            within.values[key] = _read_again(key, source, within.seconds)
-        return within.values[key]
+        if key not in current.values:
+            current.values[key] = _read_again(key, source, current.seconds)
+        return current.values[key]
 
     return kept
 

@@ -62,10 +62,10 @@ Refusal = TypeVar("Refusal", bound=EmbryoError)
 # === Reading ===
 
 
-def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
+def locate(path: Path, root: Path, error: type[EmbryoError], limit: int | None = None) -> tuple[Path, os.stat_result]:
     """Return a file's path without links, and its `os.stat` result, without opening it: a pipe or device could block.
 
-    Raises `error` unless it is a regular file in the folder `within`, of at most `limit` bytes (by default, the limit
+    Raises `error` unless it is a regular file in the folder `root`, of at most `limit` bytes (by default, the limit
     for its name).
     """
     limit = LIMITS.get(path.name, OTHER_LIMIT) if limit is None else limit
@@ -74,8 +74,8 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
         status = os.stat(actual)
     except OSError as reason:
         raise refusal(path, reason, error) from None
-    if not actual.is_relative_to(os.path.realpath(within)):
-        raise refusal(path, f"is a link that leads out of {within}", error)
+    if not actual.is_relative_to(os.path.realpath(root)):
+        raise refusal(path, f"is a link that leads out of {root}", error)
     if not stat.S_ISREG(status.st_mode):
         raise refusal(path, "is not a regular file", error)
     if status.st_size > limit:
@@ -83,48 +83,48 @@ def locate(path: Path, within: Path, error: type[EmbryoError], limit: int | None
     return actual, status
 
 
-def open_inside(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> BinaryIO:
+def open_inside(path: Path, root: Path, error: type[EmbryoError], limit: int | None = None) -> BinaryIO:
     """Open a file of a run for reading bytes. Raises `error` as `locate` does, or if it may not be read."""
-    actual, _ = locate(path, within, error, limit)
+    actual, _ = locate(path, root, error, limit)
     try:
         return open(os.open(actual, os.O_RDONLY | SAFELY), "rb")
     except OSError as reason:
         raise refusal(path, reason, error) from None
 
 
-def read_bytes(path: Path, within: Path, error: type[EmbryoError]) -> bytes:
+def read_bytes(path: Path, root: Path, error: type[EmbryoError]) -> bytes:
     """Return the content of a file of a run. Raises `error` as `open_inside` does."""
-    with open_inside(path, within, error) as file:
+    with open_inside(path, root, error) as file:
         return file.read(os.fstat(file.fileno()).st_size)
 
 
-def read_json(path: Path, within: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
+def read_json(path: Path, root: Path, value_type: type[Content], error: type[EmbryoError]) -> Content:
     """Return the content of a JSON file, checked against its type (see schema.py). Raises `error` otherwise."""
-    return parse_json(read_bytes(path, within, error), path, kind, error)
+    return parse_json(read_bytes(path, root, error), path, value_type, error)
 
 
-def parse_json(content: bytes, path: Path, kind: type[Content], error: type[EmbryoError]) -> Content:
+def parse_json(content: bytes, path: Path, value_type: type[Content], error: type[EmbryoError]) -> Content:
     """Parse JSON from the file at `path`, checked against its type; NaN and Infinity are not JSON. Raises `error`."""
     try:
-        return _decoder(kind).decode(content)  # type: ignore[arg-type]  # classes are hashable
+        return _decoder(value_type).decode(content)  # type: ignore[arg-type]  # classes are hashable
     except (ValueError, RecursionError) as reason:  # errors of msgspec and of UTF-8 are ValueErrors
         raise refusal(path, f"is not valid: {reason}", error) from None
 
 
 @lru_cache
-def _decoder(kind: Any) -> Decoder:
-    return Decoder(kind)  # cached, since making a decoder takes longer than using it
+def _decoder(value_type: Any) -> Decoder:
+    return Decoder(value_type)  # cached, since making a decoder takes longer than using it
 
 
-def read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError]) -> tuple[Any, State]:
+def read_unchanged(path: str, root: Path, value_type: Any, error: type[EmbryoError]) -> tuple[Any, State]:
     """Return the content as `read_json` does, shared until the file changes (do not modify it), and its state."""
     state = state_of(path, error)
-    return _read_unchanged(path, within, kind, error, state), state  # type: ignore[arg-type]  # classes are hashable
+    return _read_unchanged(path, root, value_type, error, state), state  # type: ignore[arg-type]  # classes are hashable
 
 
 @lru_cache(maxsize=32_768)
-def _read_unchanged(path: str, within: Path, kind: Any, error: type[EmbryoError], _state: State) -> Any:
-    return read_json(Path(path), within, kind, error)
+def _read_unchanged(path: str, root: Path, value_type: Any, error: type[EmbryoError], _state: State) -> Any:
+    return read_json(Path(path), root, value_type, error)
 
 
 def state_of(path: Path | str, error: type[EmbryoError] | None = None) -> State:
@@ -155,9 +155,9 @@ def while_unchanged(
     return decorate
 
 
-def digest(path: Path, within: Path, error: type[EmbryoError], limit: int | None = None) -> str:
+def digest(path: Path, root: Path, error: type[EmbryoError], limit: int | None = None) -> str:
     """Return the SHA-256 of a file of a run, cached until its inode, time or size changes. Raises `error`."""
-    actual, state = locate(path, within, error, limit)
+    actual, state = locate(path, root, error, limit)
     try:
         return _digest(actual, state_from(state))
     except OSError as reason:
@@ -183,12 +183,12 @@ def write_checksums(path: Path, lines: Iterable[tuple[str, str]]) -> None:
         temporary.write_text("".join(f"{sha256}  {name}\n" for sha256, name in sorted(lines)), encoding="ascii")
 
 
-def read_checksums(path: Path, within: Path, error: type[EmbryoError]) -> Checksums | None:
+def read_checksums(path: Path, root: Path, error: type[EmbryoError]) -> Checksums | None:
     """Return the content of a checksum file, or None if it is missing. Raises `error` if it is not a checksum file."""
     if not os.path.lexists(path):  # a writer may create it at any time
         return None
     try:
-        lines = read_bytes(path, within, error).splitlines()
+        lines = read_bytes(path, root, error).splitlines()
     except error:
         if os.path.lexists(path):
             raise
@@ -211,9 +211,9 @@ def is_link(path: Path | str) -> bool:
     return stat.S_ISLNK(status.st_mode) or getattr(status, "st_reparse_tag", 0) == JUNCTION
 
 
-def own_folder(folder: Path, within: Path, error: type[EmbryoError]) -> Path:
-    """Return a folder or file to be changed. Raises `error` if it, a parent in `within`, or an entry is a link."""
-    for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(within)]):
+def own_folder(folder: Path, root: Path, error: type[EmbryoError]) -> Path:
+    """Return a folder or file to be changed. Raises `error` if it, a parent in `root`, or an entry is a link."""
+    for parent in reversed([parent for parent in folder.parents if parent.is_relative_to(root)]):
         if is_link(parent):
             raise _refuse_link(parent, error)
     own_entries(folder, error)

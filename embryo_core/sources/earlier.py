@@ -18,18 +18,20 @@ from embryo_core.types import Run
 def points_elsewhere(target: Path) -> bool:
     """Return whether all checkpoints in a folder point to weights elsewhere, or lost them, as in a moved run."""
     manifests = [manifest for _, manifest in _manifests(target)]
-    return any(one.weights for one in manifests) and all(one.weights or one.removed for one in manifests)
+    return any(manifest.weights for manifest in manifests) and all(
+        manifest.weights or manifest.removed for manifest in manifests
+    )
 
 
 def weight_sources(folder: Path) -> set[str]:
     """Return the folders and repositories to which the checkpoints of a run point, generators included."""
-    manifests = [one for path, manifest in _manifests(folder) for one in (manifest, _inside(path, folder)) if one]
-    return {runs.source_of(file) for one in manifests if one.weights for file in one.weights.pointer.files}
+    manifests = [part for path, manifest in _manifests(folder) for part in (manifest, _inside(path, folder)) if part]
+    return {runs.source_of(file) for part in manifests if part.weights for file in part.weights.pointer.files}
 
 
 def sources_of(added: Iterable[SourceCheckpoint]) -> set[str]:
     """Return the folders and repositories of these checkpoints, generators included."""
-    parts = [part for one in added for part in (one, one.generator) if part]
+    parts = [part for checkpoint in added for part in (checkpoint, checkpoint.generator) if part]
     return {runs.source_of(file) for part in parts for file in part.pointer.files}
 
 
@@ -60,19 +62,19 @@ def keep_earlier_steps(old: Run | None, new: Run, allowed: Collection[str]) -> t
     Copied weights are kept, and so are pointers to existing files in `allowed` places. Other steps lose their weights
     but stay in the run, since they may have results. Word counts that the user added to the old run are kept.
     """
-    kept, gone = [], []
-    written = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
+    kept_steps, lost_steps = [], []
+    new_weights = {manifest.step: manifest.weights for _, manifest in _manifests(new.path)}
     if old is None:
         return (), ()
     for folder, manifest in _manifests(old.path):
-        if manifest.step in written or (manifest.weights and manifest.weights in written.values()):
+        if manifest.step in new_weights or (manifest.weights and manifest.weights in new_weights.values()):
             continue  # added again, possibly counted in another unit
         copy = new.path / "checkpoints" / f"step{manifest.step}"
         inside = _inside(folder, old.path)
         whole = inside is None or _is_there(inside, folder / runs.GENERATOR, allowed)
         if whole and _is_there(manifest, folder, allowed):
             shutil.copytree(folder, copy, symlinks=True, copy_function=runs.link_or_copy)
-            kept.append(manifest.step)
+            kept_steps.append(manifest.step)
         else:
             removed = {name: manifest.sha256[name] for name in WEIGHTS if name in manifest.sha256}
             if manifest.weights:
@@ -81,10 +83,10 @@ def keep_earlier_steps(old: Run | None, new: Run, allowed: Collection[str]) -> t
             content = runs.read_bytes(folder / "config.json", old.path, BrokenCheckpoint)
             (copy / "config.json").write_bytes(content)
             runs.write_manifest(copy, manifest.step, manifest.sequences, manifest.tokens, removed=removed)
-            gone.append(manifest.step)
+            lost_steps.append(manifest.step)
     if old.frequencies.is_file():
         runs.link_or_copy(str(old.frequencies), str(new.frequencies))
-    return tuple(sorted(kept)), tuple(sorted(gone))
+    return tuple(sorted(kept_steps)), tuple(sorted(lost_steps))
 
 
 def _is_same_tokenizer(old: Run, new: Run) -> bool:
@@ -120,9 +122,11 @@ def _changed(old: Run, new: Run, measured: Collection[int]) -> set[int]:
 def _model(folder: Path, root: Path, manifest: Manifest) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the weights' SHA-256 of a model and, if it has one, of its generator, and the configs of both."""
     parts = {folder: manifest, folder / runs.GENERATOR: _inside(folder, root)}
-    present = {path: one for path, one in parts.items() if one}
+    present = {path: part_manifest for path, part_manifest in parts.items() if part_manifest}
     configs = [runs.read_json(path / "config.json", root, dict[str, Any], BrokenCheckpoint) for path in present]
-    return [_sha256(one) for one in present.values()], [runs.model_fields(config) for config in configs]
+    return [_sha256(part_manifest) for part_manifest in present.values()], [
+        runs.model_fields(config) for config in configs
+    ]
 
 
 def _sha256(manifest: Manifest) -> str:
@@ -147,5 +151,5 @@ def _inside(folder: Path, root: Path) -> Manifest | None:
 def _is_there(manifest: Manifest, folder: Path, allowed: Collection[str]) -> bool:
     if card := manifest.weights:
         files = card.pointer.files
-        return all(runs.source_of(one) in allowed and (one.repository or os.path.isfile(one.file)) for one in files)
+        return all(runs.source_of(file) in allowed and (file.repository or os.path.isfile(file.file)) for file in files)
     return bool(manifest.removed) or any((folder / name).is_file() for name in WEIGHTS)

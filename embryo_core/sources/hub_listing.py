@@ -59,7 +59,7 @@ def files(repository: str, commit: str) -> Files:
     """Return the files at a commit, each with its SHA-256, or None if unknown. Raises RunError."""
     if not is_offline():
         info = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
-        return {one.rfilename: one.lfs.sha256 if one.lfs else None for one in info.siblings or ()}
+        return {sibling.rfilename: sibling.lfs.sha256 if sibling.lfs else None for sibling in info.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
     # A blob's name is the Hub's hash of it; `blob_of` follows links from blob to blob.
     blobs = {path.relative_to(folder).as_posix(): blob_of(path).name for path in folder.rglob("*") if not path.is_dir()}

@@ -129,7 +129,11 @@ def match_titles(titles: Iterable[str], patterns: Sequence[str]) -> dict[str, Co
     if patterns:
         return match_names(titles, patterns)
     matches = {title: TITLE_PATTERN.search(title) for title in titles}
-    steps = {title: Decimal(one[1].replace(",", "")) * (1000 if one[2] else 1) for title, one in matches.items() if one}
+    steps = {
+        title: Decimal(match[1].replace(",", "")) * (1000 if match[2] else 1)
+        for title, match in matches.items()
+        if match
+    }
     return {title: Counts(step=int(step)) for title, step in steps.items() if step % 1 == 0}
 
 
@@ -172,6 +176,6 @@ def conversion_hint(names: Iterable[str]) -> str:
     """Return how to convert the first file of another trainer among these names, for the end of a message; else ""."""
     files = sorted({name.rpartition("/")[2] for name in names})
     for pattern, trainer, how in OTHER_FORMATS:
-        if named := next((name for name in files if re.fullmatch(pattern, name)), None):
-            return f" {named} is a file of {trainer}: {how}, and add the result."
+        if file := next((name for name in files if re.fullmatch(pattern, name)), None):
+            return f" {file} is a file of {trainer}: {how}, and add the result."
     return ""

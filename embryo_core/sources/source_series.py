@@ -66,15 +66,23 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
     step is unknown is mentioned in the notes, unless it equals a checkpoint of the series.
     """
     best = Path(state.best_model_checkpoint or "").name if state else ""
-    steps = {*series.incomplete, *(one.step for one in series.found)}
+    steps = {*series.incomplete, *(checkpoint.step for checkpoint in series.found)}
     others = series.found  # all checkpoints if the Hub lists hashes, else the last one and the best
     if not last.pointer.repository:
-        final = max((one.step for one in series.found), default=-1)
-        others = [one for one in others if one.step == final or (best and one.folder and one.folder.name == best)]
-    if any(_same(last, one) for one in others):
+        final = max((checkpoint.step for checkpoint in series.found), default=-1)
+        others = [
+            checkpoint
+            for checkpoint in others
+            if checkpoint.step == final or (best and checkpoint.folder and checkpoint.folder.name == best)
+        ]
+    if any(_same(last, checkpoint) for checkpoint in others):
         return series
     step = state.global_step if state else 0
-    if {one.counts.first[1] for one in series.found} == {StepUnit.UPDATES} and step > max(steps) and not best:
+    if (
+        {checkpoint.counts.first[1] for checkpoint in series.found} == {StepUnit.UPDATES}
+        and step > max(steps)
+        and not best
+    ):
         return replace(series, found=[*series.found, replace(last, counts=Counts(step=step))])
     why = f"it may be {name_step(step, StepUnit.UPDATES)}" if step else "no trainer_state.json beside it has its step"
     note = f"{last.name} itself has a model without a step in its name, and {why}; to add it, give a list of STEP:PATH."

@@ -157,18 +157,18 @@ def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tup
     """
     rows, troubles, odd = [], [], ""
     end = math.inf  # step at which the later phase began
-    for one in reversed(added):
+    for checkpoint in reversed(added):
         try:
             # A Trainer's log counts updates, so it fits only checkpoints counted in updates.
-            counted = one.folder if one.counts.step is not None else None
+            counted = checkpoint.folder if checkpoint.counts.step is not None else None
             state, log = (read_state(counted), read_log(counted)) if counted else (None, None)
         except BrokenTrainerState as reason:
             troubles.append(str(reason))
             continue
         # A Trainer counts updates from the start of its phase.
-        start = max(one.step - state.global_step, 0) if state and state.global_step else 0
+        start = max(checkpoint.step - state.global_step, 0) if state and state.global_step else 0
         if log is not None and start < end:
-            decoder, name = is_decoder(one.model_class), one.model_class.name
+            decoder, name = is_decoder(checkpoint.model_class), checkpoint.model_class.name
             objective, alone = ("next_token", True) if decoder else ("masked_lm", name.endswith("ForMaskedLM"))
             phase_rows = [row | {"step": row["step"] + start} for row in log_rows(log, objective, alone)]
             rows += [row for row in phase_rows if row["step"] <= end]

@@ -35,35 +35,35 @@ SIZE_SETTINGS = [name for name in Settings.__struct_fields__ if name in runs.Arc
 
 
 def write_checkpoints(
-    chosen: list[SourceCheckpoint], folder: Path, copy: bool, name: str
+    checkpoints: list[SourceCheckpoint], folder: Path, copy: bool, name: str
 ) -> tuple[list[SourceCheckpoint], list[str]]:
     """Write checkpoints to a run's folder; return those written, and a sentence for each one that failed.
 
     Without `copy`, the files are hashed in parallel.
     """
 
-    def write(one: SourceCheckpoint) -> str | None:
-        step_name = name_step(one.step, StepUnit(one.counts.first[1])).capitalize()
+    def write(checkpoint: SourceCheckpoint) -> str | None:
+        step_name = name_step(checkpoint.step, StepUnit(checkpoint.counts.first[1])).capitalize()
         try:
-            with runs.replacing(folder / "checkpoints" / f"step{one.step}") as path:
-                _write_checkpoint(one, path, copy)
-                if one.generator:
-                    _write_checkpoint(one.generator, path / runs.GENERATOR, copy)
+            with runs.replacing(folder / "checkpoints" / f"step{checkpoint.step}") as path:
+                _write_checkpoint(checkpoint, path, copy)
+                if checkpoint.generator:
+                    _write_checkpoint(checkpoint.generator, path / runs.GENERATOR, copy)
         except MissingWeights:  # the Hub does not answer; skipping would leave a gap in the run
             raise
         except EmbryoError as reason:
             return f"{step_name}: {reason}"
         except OSError as reason:
-            return f"{step_name}: {one.name} cannot be read or copied: {reason.strerror}."
+            return f"{step_name}: {checkpoint.name} cannot be read or copied: {reason.strerror}."
         return None
 
     pool = ThreadPoolExecutor(1 if copy else os.cpu_count() or 1)
     try:
-        written = pool.map(write, chosen)
-        outcomes = list(tqdm(written, desc=name, total=len(chosen), unit="checkpoint", disable=None))
+        written = pool.map(write, checkpoints)
+        outcomes = list(tqdm(written, desc=name, total=len(checkpoints), unit="checkpoint", disable=None))
     finally:
         pool.shutdown(cancel_futures=True)
-    added = [one for one, trouble in zip(chosen, outcomes, strict=True) if trouble is None]
+    added = [one for one, trouble in zip(checkpoints, outcomes, strict=True) if trouble is None]
     return added, [trouble for trouble in outcomes if trouble]
 
 
@@ -80,7 +80,7 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
     (folder / "config.json").write_bytes(runs.read_bytes(source.config, source.root, BrokenCheckpoint))
     counts, pointers = source.counts, source.pointer.files
     at_hand = copy or not source.pointer.repository
-    files = [Path(os.path.realpath(_local(one))) for one in pointers] if at_hand else []
+    files = [Path(os.path.realpath(_local(pointer))) for pointer in pointers] if at_hand else []
     check_parts({file: file.parent for file in files}, sizes)  # a truncated file must not replace an earlier copy
     if source.index and files:
         check_shards(source.index, files)
@@ -90,8 +90,10 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
         shutil.copyfile(files[0], folder / (PICKLED if runs.is_pickled(files[0], files[0].parent) else SAFETENSORS))
     more: dict[str, Any] = {}
     if not copy:
-        listed = source.hashes or [None] * len(pointers)
-        hashes = [sha256 or runs.sha256(_local(one)) for sha256, one in zip(listed, pointers, strict=True)]
+        known_hashes = source.hashes or [None] * len(pointers)
+        hashes = [
+            sha256 or runs.sha256(_local(pointer)) for sha256, pointer in zip(known_hashes, pointers, strict=True)
+        ]
         parts = dict(zip(source.pointer.parts, hashes[1:], strict=True))
         more["weights"] = asdict(source.pointer) | {"sha256": hashes[0], "parts": parts}
     state = trainer.trainer_state(source)
@@ -100,9 +102,9 @@ def _write_checkpoint(source: SourceCheckpoint, folder: Path, copy: bool) -> Non
     runs.write_manifest(folder, source.step, counts.sequences, counts.tokens or seen or None, **more)
 
 
-def write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None) -> tuple[Run, str]:
+def write_tokenizer(run: Run, added: list[SourceCheckpoint], tokenizer_source: str | None) -> tuple[Run, str]:
     """Write the tokenizer to the run's folder; return the run with the tokenizer's hash, and a remark or ""."""
-    text, special, remark = _tokenizer(added[-1], named)
+    text, special, remark = _tokenizer(added[-1], tokenizer_source)
     _check_room(added, text)
     run.tokenizer.mkdir()
     path = run.tokenizer / "tokenizer.json"
@@ -110,16 +112,16 @@ def write_tokenizer(run: Run, added: list[SourceCheckpoint], named: str | None) 
     return replace(run, tokenizer_sha256=runs.sha256(path), special_tokens=special), remark
 
 
-def _tokenizer(last: SourceCheckpoint, named: str | None) -> "ConvertedTokenizer":
+def _tokenizer(last: SourceCheckpoint, tokenizer_source: str | None) -> "ConvertedTokenizer":
     """Return the named tokenizer, else the one in the last checkpoint's folder, else the one in the folder above it."""
     # transformers takes seconds to import
     from embryo_core.tokenizers.conversion import convert_tokenizer, has_tokenizer
 
     decoder = is_decoder(last.model_class)
-    if named and named.startswith(HUB):
-        return convert_tokenizer(hub.fetch_tokenizer(named.removeprefix(HUB)), decoder)
-    if named:
-        candidates = [Path(named).expanduser()]
+    if tokenizer_source and tokenizer_source.startswith(HUB):
+        return convert_tokenizer(hub.fetch_tokenizer(tokenizer_source.removeprefix(HUB)), decoder)
+    if tokenizer_source:
+        candidates = [Path(tokenizer_source).expanduser()]
     elif last.folder:
         candidates = [last.folder, last.folder.parent]
     else:
@@ -135,12 +137,12 @@ def _tokenizer(last: SourceCheckpoint, named: str | None) -> "ConvertedTokenizer
 def _check_room(added: list[SourceCheckpoint], tokenizer: str) -> None:
     """Raise RunError if a checkpoint's vocabulary is smaller than the tokenizer's."""
     pieces = Tokenizer.from_str(tokenizer).get_vocab_size(with_added_tokens=True)
-    for one in added:
-        rows = runs.read_json(one.config, one.root, runs.Architecture, BrokenCheckpoint).vocab_size
+    for checkpoint in added:
+        rows = runs.read_json(checkpoint.config, checkpoint.root, runs.Architecture, BrokenCheckpoint).vocab_size
         if rows < pieces:
             raise RunError(
-                f"The tokenizer has {pieces:,} pieces, and {one.config} a vocab_size of {rows:,}; name the tokenizer "
-                "of the pretraining with --tokenizer FOLDER."
+                f"The tokenizer has {pieces:,} pieces, and {checkpoint.config} a vocab_size of {rows:,}; name the "
+                "tokenizer of the pretraining with --tokenizer FOLDER."
             )
 
 
@@ -151,8 +153,8 @@ def draft_run(
     config = runs.read_json(last.config, last.root, dict[str, Any], BrokenRun)
     settings = _sizes(config)
     if seed is None:  # from the first name that has one ("multiberts-seed_0"), or else from config.json
-        named = [seeds[-1] for one in (*source, name) if (seeds := SEED_PATTERN.findall(one))]
-        seed = int(named[0]) if named else config.get("seed")
+        name_seeds = [seeds[-1] for text in (*source, name) if (seeds := SEED_PATTERN.findall(text))]
+        seed = int(name_seeds[0]) if name_seeds else config.get("seed")
     if type(seed) is int:
         settings["seed"] = seed
     where = source[0] if len(source) == 1 else f"a list of {len(source)} checkpoints"
@@ -175,7 +177,7 @@ def _sizes(config: dict[str, Any]) -> dict[str, Any]:
     """Return the sizes in a config.json, named as in BERT's; decoders have other names and may omit the inner size."""
     names = {name: (name, *OTHER_NAMES[name][1].split()) if name in OTHER_NAMES else (name,) for name in SIZE_SETTINGS}
     values = {
-        name: next((config[each] for each in names[name] if config.get(each) is not None), None)
+        name: next((config[alias] for alias in names[name] if config.get(alias) is not None), None)
         for name in SIZE_SETTINGS
     }
     if values["intermediate_size"] is None and type(values["hidden_size"]) is int:

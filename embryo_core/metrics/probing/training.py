@@ -222,7 +222,9 @@ class _Layer:
 
     def trained(self) -> ProbeResult:
         """Return the test F1 of the best weights, and the curve."""
-        weights, bias = (torch.stack(parts) for parts in zip(*(one.best for one in self._regimens), strict=True))
+        weights, bias = (
+            torch.stack(parts) for parts in zip(*(regimen.best for regimen in self._regimens), strict=True)
+        )
         return ProbeResult(_pair(self._probes.f1(self._task.test, weights, bias)), self._curve, self._ends)
 
 
