@@ -245,7 +245,7 @@ def tuning_curve(runs: Sequence[Run], axis: AxisChoice, task: str, step: int, me
 
 
 def plot_tuning_curve(curve: pd.DataFrame, metric: str) -> go.Figure:
-    """Plot loss and score after each epoch, two lines for each seed; `curve` comes from `results.read_tuning`."""
+    """Plot loss and score over the updates, two lines for each seed; `curve` comes from `results.read_tuning`."""
     plot = go.Figure()
     for seed, rows in curve.groupby("seed"):
         for column, name, colour, dash in (

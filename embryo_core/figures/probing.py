@@ -101,7 +101,7 @@ def _describe_tasks(run: Run, layer: str | int, rescaled: bool, bands: bool) -> 
     frame, table = read_probe_scores(run), task_table(run, layer, rescaled)
     n = table.loc[table["task"] == MASKED_ACCURACY, "n"]
     masked_note = (
-        "The run's log has no accuracy on masked pieces of held-out text with their number."
+        "The run's log lacks masked accuracy on held-out text, or its number of pieces."
         if n.empty
         else f"Masked accuracy: fraction of {count_range(n)} masked pieces of held-out text that the model predicts."
     )
