@@ -25,8 +25,7 @@ AGE_COLUMNS, CATEGORY_COLUMNS, CONCRETENESS_COLUMNS = (
 )
 SEVERAL_CATEGORIES = "several"  # category of a word that is listed in several categories
 MAX_WORD_LENGTH = 60  # characters of a word
-# A part of a word or text, between spaces or punctuation; "n't" is a part, as in the Penn treebank.
-PART_PATTERN = re.compile(r"\w+(?=n't\b)|n't\b|\w+", re.IGNORECASE)
+PART_PATTERN = re.compile(r"\w+")  # a part of a word or text, between spaces or punctuation
 
 Occurrence = tuple[int, int, int]  # index of the sentence, and first and end character of the word in it
 
@@ -145,8 +144,7 @@ def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> d
     """Return the occurrences of each word in the sentences, in order, spelled as in the list, between ends of PARTs.
 
     A capitalised form counts only as the first word of a sentence, since "Will" and "US" elsewhere are other words. An
-    apostrophe, a hyphen and a combining accent end a part: "cat's" has an occurrence of "cat", "ice-cream" of "ice".
-    But "can't" is "ca" and "n't", and has none of "can".
+    apostrophe, a hyphen and a combining accent end a part: "can't" has an occurrence of "can", "ice-cream" of "ice".
     """
     occurrences: dict[str, list[Occurrence]] = {entry.word: [] for entry in words}
     longest = max((len(PART_PATTERN.findall(word)) for word in occurrences), default=0)

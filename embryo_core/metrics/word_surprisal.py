@@ -271,4 +271,4 @@ class WordBigrams:
 
 def split(text: str) -> list[str]:
     """Return the words of a text in lower case, split as in lists of words."""
-    return [match.casefold() for match in word_list.PART_PATTERN.findall(text.replace("’", "'"))]
+    return [match.casefold() for match in word_list.PART_PATTERN.findall(text)]

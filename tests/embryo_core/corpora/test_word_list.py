@@ -70,14 +70,6 @@ def test_occurrences_are_whole_words_as_listed():
     }
 
 
-def test_contractions_are_split_as_in_the_penn_treebank():
-    """ "n't" takes its n from the word before, so that "can't" is not "can"; capitals and both apostrophes match."""
-    sentences = ["I can't", "She won’t, they don't", "Can't we", "CAN'T", "the don isn't"]
-    occurrences = find_occurrences([ListedWord(word) for word in ("can", "won", "do", "don", "can't", "is")], sentences)
-    text = {word: [sentences[i][a:b] for i, a, b in places] for word, places in occurrences.items()}
-    assert text == {"can": [], "won": [], "do": ["do"], "don": ["don"], "can't": ["can't", "Can't"], "is": ["is"]}
-
-
 def test_sentences_come_from_a_treebank_or_lines(tmp_path):
     assert read_sentences(SAMPLE_DATA["text"])[0] == "The old baker opened the door."
     write(tmp_path / "b.txt", "Two.\n\n")

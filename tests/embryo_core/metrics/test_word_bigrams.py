@@ -37,10 +37,3 @@ def test_bigram_surprisal_excludes_the_occurrence_itself():
         -math.log2(single.count("the") / (len(single) - 1 + len({*single})))
     )
     assert counts.bits("ice cream", 0, 9) == pytest.approx(plain(3, 0) + plain(3, 1))
-
-
-def test_curly_apostrophes_count_as_plain_ones():
-    """A listed word has plain ones, and the text may have either."""
-    counts = WordBigrams(["I can’t go", "we can't go"])
-    assert counts.single_bits("can't") == pytest.approx(2 * -math.log2(2 / (8 - 1 + 5)))
-    assert counts.bits("I can’t go", 2, 7) == pytest.approx(counts.bits("I can't go", 2, 7))
