@@ -54,7 +54,6 @@ def at_step(runs: Sequence[Run], axis: AxisChoice, pattern: str, step: int, sele
         ),
         METRIC,
         suffix=f"step{step}",
-        headline=headline(run, pattern, selected_head, axis.for_run(run, runs)),
     )
 
 
