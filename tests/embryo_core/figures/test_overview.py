@@ -1,6 +1,7 @@
 """Tests of the Overview figures, which draw curves of the training log."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -100,6 +101,17 @@ def test_log_is_cached_until_it_changes(with_log) -> None:
     )
     with pytest.raises(FigureError, match=run.name):
         overview.training_curve([run], AxisChoice("log"), "masked_lm_loss")
+
+
+def test_log_rewritten_with_the_same_size_and_time_is_read_again(with_log) -> None:
+    """Two rewrites within one tick of the clock leave the modification time as it was."""
+    run = with_log([row("train", 4)])
+    assert overview.training_log(run)["step"].tolist() == [4]
+    before = (run.path / "log.jsonl").stat()
+    with_log([row("train", 8)])
+    os.utime(run.path / "log.jsonl", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (run.path / "log.jsonl").stat().st_size == before.st_size
+    assert overview.training_log(run)["step"].tolist() == [8]
 
 
 @pytest.mark.parametrize(
