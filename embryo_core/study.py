@@ -162,16 +162,13 @@ class Study:
 
         question = query.parse(self.run, text)
         answers = query.ask(self.run, question.track(track, mask) if track else question, steps, k)
-        best = {step: words.split(query.SEPARATOR) for step, words in answers.leaders(query.TOGETHER).items()}
-        rows = zip(answers.table["step"], answers.table["mask"], strict=True)
-        given = [query.SEPARATOR.join(best.get(step, [])[: max(0, number - 1)]) for step, number in rows]
-        return _with_given(answers.table, given)
+        return answers.table_with_given()
 
     def lens(self, text: str, mask: int = 1, steps: Iterable[int] | None = None, k: int = 10) -> pd.DataFrame:
         """Return the answers of each layer at `mask`, where layer 0 is the embeddings: columns and errors of `ask`."""
         from embryo_core import query  # loads torch
 
-        return _with_given(query.ask_layers(self.run, text, mask, steps, k).table, "")
+        return query.ask_layers(self.run, text, mask, steps, k).table_with_given()
 
     def findings(self) -> pd.DataFrame:
         """Return a row for each finding of the paper: name, claim, section, verdict, hold, opposed, of, statistic.
@@ -185,13 +182,6 @@ class Study:
         ]
         rows = [judgement.text_fields | count for judgement, count in zip(judged, counts, strict=True)]
         return pd.DataFrame(rows, columns="name claim section verdict hold opposed of statistic".split())
-
-
-def _with_given(table: pd.DataFrame, fields: str | list[str]) -> pd.DataFrame:
-    """Return a table with the column `fields` behind the columns step and mask."""
-    table = table.copy(deep=False)
-    table.insert(2, "given", fields)
-    return table
 
 
 # === Several runs ===

@@ -70,6 +70,15 @@ class Answers:
         """Return the answers as a table (see the module), built on first use, which takes longer than a checkpoint."""
         return _frame(self.columns)
 
+    def table_with_given(self) -> pd.DataFrame:
+        """Return the table with a third column `given`: the best answers in the masks before, "" if there are none."""
+        best = {step: words.split(SEPARATOR) for step, words in self.leaders(TOGETHER).items()}
+        rows = zip(self.columns["step"].tolist(), self.columns["mask"].tolist(), strict=True)
+        given = [SEPARATOR.join(best.get(step, [])[: max(0, mask - 1)]) for step, mask in rows]
+        table = self.table.copy(deep=False)
+        table.insert(2, "given", given)
+        return table
+
     @cached_property
     def steps(self) -> tuple[int, ...]:
         """Return the steps whose checkpoints answered, ascending."""
