@@ -6,9 +6,8 @@ sentences reach, at most MAX_LENGTH. Its rows do not sum to 1, because entries f
 sentences only (see curves.normalise_rows).
 """
 
-from abc import abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -50,10 +49,7 @@ class AttentionMetric(Metric):
     source = "treebank"
     form = TREEBANK_FORM
     needs = frozenset({"attentions"})
-
-    @abstractmethod
-    def observe(self, model: "Model", data: Any) -> Observer:
-        """Return a new observer of one checkpoint, for the data that `read` returned."""
+    observer: ClassVar[Callable[..., Observer]]  # called with a model and the data that `read` returned
 
     def compute(self, model: "Model", data: EncodedSentences) -> Findings:
         return self.shared_pass(model, [(self, data)])[0]
@@ -62,7 +58,7 @@ class AttentionMetric(Metric):
     def shared_pass(model: "Model", work: Sequence[tuple[Any, Any]]) -> list[Findings]:
         """Return the findings of each (metric, data) in `work` from one pass; all must have read the same sentences."""
         sentences = work[0][1].sentences
-        observers = [metric.observe(model, data) for metric, data in work]
+        observers = [metric.observer(model, data) for metric, data in work]
 
         def attend(batch: np.ndarray) -> list[Any]:
             ids = np.stack([sentences[i].ids for i in batch])
@@ -74,28 +70,6 @@ class AttentionMetric(Metric):
             for observer, sums_of_observer in zip(observers, sums, strict=True):
                 observer.add(batch, sums_of_observer)
         return [observer.findings() for observer in observers]
-
-
-class Attention(AttentionMetric):
-    """One averaged map for each layer and head, from the sentences that fit the model's positions."""
-
-    name = "attention"
-
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
-        treebank = encode(tokenizer, limits, source)
-        sentences = treebank.sentences
-        lengths = np.array([len(sentence.ids) for sentence in sentences])
-        length = min(int(np.sort(lengths)[-min(MIN_SENTENCES, len(lengths))]), MAX_LENGTH)
-        summary = {
-            "sentences": len(sentences),
-            "length": length,
-            "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
-            "note": f"averaged over {quantity(len(sentences), 'sentence')} of {source.path.name}{treebank.reading}",
-        }
-        return EncodedSentences(sentences, summary)
-
-    def observe(self, model: "Model", data: EncodedSentences) -> "MapSums":
-        return MapSums(model, data)
 
 
 class MapSums:
@@ -120,3 +94,23 @@ class MapSums:
         heads = np.ndindex(mean.shape[:2])
         maps = [AttentionMap(layer + 1, head + 1, mean[layer, head], self._sentences) for layer, head in heads]
         return Findings(attention=maps)
+
+
+class Attention(AttentionMetric):
+    """One averaged map for each layer and head, from the sentences that fit the model's positions."""
+
+    name = "attention"
+    observer = MapSums
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedSentences:
+        treebank = encode(tokenizer, limits, source)
+        sentences = treebank.sentences
+        lengths = np.array([len(sentence.ids) for sentence in sentences])
+        length = min(int(np.sort(lengths)[-min(MIN_SENTENCES, len(lengths))]), MAX_LENGTH)
+        summary = {
+            "sentences": len(sentences),
+            "length": length,
+            "sentences_per_position": [int((lengths > position).sum()) for position in range(length)],
+            "note": f"averaged over {quantity(len(sentences), 'sentence')} of {source.path.name}{treebank.reading}",
+        }
+        return EncodedSentences(sentences, summary)

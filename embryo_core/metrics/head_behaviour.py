@@ -57,27 +57,6 @@ class ParsedSentence:
     head: np.ndarray  # [P] the syntactic head of each of the W words; -1 for no head, and as padding from W on
 
 
-class HeadBehaviour(AttentionMetric):
-    """Scores of each layer and head, from the sentences that fit the model's positions, and one baseline."""
-
-    name = "head_behaviour"
-
-    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
-        treebank = treebank_words.encode(tokenizer, limits, source)
-        sentences = tuple(map(_parse, treebank.sentences))
-        pieces = sum(len(sentence.word) for sentence in sentences)
-        headed_words = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
-        note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
-        note += treebank.reading
-        syntax = f"syntax over {quantity(headed_words, 'word')} with a head"
-        note += f"; {syntax if headed_words else 'it has no syntactic heads'}"
-        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": note}
-        return treebank_words.EncodedSentences(sentences, summary)
-
-    def observe(self, model: "Model", data: treebank_words.EncodedSentences) -> "Sums":
-        return Sums(model, data)
-
-
 class Sums:
     """Sums of each quantity over each sentence, for one checkpoint."""
 
@@ -112,6 +91,25 @@ class Sums:
             for (layer, head), value in np.ndenumerate(values_of_heads)
         ]
         return Findings(scores=scores + (_baseline(self._data) if headed_words else []))
+
+
+class HeadBehaviour(AttentionMetric):
+    """Scores of each layer and head, from the sentences that fit the model's positions, and one baseline."""
+
+    name = "head_behaviour"
+    observer = Sums
+
+    def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
+        treebank = treebank_words.encode(tokenizer, limits, source)
+        sentences = tuple(map(_parse, treebank.sentences))
+        pieces = sum(len(sentence.word) for sentence in sentences)
+        headed_words = sum(int((sentence.head >= 0).sum()) for sentence in sentences)
+        note = f"{quantity(pieces, 'piece')} in {quantity(len(sentences), 'sentence')} of {source.path.name}"
+        note += treebank.reading
+        syntax = f"syntax over {quantity(headed_words, 'word')} with a head"
+        note += f"; {syntax if headed_words else 'it has no syntactic heads'}"
+        summary = {"sentences": len(sentences), "pieces": pieces, "words": headed_words, "note": note}
+        return treebank_words.EncodedSentences(sentences, summary)
 
 
 def _baseline(data: treebank_words.EncodedSentences) -> list[Score]:
