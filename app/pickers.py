@@ -83,11 +83,11 @@ def pick_many(
     """
     if bulk:
         _pick_bulk(name, options, format_func)
-    wanted = permalink.get(name)
-    kept = set(default if wanted is None else permalink.split(wanted))
+    received = permalink.get(name)
+    kept = set(default if received is None else permalink.split(received))
     if report and permalink.came_with_link(name) and not kept & {*options}:
         kept = set(default or options)
-        if not wanted:
+        if not received:
             notices.note(f"The link names no {name.replace('_', ' ')}; showing the default.")
     widget = partial(st.pills, selection_mode="multi") if pills else st.multiselect
     value = [option for option in options if option in kept]
@@ -95,7 +95,11 @@ def pick_many(
         name, value, widget, label, options, format_func=_marked(format_func) if pills else format_func
     )
     permalink.put_in_url(name, None if set(chosen) == set(default) else permalink.join(chosen))
-    if report and wanted and (unknown := [one for one in permalink.split(wanted) if one and one not in options]):
+    if (
+        report
+        and received
+        and (unknown := [entry for entry in permalink.split(received) if entry and entry not in options])
+    ):
         report_unknown(name, unknown)
     return [option for option in options if option in chosen]
 
@@ -246,8 +250,8 @@ def report_unknown(name: str, unknown: Sequence[str], shown: str = "", why: str 
 
 def check_link(name: str, known: Iterable[str], shown: str, why: str = "not here") -> None:
     """Report that the page's link has a value that is not one of the known ones, and what is `shown` instead."""
-    if (wanted := permalink.get(name)) is not None and wanted not in known:
-        report_unknown(name, [wanted], shown, why)
+    if (received := permalink.get(name)) is not None and received not in known:
+        report_unknown(name, [received], shown, why)
 
 
 def widget_key(name: str, value: Any) -> str:

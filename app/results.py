@@ -67,7 +67,7 @@ early_measures = cached(run_state, 16)(early_signals.common_measures)
 scores = store.read_scores
 fact_histories = cached(results_state, 4, "Reading the facts")(store.read_histories)
 sources = cached(results_state, 16)(store.read_sources)
-examples = cached(results_state, 16)(store.read_examples)
+examples = cached(results_state, 16)(store.read_example_questions)
 
 
 def evaluated_steps(run: Run, metric: str) -> set[int]:

@@ -44,11 +44,11 @@ def note_figure(name: str) -> None:
 
 def explain_missing_figure() -> None:
     """Report, at the end of a page, that it lacks the figure in `?figure=NAME`, and name the figures that it has."""
-    wanted, names = permalink.get("figure"), st.session_state.get(SHOWN_KEY, [])
-    if wanted and _class_of(wanted) not in map(_class_of, names):
+    figure_name, names = permalink.get("figure"), st.session_state.get(SHOWN_KEY, [])
+    if figure_name and _class_of(figure_name) not in map(_class_of, names):
         has = f"it has: {', '.join(dict.fromkeys(names))}" if names else "it has none"
-        with st.container(key=f"below_{_class_of(wanted)}"):
-            notices.note(f"This page has no figure '{wanted}'; {has}.")
+        with st.container(key=f"below_{_class_of(figure_name)}"):
+            notices.note(f"This page has no figure '{figure_name}'; {has}.")
 
 
 def _class_of(name: str | None) -> str:

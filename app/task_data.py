@@ -93,5 +93,5 @@ def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
 def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
     """Return the pairs of each paradigm; the `state` of the data is only a part of the cache's key."""
     with suppress(CorpusError):
-        return {} if path is None else pair_sentences.read_sentences(run, path)
+        return {} if path is None else pair_sentences.read_pair_sentences(run, path)
     return {}

@@ -204,15 +204,15 @@ def _show_time(
 ) -> None:
     """Draw the time bar, and put its step and scale into the URL."""
     try:
-        played, named = stops(view.run), phases(view.run)
+        played, phase_list = stops(view.run), phases(view.run)
     except EmbryoError:
-        played, named = (), ()  # the page itself reports unreadable results
+        played, phase_list = (), ()  # the page itself reports unreadable results
     with st.container(key="time"):
         time_bar(
             view.checkpoints,
             view.step,
             view.axis,
-            named,
+            phase_list,
             on_step=_choose_step,
             on_scale=lambda chosen: permalink.choose("scale", chosen),
             stops=played,
@@ -229,5 +229,5 @@ def _choose_step(step: int, passing: bool) -> None:
 
 def _wanted_step(last: int) -> int:
     """Return the step in the URL, which the run may lack; the run's `last` step if the URL has none."""
-    wanted = permalink.get("step") or ""
-    return int(wanted) if wanted.isdecimal() and len(wanted) <= 18 else last
+    received = permalink.get("step") or ""
+    return int(received) if received.isdecimal() and len(received) <= 18 else last

@@ -45,7 +45,7 @@ def find_misplaced_steps(series: TensorSeries, indices: Sequence[int]) -> Mispla
     """Find the steps among `indices` whose weights do not continue the neighbouring ones."""
     if len(indices) < MIN_ORDERED_STEPS:
         return MisplacedSteps()
-    return _find_misplaced(series.large(indices), indices)
+    return _find_misplaced(series.large_tensors(indices), indices)
 
 
 def find_misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[tuple[str, ...], MisplacedSteps]:
@@ -55,7 +55,7 @@ def find_misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[
     """
     if len(indices) < MIN_ORDERED_STEPS:
         return (), MisplacedSteps()
-    large = series.large(indices)
+    large = series.large_tensors(indices)
     triples = zip(indices, indices[1:], indices[2:], strict=False)
     turned_back = [
         turn(large.sketched_distances(i, j), large.sketched_distances(j, k), large.sketched_distances(i, k)) < MAX_TURN
@@ -64,7 +64,7 @@ def find_misplaced_shard(series: TensorSeries, indices: Sequence[int]) -> tuple[
     turn_together = max(turned_back, key=np.sum)
     if turn_together.sum() < max(MIN_TENSORS, SHARD_SHARE * len(large.names)):
         return (), MisplacedSteps()
-    shard = large.only(turn_together, np.ones(len(large.names)))
+    shard = large.select(turn_together, np.ones(len(large.names)))
     return shard.names, _find_misplaced(shard, indices)
 
 

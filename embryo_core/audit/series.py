@@ -37,7 +37,7 @@ class TensorSeries:
         square = 2 * self.norms[:, i] ** 2 + 2 * self.norms[:, j] ** 2 - self.distances(i, j) ** 2
         return np.sqrt(np.maximum(square, 0))
 
-    def large(self, indices: Sequence[int]) -> "TensorSeries":
+    def large_tensors(self, indices: Sequence[int]) -> "TensorSeries":
         """Return the moving tensors above the median size, whose directions are the least noisy.
 
         Each is measured in units of its median move between neighbouring steps, so that no tensor dominates.
@@ -46,9 +46,9 @@ class TensorSeries:
         unit = np.median(moves, axis=0)
         is_large = (self.sizes > np.median(self.sizes)) & (unit > 0)
         is_large = is_large if is_large.any() else unit > 0
-        return self.only(is_large, unit)
+        return self.select(is_large, unit)
 
-    def only(self, mask: np.ndarray, unit: np.ndarray) -> "TensorSeries":
+    def select(self, mask: np.ndarray, unit: np.ndarray) -> "TensorSeries":
         """Return the tensors of the `mask` [T], with sketched distances, each in units of its `unit` [T]."""
         names = tuple(name for name, keep in zip(self.names, mask, strict=True) if keep)
         scaled_distance = lru_cache(maxsize=None)(lambda i, j: self.sketched_distances(i, j)[mask] / unit[mask])

@@ -25,7 +25,7 @@ def make_tiles(run: Run, scale: Scale) -> tuple[bytes, dict[str, dict[str, str]]
     """Return the tiles of a run, made from stored results, and the state of the page that each tile opens, by tile."""
     tiles: dict[str, dict[str, Any]] = {}
     places: dict[str, dict[str, str]] = {}
-    if sentence := growth.best_example(results.read_examples(run)):
+    if sentence := growth.best_example(results.read_example_questions(run)):
         tiles["sentence"], places["sentence"] = sentence_tile(sentence), {"text": sentence.text, "subject": ""}
     levels = np.empty(0, np.uint8)
     if head := _clearest_head_tile(run):

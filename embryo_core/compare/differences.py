@@ -140,7 +140,7 @@ def _read_facts(run: Run, step: int) -> pd.Series:
 
 def _read_pairs(run: Run, step: int, set_name: str) -> pd.Series:
     """Return 1 or 0 for each pair of a set, by paradigm and number, judged right or wrong at a step; 0.5 for ties."""
-    table = results.read_pairs(run, None, step)
+    table = results.read_pair_scores(run, None, step)
     table = table[table["paradigm"].str.startswith(f"{set_name}/")].set_index(["paradigm", "pair"])
     return 0.5 + 0.5 * np.sign(table["good"] - table["bad"])
 

@@ -38,7 +38,7 @@ def curves_figure(
     after the first run and `name`. Runs without data or the axis's unit are `missing` in the Figure. Raises FigureError
     if no run has data.
     """
-    lines, missing = read_lines(runs, axis, read, curves)
+    lines, missing = make_lines(runs, axis, read, curves)
     if not lines:
         raise FigureError(f"'{title}' has nothing to draw of {join_names([run.name for run in runs])}.")
     plotted_runs = [run for run in runs if run.name not in missing]
@@ -57,7 +57,7 @@ def curves_figure(
     )
 
 
-def read_lines(
+def make_lines(
     runs: Sequence[Run], axis: AxisChoice, read: Callable[[Run], pd.DataFrame], curves: Curves
 ) -> tuple[list[Line], list[str]]:
     """Return a line for each design in the order of the runs, and the names of runs without data or the axis's unit."""

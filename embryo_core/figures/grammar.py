@@ -105,7 +105,7 @@ def _describe_shape(run: Run, group: str, rows: pd.DataFrame) -> dict[str, Any]:
     _, phenomenon, paradigm = group.split("/")
     steps, values, last = rows["step"].to_numpy(), rows["value"].to_numpy(), rows.iloc[-1]
     onset = curves.onset(steps, values, rows["n"], floor=CHANCE)
-    pairs = results.read_pairs(run, group)
+    pairs = results.read_pair_scores(run, group)
     difference = (pairs["good"] - pairs["bad"]).to_numpy()
     right_answers = (
         pd.Series(np.where(difference == 0, 0.5, difference > 0)).groupby([pairs["pair"], pairs["step"]]).first()

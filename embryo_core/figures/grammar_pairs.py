@@ -38,7 +38,7 @@ def pairs_at(run: Run, paradigm: str, step: int, sentences: Sequence[MinimalPair
     `good` and `bad` are the sentences, if given. Scores are in nats; `history` comes from `curves.classify_histories`,
     in which a tie counts as wrong. The lowest difference comes first. Raises ResultsError.
     """
-    table = results.read_pairs(run, paradigm)
+    table = results.read_pair_scores(run, paradigm)
     table = table.assign(difference=table["good"] - table["bad"])
     histories = table.assign(right=table["difference"] > 0).pivot(index="pair", columns="step", values="right")
     histories = pd.Series(curves.classify_histories(histories.fillna(False).to_numpy(bool)), histories.index)
@@ -71,7 +71,7 @@ def pair(runs: Sequence[Run], axis: AxisChoice, paradigm: str, number: int) -> F
     """Return the figure of how much the good sentence of a pair is preferred at every step."""
 
     def read(run: Run) -> pd.DataFrame:
-        table = results.read_pairs(run, paradigm)
+        table = results.read_pair_scores(run, paradigm)
         scores = table[table["pair"] == number]
         return scores.assign(difference=scores["good"] - scores["bad"], none=0.0)
 

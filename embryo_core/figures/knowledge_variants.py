@@ -87,7 +87,7 @@ def variants_of_fact(run: Run, fact: Fact, step: int) -> pd.DataFrame:
     `steps` is the number of steps at which the fact was right; at `kept` of them the variant was right too.
     """
     rows = []
-    for (kind, text), answers in results.read_variants(run, fact.relation, fact.id).groupby(["kind", "variant"]):
+    for (kind, text), answers in results.read_variant_answers(run, fact.relation, fact.id).groupby(["kind", "variant"]):
         template = text if kind in (PARAPHRASED, NEGATED) else f"{text}? {fact.template}"
         at_step = answers.loc[answers["step"] == step, "prediction"]
         rows.append(

@@ -36,7 +36,7 @@ def steps(run: Run) -> list[int]:
 def step_up_to(run: Run, step: int) -> int | None:
     """Return the last step up to `step` whose states can be compared, or else the first one; None if there is none."""
     evaluated = steps(run)
-    return max((one for one in evaluated if one <= step), default=min(evaluated, default=None))
+    return max((candidate for candidate in evaluated if candidate <= step), default=min(evaluated, default=None))
 
 
 def describe_steps(runs: Sequence[Run], step: int | None) -> str:
@@ -130,10 +130,10 @@ def shared_words(run: Run, other: Run) -> tuple[list[int], list[int]]:
             f"Run '{run.name}' counts steps in {run.step_unit}, and '{other.name}' in {other.step_unit}; compare runs "
             "with the same unit."
         )
-    ours, theirs = (results.read_sources(one).get(METRIC, {}) for one in (run, other))
+    ours, theirs = (results.read_sources(each_run).get(METRIC, {}) for each_run in (run, other))
     if not theirs:
         raise FigureError(f"The geometry of the states of run '{other.name}' has not been measured yet.")
-    words = [[tuple(word) for word in one.get("compared", [])] for one in (ours, theirs)]
+    words = [[tuple(word) for word in record.get("compared", [])] for record in (ours, theirs)]
     other_indices = {word: i for i, word in enumerate(words[1])} if ours.get("sha256") == theirs.get("sha256") else {}
     index_pairs = [(i, other_indices[word]) for i, word in enumerate(words[0]) if word in other_indices]
     if len(index_pairs) < MIN_WORDS:

@@ -17,7 +17,7 @@ from embryo_core.errors import (
     MissingCapability,
     MissingWeights,
 )
-from embryo_core.finetune.squad import QuestionTask, read_questions
+from embryo_core.finetune.squad import QuestionTask, read_squad
 from embryo_core.finetune.task_specs import GLUE, SQUAD, RateChoice, TuningSettings, results_name
 from embryo_core.finetune.tasks import TextTask, data_sha256, read_task
 from embryo_core.finetune.workers import JobTask, TuningJob, is_readable, mnli_file, mnli_files
@@ -59,7 +59,7 @@ class TaskPlan:
     @cached_property
     def data(self) -> TextTask | QuestionTask:
         """Return the task's data, read on first use. Raises CorpusError."""
-        return read_questions(self.folder) if self.name == SQUAD else read_task(self.name, self.folder)
+        return read_squad(self.folder) if self.name == SQUAD else read_task(self.name, self.folder)
 
     @property
     def unanswerable(self) -> bool:

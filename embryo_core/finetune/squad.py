@@ -61,7 +61,7 @@ class QuestionTask:
         return replace(self, train=train, validation=validation)
 
 
-def read_questions(folder: Path) -> QuestionTask:
+def read_squad(folder: Path) -> QuestionTask:
     """Read SQuAD 1.1 or 2.0 from train and validation parquet files. Raises CorpusError."""
     train = _questions(f"The training data of {folder}", read_split(folder, "train"))
     validation = _questions(f"The validation data of {folder}", read_split(folder, "validation"))

@@ -13,7 +13,7 @@ import pandas as pd
 
 from embryo_core import corpora, results, runs
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.squad import read_questions
+from embryo_core.finetune.squad import read_squad
 from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name, results_name, validation_split
 from embryo_core.finetune.tasks import data_sha256, read_split, read_task, text_columns
 from embryo_core.types import Run
@@ -42,7 +42,7 @@ def fetch_tasks(source: str, into: Path) -> list[Path]:
             temporary.mkdir()
             _download(source, name, temporary)
             try:
-                read_questions(temporary) if name == SQUAD else read_task(name, temporary)
+                read_squad(temporary) if name == SQUAD else read_task(name, temporary)
             except CorpusError as reason:
                 raise CorpusError(
                     f"The data fetched from {SOURCES[source][0]} are not those of '{name}' "

@@ -151,14 +151,14 @@ class WordMetric(Metric):
         """Return whether each word is right: bool [n]."""
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
-        return read_words(tokenizer, limits, source)
+        return read_treebank_words(tokenizer, limits, source)
 
     def compute(self, model: "Model", data: TreebankWords) -> Findings:
         return findings(self.name, data, self.judge(model, data))
 
 
 @lru_cache(maxsize=1)
-def read_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
+def read_treebank_words(tokenizer: "Tokenizer", limits: Limits, source: Source) -> TreebankWords:
     """Read the words of a treebank, once per evaluation for all metrics that score them. Raises CorpusError.
 
     For a decoder, words at position 0 are left out and counted, since nothing precedes them.

@@ -41,7 +41,7 @@ def find_pairs(run: Run, roots: Iterable[Path]) -> Path | None:
     return corpora.find_data([str(sha256)] if sha256 else [], candidates)
 
 
-def read_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
+def read_pair_sentences(run: Run, path: Path) -> dict[str, list[MinimalPair]]:
     """Return the pairs of each paradigm, in order, from the data at `path` on which a run was evaluated.
 
     Sets are named as in the run's results, even if the folder was renamed. Raises CorpusError and ResultsError.

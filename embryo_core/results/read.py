@@ -124,14 +124,14 @@ def read_cloze(
 
 
 @memoized
-def read_variants(run: Run, relation: str, fact: str) -> pd.DataFrame:
+def read_variant_answers(run: Run, relation: str, fact: str) -> pd.DataFrame:
     """Return the answers to a fact's variants where it was answered right: step, kind, variant, rank, prediction."""
     rows = read_table(run, tables.VARIANTS, _equals("relation", relation) & _equals("fact", fact))
     return rows.select(["step", "kind", "variant", "rank", "prediction"]).to_pandas()
 
 
 @memoized
-def read_pairs(run: Run, paradigm: str | None = None, step: int | None = None) -> pd.DataFrame:
+def read_pair_scores(run: Run, paradigm: str | None = None, step: int | None = None) -> pd.DataFrame:
     """Return the scores of minimal pairs: step, paradigm (set/phenomenon/paradigm), pair, good, bad; sorted."""
     rows = read_table(run, tables.PAIRS, _equals("paradigm", paradigm), step)
     return rows.select(["step", "paradigm", "pair", "good", "bad"]).to_pandas()
@@ -266,7 +266,7 @@ def _unusable(run: Run, maps: str) -> ResultsError:
 # === Example questions ===
 
 
-def read_examples(run: Run) -> list[ExampleQuestion]:
+def read_example_questions(run: Run) -> list[ExampleQuestion]:
     """Return the example questions of a run, in their order. Raises BrokenExamples."""
     path = run.results / EXAMPLES_FILE
     if not os.path.lexists(path):

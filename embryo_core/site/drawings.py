@@ -36,7 +36,7 @@ def tiles(runs: Runs, axis: AxisChoice) -> Drawing:
 
 def answers(runs: Runs, axis: AxisChoice, number: int) -> Drawing:
     """Return the stored best answers to one of a run's examples at each step. Raises FigureError if none are stored."""
-    example = results.read_examples(runs[0])[number]
+    example = results.read_example_questions(runs[0])[number]
     rows = [
         {"run": runs[0].name, "step": answer.step, "text": example.text, "answer": word, "probability": probability}
         for answer in example.answers
@@ -56,7 +56,7 @@ def answers(runs: Runs, axis: AxisChoice, number: int) -> Drawing:
 
 def query_page(runs: Runs, axis: StepAxis) -> SitePage:
     """Return the page of the answers to a run's examples, which says when the run learned them."""
-    examples = results.read_examples(runs[0])
+    examples = results.read_example_questions(runs[0])
     texts = {example.text: {"number": i} for i, example in enumerate(examples)}
     checkpoint_count = max((len(example.answers) for example in examples), default=0)
     headline = query_captions.describe_examples(examples, checkpoint_count, axis) if examples else ""
@@ -72,7 +72,9 @@ def attention_page(runs: Runs, axis: StepAxis) -> SitePage:
     clearest_pattern, *clearest = patterns.clearest_head(frame)
     clearest_head = (clearest[0], clearest[1])
     layers, heads = _heads(runs[0])
-    places = sorted(product(range(1, layers + 1), range(1, heads + 1)), key=lambda place: place != clearest_head)
+    places = sorted(
+        product(range(1, layers + 1), range(1, heads + 1)), key=lambda head_position: head_position != clearest_head
+    )
     head_choices = {f"Layer {layer}, head {head}": {"layer": layer, "head": head} for layer, head in places}
     maps = [Panel("head", one_head, head_choices, "Head", True, True), Panel("all", all_heads, alone=True, each=True)]
     maps = maps if layers else []

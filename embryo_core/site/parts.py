@@ -98,7 +98,9 @@ class Panel:
             axes = {window: AxisChoice(scale, smoothing=window) for window in windows}
             figures: dict[int, Any] = {1: measured}
             figures |= {window: self.make(runs, axis, **options) for window, axis in axes.items()}
-            plots[scale] = {window: without_template(each.plot.to_plotly_json()) for window, each in figures.items()}
+            plots[scale] = {
+                window: without_template(figure.plot.to_plotly_json()) for window, figure in figures.items()
+            }
         return {
             "name": figure.file_name,
             "csv": figure.to_csv(),

@@ -66,7 +66,7 @@ def every_fact(run: Run) -> FixedTable:
 
 def every_pair(run: Run, pair_set: str) -> FixedTable:
     """Return the minimal pairs of all paradigms of a set at the last evaluated step, without their sentences."""
-    scores = results.read_pairs(run)
+    scores = results.read_pair_scores(run)
     step = int(scores["step"].max()) if len(scores) else 0
     paradigms = [paradigm for paradigm in scores["paradigm"].unique() if paradigm.startswith(f"{pair_set}/")]
     pairs_of_paradigms = [

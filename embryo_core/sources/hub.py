@@ -68,23 +68,28 @@ def find(name: str, patterns: Sequence[str]) -> SourceSeries:
     if FIELD_PATTERN.search(name):
         if not (matched := match_names(repositories(name), [name])):
             raise _not_found(name, "repository", "")
-        return _series({_place(one): counts for one, counts in matched.items()})
+        return _series({_resolve_folder(name): counts for name, counts in matched.items()})
     refs = revisions(_split(name)[0])
-    top = _place(name, refs)
+    top = _resolve_folder(name, refs)
     numbered = {} if "@" in name or top.folder else match_names(refs, patterns)
     if numbered:
-        places = {replace(top, name=f"{top.name}@{one}", commit=refs[one]): counts for one, counts in numbered.items()}
+        hub_folders = {
+            replace(top, name=f"{top.name}@{revision}", commit=refs[revision]): counts
+            for revision, counts in numbered.items()
+        }
         rest = () if patterns else unmatched(refs, numbered)
-        return _with_main(_series(places, rest), top)
+        return _with_main(_series(hub_folders, rest), top)
     if not top.commit:
         raise _not_found(name, "revision", "")
     all_files = files(top.repository, top.commit)
     folders = _folders(_below(all_files, top.folder))
     if below := match_folders(folders, patterns):
-        places = {replace(top, name=f"{top.name}/{one}", folder=f"{top.folder}{one}/"): c for one, c in below.items()}
-        return _with_main(_series(places, () if patterns else unmatched(folders, below), all_files), top)
-    if places := _commits(top, patterns):
-        return _with_main(_series(places), top)
+        hub_folders = {
+            replace(top, name=f"{top.name}/{folder}", folder=f"{top.folder}{folder}/"): c for folder, c in below.items()
+        }
+        return _with_main(_series(hub_folders, () if patterns else unmatched(folders, below), all_files), top)
+    if hub_folders := _commits(top, patterns):
+        return _with_main(_series(hub_folders), top)
     raise _not_found(name, "revision, folder or commit", conversion_hint(all_files))
 
 
@@ -93,21 +98,21 @@ def checkpoint_at(name: str, counts: Counts) -> SourceCheckpoint:
 
     Raises RunError, or BrokenCheckpoint if there is none.
     """
-    place = _place(name)
-    return _checkpoint(place, counts, place.files())
+    hub_folder = _resolve_folder(name)
+    return _checkpoint(hub_folder, counts, hub_folder.files())
 
 
 def fetch_tokenizer(name: str) -> Path:
     """Fetch the tokenizer at OWNER/NAME/FOLDER@REVISION; return its folder in the cache. Raises RunError."""
-    place = _place(name)
-    return tokenizer_above(place.pointer("config.json"))
+    hub_folder = _resolve_folder(name)
+    return tokenizer_above(hub_folder.pointer("config.json"))
 
 
 def tokenizer_above(pointer: Pointer) -> Path:
     """Fetch the tokenizer from a file's folder or the nearest parent that has one; return its folder in the cache."""
     names = files(pointer.repository, pointer.commit)
     parents = ["" if str(parent) == "." else f"{parent}/" for parent in Path(pointer.file).parents]
-    folder = next((one for one in parents if any(one + name in names for name in TOKENIZER_FILES)), parents[0])
+    folder = next((parent for parent in parents if any(parent + name in names for name in TOKENIZER_FILES)), parents[0])
     for name in sorted({*TOKENIZER_FILES, *TOKENIZER_SETTINGS} & _below(names, folder).keys()):
         fetch(replace(pointer, file=folder + name))
     return cached_file(replace(pointer, file=folder))
@@ -123,7 +128,7 @@ def _split(name: str) -> tuple[str, str, str]:
     return "/".join([owner, *rest[:1]]), "".join(f"{part}/" for part in rest[1:]), revision
 
 
-def _place(name: str, refs: dict[str, str] | None = None) -> HubFolder:
+def _resolve_folder(name: str, refs: dict[str, str] | None = None) -> HubFolder:
     """Resolve a name; the commit is "" if there is no main branch. Raises RunError for an unknown revision."""
     repository, folder, revision = _split(name)
     if COMMIT_PATTERN.fullmatch(revision):
@@ -146,38 +151,45 @@ def _commits(top: HubFolder, patterns: Sequence[str]) -> dict[HubFolder, Counts]
     """Return the newest commit of each step, which is read from the titles or, if none has one, trainer_state.json."""
     titles = history(top.repository, top.commit)[:MAX_COMMITS]
     matched = match_titles((title for _, title in titles), patterns)
-    named = [
+    title_counts = [
         (replace(top, name=f"{top.name} '{printable(title)}'", commit=commit), matched.get(title))
         for commit, title in titles
     ]
     if not matched and not patterns:
-        states = _side_by_side(lambda one: _state(one[0], one[0].files()), named)
-        named = [(one, Counts(step=state.global_step) if state else None) for (one, _), state in zip(named, states)]
+        states = _side_by_side(lambda entry: _state(entry[0], entry[0].files()), title_counts)
+        title_counts = [
+            (commit_folder, Counts(step=state.global_step) if state else None)
+            for (commit_folder, _), state in zip(title_counts, states)
+        ]
     newest: dict[int, tuple[HubFolder, Counts]] = {}
-    for place, counts in named:
+    for hub_folder, counts in title_counts:
         if counts:
-            newest.setdefault(counts.first[0], (place, counts))
+            newest.setdefault(counts.first[0], (hub_folder, counts))
     return dict(newest.values())
 
 
 # === Checkpoints ===
 
 
-def _series(places: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files: Files | None = None) -> SourceSeries:
-    """Return the checkpoints at these places; `all_files` are the repository's files if all places share one commit.
+def _series(
+    hub_folders: dict[HubFolder, Counts], rest: Iterable[str] = (), all_files: Files | None = None
+) -> SourceSeries:
+    """Return the checkpoints at these folders; `all_files` are the repository's files if all share one commit.
 
     Raises RunError or MissingWeights if the Hub does not answer, rather than leave gaps in a series.
     """
     series = SourceSeries([], unmatched=[*rest])
 
-    def look(one: tuple[HubFolder, Counts]) -> SourceCheckpoint | str:
-        place, counts = one
+    def look(entry: tuple[HubFolder, Counts]) -> SourceCheckpoint | str:
+        hub_folder, counts = entry
         try:
-            return _checkpoint(place, counts, place.files() if all_files is None else _below(all_files, place.folder))
+            return _checkpoint(
+                hub_folder, counts, hub_folder.files() if all_files is None else _below(all_files, hub_folder.folder)
+            )
         except BrokenCheckpoint as reason:
             return str(reason)
 
-    for counts, answer in zip(places.values(), _side_by_side(look, [*places.items()]), strict=True):
+    for counts, answer in zip(hub_folders.values(), _side_by_side(look, [*hub_folders.items()]), strict=True):
         if isinstance(answer, SourceCheckpoint):
             series.found.append(answer)
         else:
@@ -197,47 +209,49 @@ def _with_main(series: SourceSeries, top: HubFolder) -> SourceSeries:
     return with_unnumbered(series, last, _state(top, hashes))
 
 
-def _checkpoint(place: HubFolder, counts: Counts, hashes: Files) -> SourceCheckpoint:
+def _checkpoint(hub_folder: HubFolder, counts: Counts, hashes: Files) -> SourceCheckpoint:
     """Return the checkpoint in a folder with these files. Raises BrokenCheckpoint if files are missing."""
-    model, inside = _model(place, counts, hashes), f"{GENERATOR}/"
+    model, inside = _model(hub_folder, counts, hashes), f"{GENERATOR}/"
     return (
-        replace(model, generator=_model(place, counts, hashes, inside)) if f"{inside}config.json" in hashes else model
+        replace(model, generator=_model(hub_folder, counts, hashes, inside))
+        if f"{inside}config.json" in hashes
+        else model
     )
 
 
-def _model(place: HubFolder, counts: Counts, hashes: Files, inside: str = "") -> SourceCheckpoint:
-    """Return the model in the subfolder `inside` of a place: "" for the place itself, or a path ending with a slash."""
+def _model(hub_folder: HubFolder, counts: Counts, hashes: Files, inside: str = "") -> SourceCheckpoint:
+    """Return the model in the subfolder `inside` of a folder: "" for itself, or a path ending with a slash."""
     weights = next((inside + name for name in (*WEIGHTS, *INDEXES) if inside + name in hashes), None)
     if weights is None or f"{inside}config.json" not in hashes:
         raise BrokenCheckpoint(
-            f"{place.name} has no {inside}config.json, or none of {', '.join((*WEIGHTS, *INDEXES))}, "
+            f"{hub_folder.name} has no {inside}config.json, or none of {', '.join((*WEIGHTS, *INDEXES))}, "
             f"{where()}.{conversion_hint(hashes)}"
         )
-    config = fetch(place.pointer(f"{inside}config.json"), place.name)
+    config = fetch(hub_folder.pointer(f"{inside}config.json"), hub_folder.name)
     weight_names = [inside + name for name in WEIGHTS]
     if set(weight_names) <= set(hashes):  # of two weight files, choose the one with the head, if the cache has them
-        cached = [cached_file(place.pointer(name)) for name in weight_names]
+        cached = [cached_file(hub_folder.pointer(name)) for name in weight_names]
         weights = weight_names[cached.index(first_with_heads(cached, config))]
     files = [weights]
     index = None
     if weights.removeprefix(inside) in INDEXES:
-        index = Path(os.path.realpath(fetch(place.pointer(weights), place.name)))
+        index = Path(os.path.realpath(fetch(hub_folder.pointer(weights), hub_folder.name)))
         files = [inside + name for name in shard_names(index)]
         if lacking := [file for file in files if file not in hashes]:
-            raise BrokenCheckpoint(f"{place.name} has no {lacking[0]}, which {weights} names, {where()}.")
-    first, *parts = [place.folder + file for file in files]
-    pointer = Pointer(first, place.repository, place.commit, (*parts,))
+            raise BrokenCheckpoint(f"{hub_folder.name} has no {lacking[0]}, which {weights} names, {where()}.")
+    first, *parts = [hub_folder.folder + file for file in files]
+    pointer = Pointer(first, hub_folder.repository, hub_folder.commit, (*parts,))
     weight_hashes = tuple(hashes[file] for file in files)
     return SourceCheckpoint(
-        counts, config, hub_store(config, place.repository), pointer, place.name, weight_hashes, index=index
+        counts, config, hub_store(config, hub_folder.repository), pointer, hub_folder.name, weight_hashes, index=index
     )
 
 
-def _state(place: HubFolder, hashes: Files) -> TrainerState | None:
+def _state(hub_folder: HubFolder, hashes: Files) -> TrainerState | None:
     """Return the Trainer's state among these files; None if it is missing or cannot be read."""
     if STATE_FILE not in hashes:
         return None
-    path = fetch(place.pointer(STATE_FILE), place.name)
+    path = fetch(hub_folder.pointer(STATE_FILE), hub_folder.name)
     try:
         return read_state(path.parent)
     except BrokenTrainerState:

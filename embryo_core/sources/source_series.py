@@ -89,16 +89,16 @@ def with_unnumbered(series: SourceSeries, last: SourceCheckpoint, state: Trainer
     return replace(series, notes=[*series.notes, note])
 
 
-def _same(one: SourceCheckpoint, other: SourceCheckpoint) -> bool:
+def _same(checkpoint: SourceCheckpoint, other: SourceCheckpoint) -> bool:
     """Return whether two checkpoints have the same weights, by pointer, hashes or file contents.
 
     Raises BrokenCheckpoint for a shard that is no regular file, such as a pipe, which would never end.
     """
-    if one.pointer == other.pointer:
+    if checkpoint.pointer == other.pointer:
         return True
-    if one.pointer.repository or other.pointer.repository:
-        return None not in one.hashes and one.hashes == other.hashes
-    files = [[Path(file.file) for file in each.pointer.files] for each in (one, other)]
+    if checkpoint.pointer.repository or other.pointer.repository:
+        return None not in checkpoint.hashes and checkpoint.hashes == other.hashes
+    files = [[Path(file.file) for file in each.pointer.files] for each in (checkpoint, other)]
     return all([*map(compare, files[0])] == [*map(compare, files[1])] for compare in (os.path.getsize, _digest))
 
 

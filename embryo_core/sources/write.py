@@ -63,7 +63,7 @@ def write_checkpoints(
         outcomes = list(tqdm(written, desc=name, total=len(checkpoints), unit="checkpoint", disable=None))
     finally:
         pool.shutdown(cancel_futures=True)
-    added = [one for one, trouble in zip(checkpoints, outcomes, strict=True) if trouble is None]
+    added = [checkpoint for checkpoint, trouble in zip(checkpoints, outcomes, strict=True) if trouble is None]
     return added, [trouble for trouble in outcomes if trouble]
 
 

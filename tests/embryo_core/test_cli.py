@@ -33,7 +33,7 @@ def test_examples_are_found_stored_and_printed(root, capsys, tmp_path):
     questions = tmp_path / "questions.tsv"
     questions.write_text("The cat [MASK] on the mat .\tsat\nThe [MASK] sat .\tcat\n")
     assert main(["examples", "tiny", "--questions", str(questions)]) == 0
-    examples = results.read_examples(runs.open_run("tiny"))
+    examples = results.read_example_questions(runs.open_run("tiny"))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(examples) > 0
     assert all(line.startswith(f"{example.text}  {example.word}, ") for line, example in zip(lines, examples))

@@ -102,4 +102,4 @@ def test_agreement_of_two_orders_is_stated(orders, said, open_view, own_run):
 def test_results_contain_no_sentences(tiny_results):
     """No file of the results has a word of the sentences; a pair is stored as numbers."""
     stored = b"".join(Path(file).read_bytes() for file in tiny_results.results.rglob("*") if file.is_file())
-    assert b"lives" not in stored and results.read_pairs(tiny_results, "nouns/case/pronoun").shape == (9, 5)
+    assert b"lives" not in stored and results.read_pair_scores(tiny_results, "nouns/case/pronoun").shape == (9, 5)

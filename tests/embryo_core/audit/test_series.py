@@ -143,7 +143,7 @@ def test_large_tensors_are_measured_by_their_own_moves():
     tensors[1][:] = tensors[1][0]
     audited = series(tensors)
     among = (0, 2, 5, 6, 11)
-    large = audited.large(among)
+    large = audited.large_tensors(among)
     assert large.names == tuple(f"tensor {k}" for k in (0, 2, 3)) and large.sizes.tolist() == [900, 850, 820]
     for index, k in enumerate((0, 2, 3)):
         moves = [np.linalg.norm(tensors[k][i] - tensors[k][j]) for i, j in pairwise(among)]

@@ -8,7 +8,7 @@ from embryo_core.compare import StepCounts
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_LINE, AxisChoice, StepAxis
 from embryo_core.figures.curve_plot import plot_curves
-from embryo_core.figures.curves import read_lines
+from embryo_core.figures.curves import make_lines
 from embryo_core.figures.lines import MAX_LINES, Curves, Line
 from embryo_core.groups import with_tag_name
 from embryo_core.types import Change, Run, StepUnit
@@ -39,7 +39,7 @@ def test_table_of_seeds_leaves_out_layers_that_differ(tiny_run: Run):
     rows = {"group": "noun", "step": [0, 8], "shown": 0.5, "n": 9}
     layers = {"tiny": [1, 2], "again": [1, 3]}
     tables = {name: pd.DataFrame(rows | {"layer": layer}) for name, layer in layers.items()}
-    (one,), _ = read_lines([tiny_run, again], AxisChoice(), lambda run: tables[run.name], CURVES)
+    (one,), _ = make_lines([tiny_run, again], AxisChoice(), lambda run: tables[run.name], CURVES)
     assert one.table["layer"].fillna(0).tolist() == [1, 0]
 
 

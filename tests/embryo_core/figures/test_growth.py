@@ -47,7 +47,7 @@ def test_description_has_family_steps_and_sizes(tiny_results: Run) -> None:
 def test_demo_has_answers_for_its_best_example(name: str) -> None:
     """Each checkpoint with weights has answers, all with a probability of at least 0.01."""
     run = runs.read_run(runs.REPOSITORY / "data" / "demo" / "runs" / name)
-    best = growth.best_example(results.read_examples(run))
+    best = growth.best_example(results.read_example_questions(run))
     assert best and {checkpoint.step for checkpoint in runs.loadable_checkpoints(run)} <= {
         checkpoint.step for checkpoint in best.answers
     }

@@ -28,7 +28,7 @@ from embryo_core.finetune.squad import (
     gold_spans,
     normalise,
     predicted_spans,
-    read_questions,
+    read_squad,
 )
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run
@@ -54,7 +54,7 @@ def logits_for(targets: np.ndarray, length: int) -> np.ndarray:
 @pytest.mark.parametrize("length", [40, 64])
 def test_learned_span_decodes_to_the_answer(tmp_path: Path, tokenizer, length: int):
     """One paragraph is longer than a window, and its answers are in its last part."""
-    questions = read_questions(write_squad(tmp_path)).train
+    questions = read_squad(write_squad(tmp_path)).train
     windows = cut_windows(questions, tokenizer, length)
     assert windows.sequences.lengths.max() <= length and len(windows.question) > len(questions)
     targets = gold_spans(windows, questions)
@@ -66,7 +66,7 @@ def test_learned_span_decodes_to_the_answer(tmp_path: Path, tokenizer, length: i
 @pytest.mark.parametrize("length", [16, 32])
 def test_long_question_leaves_half_the_window_for_the_paragraph(tmp_path: Path, tokenizer, length: int):
     """A model of few positions would otherwise read only the question."""
-    questions = read_questions(write_squad(tmp_path)).train
+    questions = read_squad(write_squad(tmp_path)).train
     long = [replace(question, text=" ".join([question.text] * 20)) for question in questions]
     windows = cut_windows(long, tokenizer, length)
     assert windows.sequences.lengths.max() == length
@@ -76,7 +76,7 @@ def test_long_question_leaves_half_the_window_for_the_paragraph(tmp_path: Path, 
 
 def test_loss_decreases_with_the_probability_of_right_spans(tmp_path: Path, tokenizer):
     """The loss decides between learning rates with equal scores."""
-    task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
+    task = encode_task(read_squad(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     right = logits_for(task.targets, int(task.validation.lengths.max()))
     assert 0 < task.loss(9 * right) < task.loss(right) < task.loss(0 * right)
 
@@ -87,7 +87,7 @@ def test_single_training_question_is_refused(tmp_path: Path):
     table = pq.read_table(tmp_path / "train.parquet")
     pq.write_table(table[:1], tmp_path / "train.parquet")
     with pytest.raises(CorpusError, match="hold one question; give at least two"):
-        read_questions(tmp_path)
+        read_squad(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_faulty_questions_are_reported(tmp_path: Path, damaged: Callable, messag
     write_squad(tmp_path)
     pq.write_table(damaged(pq.read_table(tmp_path / "validation.parquet")), tmp_path / "validation.parquet")
     with pytest.raises(CorpusError, match=message):
-        read_questions(tmp_path)
+        read_squad(tmp_path)
 
 
 def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):
     """Windows span the first to the last character, and each begins within or directly after the one before."""
-    questions = read_questions(write_squad(tmp_path)).train
+    questions = read_squad(write_squad(tmp_path)).train
     windows = cut_windows(questions, tokenizer, 40)
     for owner, question in enumerate(questions):
         own = [windows.characters[i] for i in np.flatnonzero(windows.question == owner)]
@@ -122,7 +122,7 @@ def test_windows_cover_the_whole_paragraph(tmp_path: Path, tokenizer):
 
 def test_window_without_the_answer_points_at_cls(tmp_path: Path, tokenizer):
     """So does every window of a question that has no answer."""
-    questions = read_questions(write_squad(tmp_path, unanswerable=True)).train
+    questions = read_squad(write_squad(tmp_path, unanswerable=True)).train
     windows = cut_windows(questions, tokenizer, 40)
     targets = gold_spans(windows, questions)
     long = targets[windows.question == 2]
@@ -132,7 +132,7 @@ def test_window_without_the_answer_points_at_cls(tmp_path: Path, tokenizer):
 
 def test_no_answer_is_chosen_if_allowed_and_likelier(tmp_path: Path, tokenizer):
     """[CLS] competes with the best span only in SQuAD 2.0."""
-    questions = read_questions(write_squad(tmp_path, unanswerable=True)).train
+    questions = read_squad(write_squad(tmp_path, unanswerable=True)).train
     windows = cut_windows(questions, tokenizer, 40)
     logits = logits_for(gold_spans(windows, questions), int(windows.sequences.lengths.max()))
     logits[:, :, 0] += 2
@@ -142,7 +142,7 @@ def test_no_answer_is_chosen_if_allowed_and_likelier(tmp_path: Path, tokenizer):
 
 def test_right_answers_score_1_and_control_the_unanswerable_share(tmp_path: Path, tokenizer):
     """Exact match and F1 are means over all questions; the control answers none, and one of four is unanswerable."""
-    task = encode_task(read_questions(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
+    task = encode_task(read_squad(write_squad(tmp_path, unanswerable=True)), tokenizer, 64)
     outputs = logits_for(task.targets, int(task.validation.lengths.max()))
     outputs[task.windows.question != 1, :, 0] = -1
     scores = {(score.predictor, score.metric): score.value for score in task.findings(outputs, seed=1).task_scores}
@@ -162,7 +162,7 @@ def test_training_data_of_another_version_are_refused(tmp_path: Path):
     write_squad(tmp_path, unanswerable=True)
     (tmp_path / "train.parquet").write_bytes(train)
     with pytest.raises(CorpusError, match="give both of one version"):
-        read_questions(tmp_path)
+        read_squad(tmp_path)
 
 
 def one_window(pieces: int) -> Windows:

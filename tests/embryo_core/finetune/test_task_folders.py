@@ -9,7 +9,7 @@ import pytest
 from embryo_core import corpora, results, runs
 from embryo_core.commands.fetch import fetch
 from embryo_core.errors import CorpusError
-from embryo_core.finetune.squad import read_questions
+from embryo_core.finetune.squad import read_squad
 from embryo_core.finetune.task_folders import find_task_data, read_texts
 from embryo_core.finetune.task_specs import GLUE, results_name
 from embryo_core.finetune.tasks import data_sha256, read_task
@@ -66,7 +66,7 @@ def test_glue_has_a_folder_per_task(stand_in: Hub, tmp_path: Path):
 def test_squad_is_version_2(stand_in: Hub, tmp_path: Path):
     """The data are stored in corpora/squad, where `finetune` finds them."""
     assert fetch("squad", tmp_path / "corpora") == [tmp_path / "corpora" / "squad"]
-    assert read_questions(tmp_path / "corpora" / "squad").unanswerable
+    assert read_squad(tmp_path / "corpora" / "squad").unanswerable
     assert stand_in.asked == [("rajpurkar/squad_v2", None, "train"), ("rajpurkar/squad_v2", None, "validation")]
 
 

@@ -15,7 +15,7 @@ from embryo_core.engine.transformers_models import max_sequence_length
 from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.finetune import training
 from embryo_core.finetune.encoded_tasks import EncodedTextTask, encode_task
-from embryo_core.finetune.squad import read_questions
+from embryo_core.finetune.squad import read_squad
 from embryo_core.finetune.task_specs import TuningSettings
 from embryo_core.finetune.tasks import read_task
 from embryo_core.finetune.training import tune
@@ -140,7 +140,7 @@ def test_dropout_follows_the_protocol_in_every_family(own_run, encoded, family):
 
 def test_family_without_a_suitable_head_is_refused(own_run, tmp_path):
     """ESM has no head for questions."""
-    task = encode_task(read_questions(write_squad(tmp_path)), load_tokenizer(own_run), 32)
+    task = encode_task(read_squad(write_squad(tmp_path)), load_tokenizer(own_run), 32)
     with pytest.raises(MissingCapability, match="family 'esm' has no question-answering head in transformers"):
         tune(write(own_run, "esm"), task, SHORT, seed=1)
 

@@ -7,7 +7,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.errors import QueryError
 from embryo_core.evaluate import evaluate
-from embryo_core.query.pair_sentences import find_pairs, read_sentences, score_words
+from embryo_core.query.pair_sentences import find_pairs, read_pair_sentences, score_words
 from tests.conftest import SAMPLE_DATA
 
 
@@ -23,7 +23,7 @@ def test_sentences_are_found_where_they_were_evaluated(evaluated_run, tmp_path):
     """The folder is no longer used once its data have changed."""
     mine = tmp_path / "mine"
     assert find_pairs(evaluated_run, []) == mine
-    assert [pair.number for pair in read_sentences(evaluated_run, mine)["nouns/case/pronoun"]] == [0, 1, 2]
+    assert [pair.number for pair in read_pair_sentences(evaluated_run, mine)["nouns/case/pronoun"]] == [0, 1, 2]
     (mine / "nouns.jsonl").write_text("{}\n")
     assert find_pairs(evaluated_run, []) is None
 
@@ -39,8 +39,8 @@ def test_sentences_are_found_in_a_data_folder(evaluated_run, tmp_path):
 
 def test_word_scores_add_up_to_stored_scores(evaluated_run):
     """They do at every step, read from a folder with another name; the words are spelled as in the sentence."""
-    for paradigm, pairs in read_sentences(evaluated_run, SAMPLE_DATA["pairs"]).items():
-        stored_rows = results.read_pairs(evaluated_run, paradigm).set_index(["pair", "step"])
+    for paradigm, pairs in read_pair_sentences(evaluated_run, SAMPLE_DATA["pairs"]).items():
+        stored_rows = results.read_pair_scores(evaluated_run, paradigm).set_index(["pair", "step"])
         for pair in pairs[:2]:
             table = score_words(evaluated_run, pair.good, pair.bad, [8, 16])
             for step, own in table.groupby("step"):

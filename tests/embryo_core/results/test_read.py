@@ -266,11 +266,11 @@ MANY = json.dumps([{"text": "A [MASK] .", "word": "cat"}] * 21)
 
 def test_examples_are_read_in_written_order(own_run: Run) -> None:
     """There are none before the first write; a later write replaces them."""
-    assert results.read_examples(own_run) == []
+    assert results.read_example_questions(own_run) == []
     for since in (8, None):
         written = [ExampleQuestion("A [MASK] .", "cat", since), ExampleQuestion("The [MASK] .", "dog", 16)]
         results.write_examples(own_run, written)
-        assert results.read_examples(own_run) == written
+        assert results.read_example_questions(own_run) == written
 
 
 @pytest.mark.parametrize("content", ["", "5", '[{"text": "A ."}]', '[{"text": 1, "word": "a"}]', "[[[[]]]]", MANY])
@@ -279,4 +279,4 @@ def test_invalid_examples_file_is_refused(own_run: Run, content: str) -> None:
     own_run.results.mkdir(parents=True, exist_ok=True)
     (own_run.results / "examples.json").write_text(content)
     with pytest.raises(ResultsError, match=r"examples\.json"):
-        results.read_examples(own_run)
+        results.read_example_questions(own_run)
