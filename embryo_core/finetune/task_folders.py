@@ -16,6 +16,7 @@ from embryo_core.errors import CorpusError
 from embryo_core.finetune.squad import read_squad
 from embryo_core.finetune.task_specs import GLUE, SQUAD, is_task_name, results_name, validation_split
 from embryo_core.finetune.tasks import data_sha256, read_split, read_task, text_columns
+from embryo_core.results import write_foreign
 from embryo_core.types import Run
 
 # Pinned to a commit, so that the content never changes. SQuAD is version 2.0, as in the paper.
@@ -69,7 +70,7 @@ def _download(source: str, name: str, folder: Path) -> None:
             raise CorpusError(
                 f"'{name}' could not be fetched from {repository} on the Hugging Face Hub ({why}); try again."
             ) from None
-        rows.to_parquet(folder / f"{split}.parquet")
+        write_foreign(rows, folder / f"{split}.parquet")
 
 
 # === Finding the data of results ===

@@ -2,7 +2,7 @@
 
 from embryo_core.results.fact_histories import read_histories, read_right_answers
 from embryo_core.results.memo import memoized, results_state
-from embryo_core.results.parquet_files import read_foreign
+from embryo_core.results.parquet_files import read_foreign, write_foreign
 from embryo_core.results.provenance import (
     DatasetId,
     check_dataset,

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,10 @@ from embryo_core.results.tables import ATTENTION, BOUNDS, TABLES, Bounds, Table
 from embryo_core.runs import replacing, sha256, trust
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.types import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from datasets import Dataset
 
 MAX_TABLE_BYTES = 2**31  # bytes of a table's file
 MAX_FOREIGN_BYTES = 2**30  # bytes of another tool's file, and of its rows in memory
@@ -274,6 +278,11 @@ def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
         for name, values in tables.items():
             columns.setdefault(name, []).extend(values)
     return columns
+
+
+def write_foreign(rows: "Dataset | pd.DataFrame", path: Path) -> None:
+    """Write the rows of a frame or of a Hugging Face dataset for other tools to read."""
+    rows.to_parquet(path)
 
 
 def _read_foreign_file(path: Path) -> dict[str, list[Any]]:

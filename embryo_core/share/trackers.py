@@ -38,7 +38,7 @@ def export(run: Run, form: str, folder: Path) -> Path:
         if form == "csv":
             scores.to_csv(path, index=False)
         else:
-            scores.to_parquet(path)
+            results.write_foreign(scores, path)
         return path
     except OSError as reason:
         raise ResultsError(f"{folder} cannot be written ({reason.strerror}); name another folder.") from None
