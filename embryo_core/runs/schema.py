@@ -114,7 +114,7 @@ class CorpusCard(CorpusPart, frozen=True):
 
 
 class ChangeCard(Struct, frozen=True):
-    """A `types.Change`."""
+    """A change in training in run.json (see `types.Change`): the step at which it begins, and what changed."""
 
     step: Count
     what: Label
