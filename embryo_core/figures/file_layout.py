@@ -28,7 +28,14 @@ AXIS_WIDTH = 120  # pixels: largest width of the numbers or names of the vertica
 MAX_NAME_FRACTION = 0.3  # fraction of a file's width that names of rows may take
 TITLE_BASELINE = 21  # pixels from the upper edge to the baseline of the title's first line
 # Anchored at the bottom: Plotly sets the lines of a title that is anchored at its top too close together.
-TITLE_POSITION = {"x": 0, "xanchor": "left", "yref": "container", "yanchor": "bottom", "pad": {"l": 12}}
+TITLE_STYLE = {
+    "font": {"size": 15},
+    "x": 0,
+    "xanchor": "left",
+    "yref": "container",
+    "yanchor": "bottom",
+    "pad": {"l": 12},
+}
 SMALL_PRINT: dict[str, Any] = {"font": {"size": PRINT_SIZE}, "showarrow": False, "align": "left", "yshift": -52}
 SMALL_PRINT |= {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": 0, "yanchor": "top"}
 
@@ -102,12 +109,7 @@ def lay_out_file(figure: go.Figure, columns: str, title: str, small_print: str) 
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
         "font": {"family": FONT_FAMILY, "size": style.FONT_SIZE, "color": INK},
-        "title": {
-            "text": _join_lines(title_lines),
-            "font": {"size": 15},
-            "y": 1 - TITLE_BASELINE / height,
-            **TITLE_POSITION,
-        },
+        "title": {"text": _join_lines(title_lines), "y": 1 - TITLE_BASELINE / height, **TITLE_STYLE},
         **{name: legend | {"y": 1 - (top - legend_height + legend["y"]) / height} for name, legend in legends.items()},
         "annotations": [*file.get("annotations", ()), text],
     }
