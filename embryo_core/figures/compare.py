@@ -177,11 +177,10 @@ def describe_differences(
     mean = f"means ({counts}), with the multi-bootstrap of seeds and cases (Sellam et al., 2022)"
     has_fixed_cases = any(measure == WORLD_KNOWLEDGE or measure.startswith(PAIRS_PREFIX) for measure in measures)
     resampled = ", resampled jointly" if max(seeds.values()) > 1 else ""
+    is_continued = not table["step_first"].equals(table["step_second"])
     remarks = {
         "All of these changed at once, and the figure cannot distinguish their effects.": len(choices) > 1,
-        "A run that continues the other: its last step minus the step where it began.": not table["step_first"].equals(
-            table["step_second"]
-        ),
+        "A run that continues the other: its last step minus the step where it began.": is_continued,
         f"What changed: {changes} Line: 95 % interval, of two single runs Newcombe's.": True,
         f"Measured with fewer seeds (numbers in brackets): {', '.join(fewer_seeds)}.": bool(fewer_seeds),
         describe_seeds([*seeds.values()], mean): True,
