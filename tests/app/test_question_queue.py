@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -36,40 +38,46 @@ def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
 
     yield run
     for thread in threads:
-        thread.join(timeout=30)
-        assert not thread.is_alive()
+        end(thread)
 
 
-def wait_for_questions(queue: Queue, count: int) -> None:
-    """Wait until `count` questions are in the queue."""
-    while len(queue._waiting) < count:
-        threading.Event().wait(0.001)
+def end(thread: threading.Thread) -> None:
+    """Wait until a thread has ended."""
+    thread.join(timeout=30)
+    assert not thread.is_alive()
 
 
-def queued_question(queue: Queue, cost: float, place: float, begun: bool = False) -> question_queue._QueuedQuestion:
-    """Return another visitor's question, which no thread computes."""
-    return question_queue._QueuedQuestion(cost, place, lambda: None, threading.Condition(queue._lock), begun)
+@pytest.fixture
+def ask_beside(start) -> Callable[..., threading.Thread]:
+    """Return a function that asks a question in a thread and returns once it is in the queue, whose check it passes."""
+
+    def ask(queue: Queue, cost: float, answer: Callable[[], object] = lambda: None) -> threading.Thread:
+        arrived = threading.Event()
+
+        def compute() -> None:
+            with queue.turn(cost, arrived.set):
+                answer()
+
+        thread = start(compute)
+        assert arrived.wait(30)
+        return thread
+
+    return ask
 
 
-def test_cheap_questions_go_first(start) -> None:
+def test_cheap_questions_go_first(ask_beside) -> None:
     """Waiting questions are ordered by cost, and by arrival where costs are equal."""
     queue, order = Queue(), []
-
-    def ask(name: str, cost: float) -> None:
-        with queue.turn(cost):
-            order.append(name)
-
+    costs = {"dear": DEAR, "first": CHEAP, "second": CHEAP}
     with queue.turn(0):
-        for i, (name, cost) in enumerate({"dear": DEAR, "first": CHEAP, "second": CHEAP}.items(), start=2):
-            start(lambda name=name, cost=cost: ask(name, cost))
-            wait_for_questions(queue, i)
+        threads = [ask_beside(queue, cost, partial(order.append, name)) for name, cost in costs.items()]
         assert not order
-    while len(order) < 3:
-        threading.Event().wait(0.001)
+    for thread in threads:
+        end(thread)
     assert order == ["first", "second", "dear"]
 
 
-def test_only_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_next_question_is_woken(ask_beside, monkeypatch: pytest.MonkeyPatch) -> None:
     """A question that ends notifies one other, since every thread that wakes competes for the processor."""
     called = []
 
@@ -80,16 +88,10 @@ def test_only_next_question_is_woken(start, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(question_queue, "Condition", CountingCondition)
     queue = Queue()
-
-    def ask() -> None:
-        with queue.turn(CHEAP):
-            pass
-
     with queue.turn(0):
-        for count in range(2, 7):
-            thread = start(ask)
-            wait_for_questions(queue, count)
-    thread.join(30)
+        threads = [ask_beside(queue, CHEAP) for _ in range(5)]
+    for thread in threads:
+        end(thread)
     assert len(called) == len(set(called)) == 5
 
 
@@ -133,14 +135,14 @@ def test_heavy_question_waits_while_light_answer_is_drawn(monkeypatch: pytest.Mo
             pass
         pause()
         assert sum(waited) >= question_queue.DRAW_SECONDS
-        now[0] += question_queue.PATIENCE * DEAR
         waited.clear()
-        queue._drawn_at = now[0] + question_queue.DRAW_SECONDS
+        with queue.turn(CHEAP):
+            now[0] += question_queue.PATIENCE * DEAR
         pause()
     assert not waited
 
 
-def test_expensive_question_is_not_postponed_for_ever(start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expensive_question_is_not_postponed_for_ever(start, ask_beside, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cheap question that arrives much later is sorted behind it."""
     queue, now, done = Queue(), [0.0], []
     monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
@@ -148,33 +150,29 @@ def test_expensive_question_is_not_postponed_for_ever(start, monkeypatch: pytest
     def ask() -> None:
         with queue.turn(DEAR) as pause:
             now[0] = question_queue.PATIENCE * DEAR + 1
-            queue._waiting.append(queued_question(queue, CHEAP, now[0] + question_queue.PATIENCE * CHEAP))
+            threads.append(ask_beside(queue, CHEAP, lambda: done.append("cheap")))
             pause()
-            queue._waiting.pop()
             done.append("dear")
 
-    start(ask).join(timeout=30)
-    assert done == ["dear"]
+    threads: list[threading.Thread] = []
+    end(start(ask))
+    end(threads[0])
+    assert done == ["dear", "cheap"]
 
 
-def test_number_of_heavy_questions_under_way_is_limited(start) -> None:
+def test_number_of_heavy_questions_under_way_is_limited(ask_beside) -> None:
     """Paused questions hold memory: another heavy one waits while MAX_HEAVY are under way, a light one does not."""
     queue, order = Queue(), []
-    begun = [queued_question(queue, DEAR, 1e12, begun=True) for _ in range(MAX_HEAVY - 1)]
-    queue._waiting += begun
-
-    def ask(cost: float) -> None:
-        with queue.turn(cost):
-            order.append(cost)
-
-    with queue.turn(DEAR) as pause:
-        start(lambda: ask(DEAR / 2))
-        wait_for_questions(queue, MAX_HEAVY + 1)
+    with ExitStack() as under_way:
+        for i in range(MAX_HEAVY):  # each costs less than those before it, so that it begins while they pause
+            pause = under_way.enter_context(queue.turn(DEAR / 2**i))
+        heavy = ask_beside(queue, 1.1 * LIGHT, lambda: order.append("heavy"))
         pause()
         assert not order
-        start(lambda: ask(CHEAP)).join(30)
-        assert order == [CHEAP]
-    queue._waiting = [other for other in queue._waiting if other not in begun]
+        end(ask_beside(queue, CHEAP, lambda: order.append("light")))
+        assert order == ["light"]
+    end(heavy)
+    assert order == ["light", "heavy"]
 
 
 def test_abandoned_question_leaves_queue(start) -> None:
