@@ -68,12 +68,26 @@ def test_link_to_broken_run_names_fault(card: str, dashboard_without_results, ow
     assert f"{broken.name} (broken)" in app.selectbox[0].options
 
 
-@pytest.mark.parametrize("page", ["tokens", "attention", "probing", "knowledge"])
-def test_page_without_results_shows_evaluation_command(page: str, dashboard_without_results) -> None:
-    """The command that computes the results names the run."""
+@pytest.mark.parametrize(
+    ("page", "message", "options"),
+    [
+        ("tokens", "has not been computed", "--metrics mask_prediction --treebank PATH"),
+        ("words", "has no surprisals of words yet", "--metrics word_surprisal --words PATH --text PATH"),
+        ("grammar", "has not been evaluated on minimal pairs yet", "--metrics minimal_pairs --pairs PATH"),
+        ("geometry", "has not been measured yet", "--metrics geometry --treebank PATH"),
+        ("attention", "has no attention maps yet", "--metrics attention --treebank PATH"),
+        ("probing", "have not been probed yet", "--metrics edge_probing --probing PATH"),
+        ("knowledge", "has not been asked any facts yet", "--metrics world_knowledge --lama PATH"),
+    ],
+)
+def test_page_without_results_shows_evaluation_command(
+    page: str, message: str, options: str, dashboard_without_results
+) -> None:
+    """A message says what is missing, and the command that computes it names the run."""
     app = dashboard_without_results.open(page)
-    assert not app.exception
-    assert "python -m embryo_core evaluate tiny" in app.code[0].value
+    assert not app.exception and not app.error
+    assert message in app.info[0].value
+    assert app.code[0].value == f"python -m embryo_core evaluate tiny {options}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests of the Attention page: with results, without, and with a broken file."""
+"""Tests of the Attention page: with results, and with a broken file."""
 
 import io
 import shutil
@@ -57,14 +57,6 @@ def test_layer_and_head_are_kept_in_url(open_view, tiny_results):
     next(box for box in test.selectbox if box.label == "Head").select("1").run()
     assert "Layer 2, head 1" in [heading.value for heading in test.header]
     assert test.query_params["head"] in ("1", ["1"])
-
-
-def test_page_without_maps_shows_evaluation_command(open_view, tiny_run):
-    """The run has not been evaluated."""
-    test = open_view(tiny_run)
-    assert not test.exception and not test.error
-    assert "has no attention maps yet" in test.info[0].value
-    assert "python -m embryo_core evaluate tiny --metrics attention" in test.code[0].value
 
 
 def test_broken_file_is_named_in_message(open_view, own_run):

@@ -1,4 +1,4 @@
-"""Tests of the Geometry page: every measure, a chosen step, and a run without results."""
+"""Tests of the Geometry page: every measure, and a chosen step."""
 
 from embryo_core.figures.geometry import MEASURES
 from tests.app.conftest import captions_of, unescaped
@@ -15,8 +15,3 @@ def test_every_measure_is_drawn(open_view, tiny_results):
     assert not test.exception and not test.error
     assert "Similarity to step 8, layer by layer" in [unescaped(header.value) for header in test.header]
     assert any("same words" in caption for caption in captions_of(test))
-
-
-def test_page_without_results_shows_evaluation_command(open_view, own_run):
-    test = open_view(own_run)
-    assert "--metrics geometry --treebank PATH" in test.code[0].value

@@ -1,4 +1,4 @@
-"""Tests of the Grammar page: with results, without, with the sentences of the pairs, and without them."""
+"""Tests of the Grammar page: with results, with the sentences of the pairs, and without them."""
 
 import re
 import shutil
@@ -61,11 +61,6 @@ def test_click_on_point_opens_its_paradigm(open_view, evaluated_run):
         assert chosen == {"step": 8, "paradigm": "nouns/case/pronoun"}
         grammar._open_point("nouns", 16)
         assert chosen == {"step": 16, "paradigm": "nouns/case/pronoun"}
-
-
-def test_page_without_results_shows_evaluation_command(open_view, own_run):
-    test = open_view(own_run)
-    assert "--metrics minimal_pairs --pairs PATH" in test.code[0].value
 
 
 def plant(run: Run, right: dict[str, tuple[int, ...]]) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the Knowledge page: with results, without, with broken files, and with hostile texts."""
+"""Tests of the Knowledge page: with results, with broken files, and with hostile texts."""
 
 import pytest
 
@@ -103,14 +103,6 @@ def test_empty_choice_of_relations_gets_message(open_view, asked_run):
     assert not test.exception
     assert "Choose at least one relation" in test.info[0].value
     assert len(test.dataframe) == 3
-
-
-def test_page_without_results_shows_evaluation_command(open_view, tiny_run):
-    """A message says that the run has not been asked any facts."""
-    test = open_view(tiny_run)
-    assert not test.exception and not test.error
-    assert "has not been asked any facts yet" in test.info[0].value
-    assert "python -m embryo_core evaluate tiny --metrics world_knowledge" in test.code[0].value
 
 
 @pytest.mark.parametrize("table", ["scores", "cloze"])

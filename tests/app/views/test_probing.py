@@ -136,13 +136,6 @@ def test_task_is_not_compared_with_itself(probed_dashboard) -> None:
 # === Incomplete results ===
 
 
-def test_page_without_results_shows_evaluation_command(dashboard_without_results) -> None:
-    """A message says that the run has not been probed."""
-    page = open_page(dashboard_without_results)
-    assert "have not been probed yet" in page.info[0].value
-    assert page.code[0].value == "python -m embryo_core evaluate tiny --metrics edge_probing --probing PATH"
-
-
 @pytest.mark.parametrize("compacted", [False, True], ids=["going on", "compacted"])
 def test_steps_without_results_show_evaluated_one(dashboard_without_results, own_run: Run, compacted: bool) -> None:
     """Only step 8 of three has results, and is shown for an earlier and for a later chosen step."""

@@ -1,4 +1,4 @@
-"""Tests of the Words page: with results, without, with a search, and with two runs."""
+"""Tests of the Words page: with results, with a search, and with two runs."""
 
 import shutil
 
@@ -26,8 +26,3 @@ def test_two_runs_are_compared(open_view, own_run):
     test = open_view(own_run, run="tiny", beside="later")
     assert not test.exception and not test.error
     assert any("later" in caption for caption in captions_of(test))
-
-
-def test_run_without_surprisals_shows_evaluation_command(open_view, own_run):
-    test = open_view(own_run)
-    assert "--metrics word_surprisal --words PATH --text PATH" in test.code[0].value
