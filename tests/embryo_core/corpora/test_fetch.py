@@ -267,13 +267,14 @@ def test_interrupted_download_leaves_nothing(server, tmp_path):
 # === Names ===
 
 
-def test_ontonotes_error_says_where_to_get_it(tmp_path):
-    """OntoNotes is licensed, so the error names its catalogue page and the option that takes a copy."""
-    with pytest.raises(CorpusError, match=r"licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"):
-        fetch("ontonotes", tmp_path)
-
-
-def test_unknown_corpus_lists_the_known_ones(tmp_path):
-    """The error gives the received name, the nearest one and all that exist."""
-    with pytest.raises(CorpusError, match=r"Unknown corpus 'lamas'. Did you mean 'lama'\? Known: treebank, lama"):
-        fetch("lamas", tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ontonotes", r"licensed.*https://catalog.ldc.upenn.edu/LDC2013T19.*--treebank"),  # which takes a licensed copy
+        ("lamas", r"Unknown corpus 'lamas'. Did you mean 'lama'\? Known: treebank, lama"),
+    ],
+)
+def test_corpus_that_is_not_fetched_is_reported(tmp_path, name, message):
+    """The error says where to get a licensed corpus, and which corpora exist in place of an unknown one."""
+    with pytest.raises(CorpusError, match=message):
+        fetch(name, tmp_path)

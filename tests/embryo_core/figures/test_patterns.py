@@ -44,19 +44,17 @@ def since(frame, what, change) -> dict:
     }
 
 
-def test_pattern_is_present_once_it_has_risen_for_good(frame):
-    """A rise that is lost again does not count: head 1.2 rises at step 8, falls, and rises for good at step 700."""
-    assert since(frame, "previous", 0.05) == {(1, 1): None, (1, 2): 700, (2, 1): 8, (2, 2): None}
-
-
-def test_entropy_is_present_once_it_has_fallen(frame):
-    """A head with low entropy is sharp, so the change is negative."""
-    assert since(frame, "entropy", -0.5) == {(1, 1): None, (1, 2): 700, (2, 1): 16, (2, 2): None}
-
-
-def test_syntax_is_present_once_it_reaches_the_baseline(frame):
-    """The baseline is the best fixed offset on the same words; the first value of the head does not matter."""
-    assert since(frame, "dependent_to_head", None) == {(1, 1): None, (1, 2): 700, (2, 1): 16, (2, 2): None}
+@pytest.mark.parametrize(
+    ("pattern", "change", "step"),
+    [
+        ("previous", 0.05, 8),  # risen by 0.05
+        ("entropy", -0.5, 16),  # fallen: a head with low entropy is sharp
+        ("dependent_to_head", None, 16),  # at the baseline, the best fixed offset on the same words
+    ],
+)
+def test_pattern_is_present_once_it_has_changed_for_good(frame, pattern, change, step):
+    """A change that is lost again does not count: head 1.2 changes at step 8, back, and for good at step 700."""
+    assert since(frame, pattern, change) == {(1, 1): None, (1, 2): 700, (2, 1): step, (2, 2): None}
 
 
 def test_changes_of_a_pattern_have_one_direction():

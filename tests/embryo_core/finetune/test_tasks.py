@@ -140,20 +140,20 @@ OWN_FAULTS = {
 }
 
 
-@pytest.mark.parametrize(("train", "validation", "message"), FAULTS.values(), ids=FAULTS)
-def test_faulty_glue_task_is_reported(tmp_path: Path, train: dict, validation: dict, message: str):
+@pytest.mark.parametrize(
+    ("task", "train", "validation", "message"),
+    [
+        pytest.param(task, *fault, id=f"{task}: {name}")
+        for task, faults in {"cola": FAULTS, "mine": OWN_FAULTS}.items()
+        for name, fault in faults.items()
+    ],
+)
+def test_faulty_task_is_reported(tmp_path: Path, task: str, train: dict, validation: dict, message: str):
+    """CoLA is a task of GLUE; the other one is the user's own."""
     write_split(tmp_path, "train", **train)
     write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
     with pytest.raises(CorpusError, match=message):
-        read_task("cola", tmp_path)
-
-
-@pytest.mark.parametrize(("train", "validation", "message"), OWN_FAULTS.values(), ids=OWN_FAULTS)
-def test_faulty_custom_task_is_reported(tmp_path: Path, train: dict, validation: dict, message):
-    write_split(tmp_path, "train", **train)
-    write_split(tmp_path, "validation", **(validation or {"sentence": ["a", "b"], "label": [0, 1]}))
-    with pytest.raises(CorpusError, match=message):
-        read_task("mine", tmp_path)
+        read_task(task, tmp_path)
 
 
 def test_labels_may_be_minus_and_plus_one(tmp_path: Path):
