@@ -32,9 +32,10 @@ def start() -> Iterator[Callable[[Callable[[], object]], threading.Thread]]:
     threads = []
 
     def run(work: Callable[[], object]) -> threading.Thread:
-        threads.append(threading.Thread(target=work, daemon=True))
-        threads[-1].start()
-        return threads[-1]
+        thread = threading.Thread(target=work, daemon=True)
+        threads.append(thread)
+        thread.start()
+        return thread
 
     yield run
     for thread in threads:
@@ -120,7 +121,7 @@ def test_heavy_question_pauses_between_its_chunks(start) -> None:
 
 
 def test_heavy_question_waits_while_light_answer_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It resumes DRAW_SECONDS seconds after the light question, or at once when its own time in the queue has come."""
+    """It resumes DRAW_SECONDS after the light question, or at once when its own time in the queue has come."""
     queue, now, waited = Queue(), [0.0], []
     monkeypatch.setattr(question_queue, "monotonic", lambda: now[0])
 
@@ -166,7 +167,7 @@ def test_number_of_heavy_questions_under_way_is_limited(ask_beside) -> None:
     with ExitStack() as under_way:
         for i in range(MAX_HEAVY):  # each costs less than those before it, so that it begins while they pause
             pause = under_way.enter_context(queue.turn(DEAR / 2**i))
-        heavy = ask_beside(queue, 1.1 * LIGHT, lambda: order.append("heavy"))
+        heavy = ask_beside(queue, 1.1 * MAX_LIGHT_COST, lambda: order.append("heavy"))
         pause()
         assert not order
         end(ask_beside(queue, CHEAP, lambda: order.append("light")))

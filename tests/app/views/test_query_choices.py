@@ -60,8 +60,12 @@ def test_unknown_pinned_cell_in_link_is_reported_once(ask, pin: str, shown: str)
 
 
 def test_unknown_pinned_cell_is_reported_if_only_second_text_is_answered(ask) -> None:
+    """The first text has no mask, so it has a warning in place of answers and a lens."""
     app = ask(pin="9-8", compare="text", text="no mask", text2="a [MASK] .")
-    assert len(app.warning) == 1 and "'9-8'" in app.info[0].value.replace("\\", "")
+    assert len(app.warning) == 1 and len(app.metric) == 3
+    notes = [info.value.replace("\\", "") for info in app.info]
+    assert notes == ["The link has the pin '9-8', which is not here; showing 'Layer 2 at step 8'."]
+    assert app.query_params["pin"] == "9-8"
 
 
 def test_stale_step_from_browser_is_ignored(ask) -> None:
@@ -174,13 +178,19 @@ def test_two_runs_and_two_sentences_give_four_answers(ask_two) -> None:
     assert all(any(question in text for text in written) for question in asked)
 
 
-def test_two_sentences_are_answered_at_same_step(ask) -> None:
-    """A second sentence without a mask gets a warning, and the first keeps its answers."""
+def test_two_sentences_are_answered_at_same_step(ask, tiny_run: Run) -> None:
+    """Both have their answers and their words; without a mask the second has a warning in place of them."""
+    first, second = query.ask(tiny_run, TEXT), query.ask(tiny_run, "a [MASK] .")
     app = ask(compare="text", text2="a [MASK] .", step="8")
     assert [header.value for header in app.header].count("At step 8") == 2
     assert len(app.metric) == 6
+    listed = [words(frame.value) for frame in app.dataframe if "token" in frame.value.columns]
+    assert listed == [[answer.token for answer in answers.best(8)] for answers in (first, second)]
     app = ask(compare="text", text2="no mask", step="8")
-    assert "no" in app.warning[0].value and len(app.metric) == 3
+    (warning,) = app.warning
+    assert "The text has no [MASK]" in warning.value.replace("\\", "") and len(app.metric) == 3
+    listed = [words(frame.value) for frame in app.dataframe if "token" in frame.value.columns]
+    assert listed == [[answer.token for answer in first.best(8)]]
 
 
 def test_second_run_is_asked_at_last_earlier_step(ask_two) -> None:

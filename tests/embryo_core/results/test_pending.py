@@ -125,7 +125,7 @@ def test_writer_killed_at_any_operation_resumes_to_same_files(begun_root, whole,
 def test_writer_killed_at_random_times_resumes_to_same_files(begun_root, whole, tmp_path, context):
     """A kill by time also happens while a file is half written."""
     chance = random.Random(5)
-    for i in range(15):
+    for i in range(5):
         root = Path(shutil.copytree(begun_root, tmp_path / f"killed{i}"))
         process = context.Process(target=work, args=(root,))
         process.start()
