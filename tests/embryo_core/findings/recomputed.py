@@ -207,7 +207,7 @@ def syntax_saturates(tables: Tables) -> Iterator[Compared]:
             for share, weight in ((early, 1.0), (points[0][1], -0.1), (points[-1][1], -0.9)):
                 ends = sorted(weight * end for end in wilson(share, n))
                 if weight == 1.0:
-                    ends[1] = max(ends[1], wilson(late, n)[1])
+                    ends = sorted((*ends, *wilson(late, n)))[::3]
                 below, above = below + (weight * share - ends[0]) ** 2, above + (ends[1] - weight * share) ** 2
             value = early - 0.1 * points[0][1] - 0.9 * points[-1][1]
             yield value, value - sqrt(below), value + sqrt(above), n, False
