@@ -66,11 +66,18 @@ def _on_same_data(measure: str, compared_runs: Iterable[Run]) -> bool:
 
     Of facts and pairs only common ones are compared, so that their limits may differ.
     """
-    metric = next((metric for start, metric in METRICS.items() if measure.startswith(start)), "")
-    records = [record for run in compared_runs if (record := results.data_options(run, metric))]
+    records = [record for run in compared_runs if (record := results.data_options(run, _metric_of(measure)))]
     if measure.startswith((WORLD_KNOWLEDGE, PAIRS_PREFIX)):
         records = [{**record, "limit": None} for record in records]
     return all(record == records[0] for record in records)
+
+
+def _metric_of(measure: str) -> str:
+    """Return the metric whose results a measure compares, "" for measures of the log. A user's task is a metric."""
+    task = measure.removeprefix(PROBES_PREFIX)
+    if task != measure and task not in PROBE_NAMES.values():
+        return f"{METRICS[PROBES_PREFIX]}:{task}"
+    return next((metric for start, metric in METRICS.items() if measure.startswith(start)), "")
 
 
 def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:

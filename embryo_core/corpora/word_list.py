@@ -141,7 +141,7 @@ def read_sentences(path: Path) -> list[str]:
 
 
 def find_occurrences(words: Iterable[ListedWord], sentences: Sequence[str]) -> dict[str, list[Occurrence]]:
-    """Return the occurrences of each word in the sentences, in order, spelled as in the list, between ends of PARTs.
+    """Return the occurrences of each word in the sentences, in order, spelled as in the list, between ends of parts.
 
     A capitalised form counts only as the first word of a sentence, since "Will" and "US" elsewhere are other words. An
     apostrophe, a hyphen and a combining accent end a part: "can't" has an occurrence of "can", "ice-cream" of "ice".

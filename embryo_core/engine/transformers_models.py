@@ -62,26 +62,26 @@ FAILURES = (  # errors of transformers for unsuitable files or inputs
 
 def build_model(checkpoint: Checkpoint, architecture: runs.Architecture) -> Any:
     """Load the model with a class of transformers; all of its weights must be present."""
-    tensors = read_finite(checkpoint)
     loader: Any = next((LOADERS[head] for head in LOADERS if head in heads(checkpoint)), AutoModel)
     with reporting_failures(checkpoint, "read"):
         config = read_configuration(checkpoint)
-        if any(name.startswith("lm_predictions.") for name in tensors):
-            config.legacy = False  # DeBERTa's original names of the head
         with _BUILD_LOCK, torch.device("meta"):  # takes no memory
             parameters = sum(parameter.numel() for parameter in loader.from_config(config).parameters())
-        if parameters > architecture.max_parameters:
-            raise broken_error(checkpoint, f"config.json makes a model of {parameters:,} parameters")
-        check_memory(checkpoint, parameters)
-        with _BUILD_LOCK:
-            model, report = loader._model_mapping[type(config)].from_pretrained(
-                None,
-                config=config,
-                state_dict=tensors,
-                attn_implementation="eager",  # other implementations return no attention weights
-                dtype=torch.float32,
-                output_loading_info=True,
-            )
+    if parameters > architecture.max_parameters:
+        raise broken_error(checkpoint, f"config.json makes a model of {parameters:,} parameters")
+    check_memory(checkpoint, parameters)
+    tensors = read_finite(checkpoint)
+    if any(name.startswith("lm_predictions.") for name in tensors):
+        config.legacy = False  # DeBERTa's original names of the head
+    with reporting_failures(checkpoint, "read"), _BUILD_LOCK:
+        model, report = loader._model_mapping[type(config)].from_pretrained(
+            None,
+            config=config,
+            state_dict=tensors,
+            attn_implementation="eager",  # other implementations return no attention weights
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
     if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         raise broken_error(checkpoint, f"{runs.weights_file(checkpoint).name} lacks {', '.join(missing[:5])}")
     check_all_read(checkpoint, model, tensors, report["unexpected_keys"])

@@ -120,6 +120,19 @@ def test_results_of_different_data_are_not_compared(two_runs: list[Run]):
         assert (note == "") == compared and ("words of ('b', None)" in note) == (sha256 == "b")
 
 
+def test_own_task_is_compared_if_its_own_data_are_equal(two_runs: list[Run]):
+    """The data of the four tasks do not matter for it."""
+    for run, value in zip(two_runs, (0.5, 0.7), strict=True):
+        scores = [Score("edge_probing_f1", value, 50, "mine", layer=1)]
+        results.write(checkpoint_at(run, 8), "edge_probing:mine", Findings(scores=scores))
+    for own, four, compared in (("a", "b", True), ("b", "a", False)):
+        for run, own_sha, four_sha in ((two_runs[0], "a", "a"), (two_runs[1], own, four)):
+            records = {"edge_probing:mine": {"sha256": own_sha}, "edge_probing": {"sha256": four_sha}}
+            (run.results / "sources.json").write_text(json.dumps(records))
+        row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["probing: mine"]
+        assert pd.notna(row["difference"]) == compared
+
+
 def store_answers(run: Run, step: int, right: dict[str, bool]) -> None:
     """Store the answers to facts at a step, and the precision over all of them."""
     facts = [ClozeAnswer(fact, "P1", fact, "x", 1 if hit else 2, 0.1, "x", 0.1) for fact, hit in right.items()]
