@@ -158,7 +158,7 @@ def _with_supported_axis(view: View) -> View:
     recorded = REQUIRED_RECORDS.get(view.unit, f"its steps in {view.run.step_unit}")
     for run in view.compared_runs:
         if not view.supports_axis(run):
-            notices.note(f"Run '{run.name}' does not record {recorded}; it is left out.")
+            notices.note(f"Run '{run.name}' does not record {recorded}; figures over the steps leave it out.")
     return view
 
 

@@ -37,7 +37,7 @@ def show() -> None:
         orders = results.agreement(view.drawn_runs, view.axis_choice, METRICS[0], categories, next(iter(RULE_LABELS)))
         first_design = next(iter(designs(view.drawn_runs)))
         notices.show_headline(compare.headline(orders, first_design, name_measures(view.drawn_runs, METRICS[0])))
-    if view.compared_runs:
+    if len(view.drawn_runs) > 1:
         _show_choices(view)
     _show_designs(view)
     if not view.compared_runs:

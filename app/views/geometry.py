@@ -29,7 +29,7 @@ def show() -> None:
         layer_numbers = sorted(set(ranks["layer"]))
         layer = pickers.pick_one("states", "Layer", layer_numbers, layer_numbers[-1], layer_name, width=160)
         pickers.pick_smoothing()
-    highlighted = None if view.compared_runs else layer
+    highlighted = None if len(view.drawn_runs) > 1 else layer
     options: dict[str, Any] = {"measure": measure, "to": reference_step}
     figures.plot(view, geometry.layers, _choose_cell, titled=True, **options, bold=highlighted)
     figures.plot(view, geometry.heat_map, _choose_cell, **options, layer=layer)

@@ -91,7 +91,7 @@ def _show_layers(view: View, frame: pd.DataFrame, layer: str | int, bands: bool)
     at_step = frame[(frame["task"] == task) & (frame["step"] == step)]
     number = layer if isinstance(layer, int) else int(select_layer(at_step, layer)["layer"].iloc[0])
     options: dict[str, Any] = {"task": task, "quantity": quantity}
-    highlighted = None if view.compared_runs else number
+    highlighted = None if len(view.drawn_runs) > 1 else number
     figures.plot(view, probing_layers.layers, _choose_cell, **options, bold=highlighted, bands=bands)
     figures.plot(view, probing_layers.heat_map, _choose_cell, **options, layer=number)
     show_figure = partial(figures.plot, view, titled=True)

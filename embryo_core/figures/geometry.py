@@ -114,7 +114,7 @@ def layers(
     figure = curves_figure(
         runs,
         axis,
-        lambda line_run: measure_table(line_run, measure, to),
+        lambda line_run: measure_table(line_run, measure, to if line_run.step_unit == run.step_unit else None),
         by_layer(bold, y_title=spec.label.lower(), metric=METRIC, decimals=spec.form, unit="words"),
         f"geometry-{measure}",
         f"{_name_measure(run, measure, to)}, layer by layer",

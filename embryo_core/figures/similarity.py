@@ -13,7 +13,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import by_layer, curves_figure
 from embryo_core.figures.figure import Caption, Figure
 from embryo_core.types import Run
-from embryo_core.words import count_range
+from embryo_core.words import count_range, name_step
 
 METRIC = "geometry"
 MIN_WORDS = 20  # least number of words that two compared runs share
@@ -40,11 +40,21 @@ def step_up_to(run: Run, step: int) -> int | None:
 
 
 def describe_steps(runs: Sequence[Run], step: int | None) -> str:
-    """Return a sentence on the runs that `to_step` compares with another step than the first run; "" without any."""
+    """Return a sentence on the runs that are compared with another step than the first run; "" without any.
+
+    A run that counts its steps in another unit is compared with its last step.
+    """
     if step is None:
         return ""
-    first, *others = ((run.name, step_up_to(run, step)) for run in runs)
-    differing = [f"{name} with step {own:,}" for name, own in others if own not in (None, first[1])]
+    first, *others = (
+        (run, step_up_to(run, step) if run.step_unit == runs[0].step_unit else max(steps(run), default=None))
+        for run in runs
+    )
+    differing = [
+        f"{run.name} with {name_step(compared, run.step_unit)}"
+        for run, compared in others
+        if compared is not None and (compared, run.step_unit) != (first[1], first[0].step_unit)
+    ]
     return f"Compared with another step: {', '.join(differing)}." if differing else ""
 
 

@@ -232,7 +232,7 @@ def test_new_page_needs_one_file_and_one_line(
     """A file in app/views and a line in PAGES give a page with its own URL and the step of the time bar."""
     (tmp_path / "toy.py").write_text(
         "import streamlit as st\nfrom app import widgets\n\n"
-        "def show():\n    view = widgets.open_page('Toy')\n    st.write(f'at {view.step}')\n"
+        "def show():\n    view = widgets.begin_page('Toy')\n    st.write(f'at {view.step}')\n"
     )
     monkeypatch.setattr(views, "__path__", [*views.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, "app.views.toy", raising=False)

@@ -200,7 +200,7 @@ def test_file_rows_record_choices_of_pickers(
 def test_differing_masking_is_noted_beside_masked_accuracy(open_page, two_runs: Run) -> None:
     """The caption states the shares of [MASK], random and unchanged pieces if the runs differ in them."""
     twin = runs.read_run(two_runs.path.with_name("twin"))
-    note = "Masked accuracy is that of each run's own masking: tiny "
+    note = "Each run's masked accuracy is measured with its own masking: tiny "
     for shares, said in (((0.8, 0.1), False), ((0.85, 0.0), True)):
         twin.config.update(zip(("mask_token_share", "random_token_share"), shares, strict=True))
         runs.write_run(twin)

@@ -138,6 +138,8 @@ def test_caption_has_the_n_and_the_step_of_each_run(own_run, other_run):
     assert "other with step 0." in details
     assert "with step" not in geometry.layers(seeds, LINEAR, "cka_step", to=0).caption.details
     assert "with step" not in geometry.layers(seeds, LINEAR, "cka_step").caption.details
+    counts_tokens = replace(other_run, step_unit=StepUnit.TOKENS)
+    assert "other with 16 tokens." in similarity.describe_steps([own_run, counts_tokens], 0)
 
 
 def test_curves_and_heat_maps_hold_stored_scores(own_run):
