@@ -25,7 +25,7 @@ def test_scale_does_not_change_the_slope() -> None:
 def test_rise_runs_from_one_tenth_to_nine_tenths() -> None:
     """Of 0.4 these are 0.04 and 0.36; the slope's interval is that of the difference, each share with its own n."""
     n = [10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000]
-    result = rise((0, 100, 200, 400, 800, 900, 1000), [0.0, 0.02, 0.06, 0.30, 0.34, 0.38, 0.4], n)
+    result = rise((0, 100, 200, 400, 800, 900, 1000), [0.0, 0.02, 0.05, 0.30, 0.34, 0.38, 0.4], n)
     low, high = difference_interval(0.38, 0.02, 60_000, n_second=20_000)
     scale = 0.4 * (900 - 100)
     assert result.step == 200 and result.slope.value == pytest.approx((0.38 - 0.02) / scale)

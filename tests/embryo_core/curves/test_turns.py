@@ -65,4 +65,5 @@ def test_stretches_are_changes_of_more_than_a_tenth():
     """Stretches run from lowest to highest and back; smaller changes are ignored."""
     actual = stretches([0, 1, 2, 4, 8], [20, 5, 40, 42, 30])
     assert actual == [Stretch("compresses", 0, 1), Stretch("grows", 1, 4), Stretch("compresses", 4, 8)]
-    assert stretches([0, 1, 2], [20, 21, 19.5]) == [] == stretches([], [])
+    assert stretches([0, 1], [20, 23]) == [Stretch("grows", 0, 1)]
+    assert stretches([0, 1], [20, 21.9]) == stretches([0, 1, 2], [20, 21, 19.5]) == [] == stretches([], [])
