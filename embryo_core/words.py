@@ -97,3 +97,9 @@ def family_name(family: str) -> str:
 def layer_name(layer: int) -> str:
     """Return the display name of a layer: "layer 1", or "embeddings" for 0."""
     return f"layer {layer}" if layer else "embeddings"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names into a list in a sentence: "a, b and c"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last

@@ -13,10 +13,11 @@ from app.view import View
 from embryo_core.browser.head_maps import GRID_SIZE, grid_name
 from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
-from embryo_core.figures.figure import Caption, citation, data_note, join_names, small_print
+from embryo_core.figures.figure import Caption, citation, data_note, small_print
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, gif_bytes, html_page, map_style
 from embryo_core.share.head_history import METRIC
+from embryo_core.words import join_names
 
 HISTORY_KEY, GRID_KEY = "head_history", "head_grid"  # keys of the components: the large map, the small multiples
 COMPARED = "_beside"  # end of the keys of a compared run's components

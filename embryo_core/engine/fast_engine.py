@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine import device, network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.kernels import Linear, copy_float32, make_linear
-from embryo_core.engine.network import Detector, EmbeddingTables, EncoderLayer, EncoderNetwork, MaskedWordHead, Norm
+from embryo_core.engine.network import Detector, EmbeddingTables, EncoderLayer, EncoderNetwork, Norm, WordHead
 from embryo_core.engine.tensor_files import broken_error, check_finite, read_tensors
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -220,13 +220,13 @@ def _layer(architecture: runs.Architecture, tensors: CheckpointTensors, group: i
     )
 
 
-def _head(architecture: runs.Architecture, tensors: CheckpointTensors, words: Tensor) -> MaskedWordHead:
+def _head(architecture: runs.Architecture, tensors: CheckpointTensors, words: Tensor) -> WordHead:
     """Return the masked-word head; its decoder is the embeddings `words` [pieces, E] unless another is stored."""
     names, size, pieces = architecture.layout.names, architecture.width, len(words)
     decoder_name, bias = output_names(architecture, tensors)
     is_tied = decoder_name is None
     decoder = words if decoder_name is None else tensors.take(decoder_name, architecture.vocab_size, size)[:pieces]
-    return MaskedWordHead(
+    return WordHead(
         tensors.linear(size, architecture.hidden_size, names["dense"]),
         architecture.layout.head_activation or activation_of(architecture),
         tensors.norm(names["head_norm"], size),

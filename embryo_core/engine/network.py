@@ -47,7 +47,7 @@ class EmbeddingTables(NamedTuple):
     projection: Linear | None  # E -> H, if they differ
 
 
-class MaskedWordHead(NamedTuple):
+class WordHead(NamedTuple):
     """The masked-word head."""
 
     dense: Linear  # H -> E
@@ -70,7 +70,7 @@ class EncoderNetwork(NamedTuple):
     embeddings: EmbeddingTables
     groups: list[EncoderLayer]  # distinct layers, lowest first; ALBERT repeats each
     depth: int  # layers
-    head: MaskedWordHead | None  # for masked words
+    head: WordHead | None  # for masked words
     detector: Detector | None  # for replaced tokens
 
 
@@ -174,7 +174,7 @@ def attend(states: Tensor, layer: EncoderLayer, mask: Tensor | None) -> Tensor:
     return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
 
 
-def apply_head(states: Tensor, head: MaskedWordHead) -> Tensor:
+def apply_head(states: Tensor, head: WordHead) -> Tensor:
     """Compute masked-word logits [n, V] of states [n, H]."""
     return linear(apply_norm(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
 

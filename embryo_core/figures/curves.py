@@ -16,11 +16,11 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curve_plot import plot_curves
-from embryo_core.figures.figure import Caption, Figure, describe_seeds, join_names, make_figure, sentences
+from embryo_core.figures.figure import Caption, Figure, describe_seeds, make_figure, sentences
 from embryo_core.figures.lines import Curves, Line, any_baseline, in_panels, same_changes
 from embryo_core.figures.smoothing import with_smoothed
 from embryo_core.types import Run
-from embryo_core.words import count_range, layer_name
+from embryo_core.words import count_range, join_names, layer_name
 
 
 def curves_figure(

@@ -299,9 +299,3 @@ def describe_seeds(counts: Sequence[int], mean: str = "") -> str:
 def sentences(*parts: str) -> str:
     """Join the non-empty parts into one text."""
     return " ".join(part for part in parts if part)
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names into a list in a sentence: "a, b and c"."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last

@@ -13,12 +13,12 @@ from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
-from embryo_core.figures.figure import Caption, Figure, data_note, describe_lines, join_names, name_measures, sentences
+from embryo_core.figures.figure import Caption, Figure, data_note, describe_lines, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, equivalent_metric
 from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS, with_tag_name
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
-from embryo_core.words import list_steps, percent, sentence_case
+from embryo_core.words import join_names, list_steps, percent, sentence_case
 
 SETS = {
     "parts of speech": tuple(style.PARTS_OF_SPEECH),

@@ -62,7 +62,7 @@ def age_table(run: Run) -> pd.DataFrame:
 
 
 def _estimate_ages(table: pd.DataFrame, starts: np.ndarray, ends: np.ndarray, chance: np.ndarray) -> pd.DataFrame:
-    """Return age, earliest, latest, the fit and why of the words that were measured alike at every step.
+    """Return age, earliest, latest, the fit and why of the words with as many occurrences at every step.
 
     The i-th word has the rows from `starts[i]` to `ends[i]` of `table`, and the index i in the result.
     """
