@@ -47,7 +47,7 @@ REMEDIES = {  # class of the error -> remedy for a refused file
     BrokenTokenizer: "copy it again from where it came, or name the folder of another with --tokenizer",
     BrokenCheckpoint: "copy this step again from where it came, or delete its folder",
     BrokenUserList: "remove it, and add its runs again with: python -m embryo_core add SOURCE --name NAME",
-    BrokenTrainerState: "its log and counts are left out",
+    BrokenTrainerState: "what cannot be read of it is left out",
     CorpusError: "delete its folder and give the same command again",
     ResultsError: "delete it and evaluate the run again with --overwrite",
     BrokenExamples: "delete it, or find others with: python -m embryo_core examples RUN",

@@ -29,7 +29,9 @@ TRAIN_FIELDS = {
     "grad_norm": "gradient_norm",
 }  # the Trainer's names -> ours
 HELDOUT_FIELDS = {"eval_loss": "loss", "eval_accuracy": "accuracy"}
-NON_FINITE = re.compile(rb'"(?:[^"\\]|\\.)*"|(NaN|-?Infinity)')  # Python writes them, although JSON lacks them
+# Python writes NaN and Infinity, although JSON lacks them. A text (with or without an end) is passed over without
+# going back, so that time is linear and memory constant.
+NON_FINITE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|(NaN|-?Infinity)')
 Content = TypeVar("Content")
 
 
@@ -155,32 +157,35 @@ def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tup
     Rows of the earlier run `old` for other steps are kept. A long log is thinned to as many rows as are ever read.
     Return a sentence for each state that cannot be read, and a sentence on unusual numbers or "".
     """
-    rows, troubles, odd = [], [], ""
+    rows, troubles, entries = [], [], []
     end = math.inf  # step at which the later phase began
     for checkpoint in reversed(added):
+        # A Trainer's log counts updates, so it fits only checkpoints counted in updates.
+        if checkpoint.folder is None or checkpoint.counts.step is None:
+            continue
         try:
-            # A Trainer's log counts updates, so it fits only checkpoints counted in updates.
-            counted = checkpoint.folder if checkpoint.counts.step is not None else None
-            state, log = (read_state(counted), read_log(counted)) if counted else (None, None)
+            state = read_state(checkpoint.folder)
+            # A Trainer counts updates from the start of its phase.
+            start = max(checkpoint.step - state.global_step, 0) if state and state.global_step else 0
+            log = read_log(checkpoint.folder) if state and start < end else None
         except BrokenTrainerState as reason:
             troubles.append(str(reason))
             continue
-        # A Trainer counts updates from the start of its phase.
-        start = max(checkpoint.step - state.global_step, 0) if state and state.global_step else 0
-        if log is not None and start < end:
+        if log is not None:
             decoder, name = is_decoder(checkpoint.model_class), checkpoint.model_class.name
             objective, alone = ("next_token", True) if decoder else ("masked_lm", name.endswith("ForMaskedLM"))
             phase_rows = [row | {"step": row["step"] + start} for row in log_rows(log, objective, alone)]
             rows += [row for row in phase_rows if row["step"] <= end]
-            odd = odd or odd_numbers(log)
+            entries += log
             end = start
         if end == 0:
             break
     first, last = min((row["step"] for row in rows), default=0), max((row["step"] for row in rows), default=-1)
     earlier = map(runs.parse_row, runs.read_lines(old.path / "log.jsonl")) if old else ()
     rows += [row for row in earlier if row and not first <= row["step"] <= last]
+    rows.sort(key=itemgetter("step"))
     rows = [row for split in ("train", "heldout") for row in spread([row for row in rows if row["split"] == split])]
     if rows:
         rows.sort(key=itemgetter("step"))
         runs.write_lines(path, (json.dumps(row).encode() for row in rows))
-    return troubles, odd
+    return troubles, odd_numbers(entries)

@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from embryo_core import runs
 from embryo_core.errors import BrokenTrainerState
 from embryo_core.runs.schema import LIMITS
-from embryo_core.sources import add
+from embryo_core.sources import add, trainer
 from embryo_core.sources.trainer import LogEntry, log_rows, odd_numbers, read_log, read_state
 
 
@@ -67,6 +68,25 @@ def test_log_of_second_phase_follows_the_first(root, trainer_folder, tmp_path):
     assert [(row["step"], row["loss"]) for row in runs.read_log(run)] == losses
 
 
+def test_warning_counts_odd_numbers_of_all_phases(root, trainer_folder, tmp_path):
+    for phase, losses in ((1, ["nan", "inf"]), (2, ["nan"])):
+        folder = shutil.copytree(trainer_folder / "checkpoint-20", tmp_path / f"source/phase{phase}/checkpoint-20")
+        entries = [{"step": 5 + index, "loss": loss} for index, loss in enumerate(losses)]
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": 20, "log_history": entries}))
+    patterns = ["phase1/checkpoint-{step}", "phase2/checkpoint-{step+20}"]
+    added = add([str(tmp_path / "source")], "mine", patterns=patterns)
+    assert "3 numbers that are not finite" in added.remarks[-1]
+
+
+def test_one_log_of_a_phase_is_read(root, trainer_folder, tmp_path, monkeypatch):
+    """The last checkpoint's log includes those of the phase's other checkpoints."""
+    source = shutil.copytree(trainer_folder, tmp_path / "source", ignore=shutil.ignore_patterns("checkpoint-0"))
+    folders = []
+    monkeypatch.setattr(trainer, "read_log", lambda folder: folders.append(folder.name) or read_log(folder))
+    added = add([str(source)], "mine", patterns=["checkpoint-{step+5000}"])
+    assert added.steps == (5010, 5020) and folders == ["checkpoint-20"]
+
+
 @pytest.mark.parametrize("name", ["trainer_state.json", "trainer_state.json.gz"])
 @pytest.mark.parametrize("pack", [gzip.compress, lambda content: b"\xef\xbb\xbf" + content])
 def test_compressed_state_or_byte_order_mark_is_read(tmp_path, name, pack):
@@ -87,12 +107,28 @@ def test_damaged_state_loses_only_log_and_counts(root, trainer_folder, tmp_path,
     """The damage is reported in one message; all checkpoints are added, and the log comes from the state before."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     (source / "checkpoint-20" / "trainer_state.json").write_bytes(content)
-    with pytest.raises(BrokenTrainerState, match="its log and counts are left out"):
+    with pytest.raises(BrokenTrainerState, match="what cannot be read of it is left out"):
         read_log(source / "checkpoint-20")
     added = add([str(source)], "mine")
     assert added.steps == (0, 10, 20) and len(added.troubles) == 1 and "trainer_state.json" in added.troubles[0]
     assert {row["step"] for row in runs.read_log(added.run)} == {0, 5, 10}
     assert [checkpoint.tokens for checkpoint in runs.checkpoints(added.run)] == [None, 5120, None]
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b"[" * 100_000, b'{"global_step": -1}'])
+def test_damaged_counts_are_refused(tmp_path, content):
+    (tmp_path / "trainer_state.json").write_bytes(content)
+    with pytest.raises(BrokenTrainerState, match="what cannot be read of it is left out"):
+        read_state(tmp_path)
+
+
+def test_counts_beside_a_damaged_log_are_kept(root, trainer_folder, tmp_path):
+    source = shutil.copytree(trainer_folder, tmp_path / "source")
+    state = {"log_history": 5, "global_step": 20, "num_input_tokens_seen": 7000}
+    (source / "checkpoint-20" / "trainer_state.json").write_text(json.dumps(state))
+    added = add([str(source)], "mine")
+    assert len(added.troubles) == 1 and "what cannot be read of it is left out" in added.troubles[0]
+    assert [checkpoint.tokens for checkpoint in runs.checkpoints(added.run)] == [None, 5120, 7000]
 
 
 def test_folder_without_state_gives_none(tmp_path):
@@ -105,6 +141,36 @@ def test_words_like_numbers_that_are_not_finite_are_kept(tmp_path):
     (tmp_path / "trainer_state.json").write_text(json.dumps(state))
     assert read_state(tmp_path).best_model_checkpoint == 'out/NaN "-Infinity'
     assert [row["loss"] for row in log_rows(read_log(tmp_path), "masked_lm", False)] == [None]
+
+
+def test_long_text_beside_nan_takes_little_memory(tmp_path):
+    """The largest file has 256 MB, so a text takes no more than a few bytes per character."""
+    text = r"a\"" * 700_000
+    (tmp_path / "trainer_state.json").write_text(f'{{"note": "{text}", "log_history": [{{"step": 5, "loss": NaN}}]}}')
+    tracemalloc.start()
+    log = read_log(tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert log == [LogEntry(step=5, loss="")] and peak < 16_000_000
+
+
+def test_text_without_end_beside_nan_is_refused_in_linear_time(tmp_path):
+    """In quadratic time, this test would take hours."""
+    (tmp_path / "trainer_state.json").write_text('NaN "' + r"\"" * 500_000)
+    with pytest.raises(BrokenTrainerState, match="is not valid"):
+        read_state(tmp_path)
+
+
+def test_thinned_log_of_two_phases_has_even_spacing_and_the_last_step(root, trainer_folder, tmp_path):
+    for phase, count in ((1, 6_001), (2, 12_000)):
+        name = f"checkpoint-{count}"
+        folder = shutil.copytree(trainer_folder / "checkpoint-20", tmp_path / "source" / f"phase{phase}" / name)
+        entries = [{"step": step, "loss": 5.0} for step in range(1, count + 1)]
+        (folder / "trainer_state.json").write_text(json.dumps({"global_step": count, "log_history": entries}))
+    patterns = ["phase1/checkpoint-{step}", "phase2/checkpoint-{step+6001}"]
+    rows = runs.read_log(add([str(tmp_path / "source")], "mine", patterns=patterns).run)
+    steps = [row["step"] for row in rows if row["split"] == "train"]
+    assert steps[-1] == 18_001 and {*np.diff(steps)} == {2}
 
 
 def test_log_of_a_long_training_can_be_read(root, trainer_folder, tmp_path):
