@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from embryo_core.types import Run
 from tests.demo import FOLDER
@@ -32,9 +32,6 @@ FLAGS = (
     "--disable-sync",
     # This replaces playwright's list. The last two would draw two more pages behind the address bar of each window.
     "--disable-features=PaintHolding,LensOverlay,MediaRouter,OptimizationHints,WebUIOmniboxPopup,WebUIOmniboxAimPopup",
-    # All pages of one profile are drawn by one process, which keeps the scripts that it has compiled (see `profile`).
-    "--process-per-site",
-    "--js-flags=--no-flush-bytecode",
 )
 # With motion, the processor would draw shimmering placeholders frame by frame while it computes a page.
 WINDOW = {"viewport": {"width": 1400, "height": 1000}, "reduced_motion": "reduce"}
@@ -163,39 +160,19 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
-def profile(chromium: Browser) -> Iterator[BrowserContext]:
-    """Yield a profile of the browser that keeps the app's scripts: half of the work of opening a page in a new one.
-
-    An empty page stays open, since the process that draws the pages would end with the last of them.
-    """
-    context = chromium.new_context(**WINDOW)
-    empty = context.new_page()
-    empty.route("**/*", lambda route: route.fulfill(body=""))
-    empty.goto("http://127.0.0.1/")
-    yield context
-    context.close()
-
-
 @pytest.fixture
-def visit(profile: BrowserContext) -> Iterator:
-    """Yield visit(address), which returns a Visitor in a new window without cookies or stored data of earlier ones.
-
-    Check at the end that there were no errors.
-    """
-    visitors = []
+def visit(chromium: Browser) -> Iterator:
+    """Yield visit(address), which returns a Visitor in a new window; check at the end that there were no errors."""
+    contexts, visitors = [], []
 
     def enter(address: str) -> Visitor:
-        page = profile.new_page()
-        origin = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-        profile.new_cdp_session(page).send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
-        visitors.append(Visitor(page, address))
+        contexts.append(chromium.new_context(**WINDOW))
+        visitors.append(Visitor(contexts[-1].new_page(), address))
         return visitors[-1]
 
     yield enter
-    for visitor in visitors:
-        visitor.page.close()
-    profile.clear_permissions()
+    for context in contexts:
+        context.close()
     assert not [error for visitor in visitors for error in visitor.errors]
 
 

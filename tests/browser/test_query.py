@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from embryo_core.types import Run
-from tests.browser.conftest import WINDOW, Visitor, serve
+from tests.browser.conftest import Visitor, serve
 from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
@@ -299,11 +299,10 @@ def test_back_skips_url_that_page_completed(visit, app, link: dict[str, str], sc
     expect(visitor.page).to_have_url(tokens)
 
 
-def test_back_on_first_page_stays_there(chromium, app):
+def test_back_on_first_page_stays_there(visit, app):
     """In a new window Back leads to the first URL, which the page has completed."""
-    context = chromium.new_context(**WINDOW)
-    context.add_init_script(LATE)
-    opener = Visitor(context.new_page(), app)
+    opener = visit(app)
+    opener.page.context.add_init_script(LATE)
     with opener.page.expect_popup() as window:
         opener.page.evaluate("address => void window.open(address)", f"{app}/tokens")
     visitor = Visitor(window.value, app)
@@ -314,5 +313,4 @@ def test_back_on_first_page_stays_there(chromium, app):
     visitor.page.go_back()
     expect(visitor.heading("Tokens")).to_be_visible()
     expect(visitor.page).to_have_url(tokens)  # not at once: the script is notified after the browser has gone back
-    context.close()
-    assert not visitor.errors + opener.errors
+    assert not visitor.errors

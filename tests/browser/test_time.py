@@ -268,5 +268,6 @@ def test_click_on_any_cell_chooses_row(visit, app):
     for row in (1, 2):  # one of them may be chosen already
         before = visitor.page.evaluate(relation)
         visitor.page.mouse.click(box["x"] + box["width"] - 40, box["y"] + 35 * row + 17)
-        visitor.rest()
+        visitor.page.wait_for_timeout(1000)
+        visitor.settle()
     visitor.page.wait_for_function(f"before => {relation} !== before", arg=before)
