@@ -130,7 +130,7 @@ def test_metrics_with_a_shared_pass_fail_separately(own_run, monkeypatch):
     def fail(*_):
         raise ArithmeticError("out of numbers")
 
-    monkeypatch.setattr(HeadBehaviour, "observe", fail)
+    monkeypatch.setattr(HeadBehaviour, "observer", fail)
     report = evaluate(own_run, SAMPLE_DATA, ["attention", "head_behaviour"], steps=[0])
     assert report == Report(1, 0, ["Metric 'head_behaviour' failed at step 0: out of numbers"])
 
