@@ -36,10 +36,10 @@ pytestmark = pytest.mark.usefixtures("eager")
 def toy() -> Iterator[Family]:
     """Return the toy family, loaded as if its files were in pretrain/families and embryo_core/families."""
     with pytest.MonkeyPatch.context() as patch:
-        known = (families, "toy", families.load_families), (layouts, "toy_layout", layouts.load_layouts)
-        for package, folder, find in known:
+        for package, folder in ((families, "toy"), (layouts, "toy_layout")):
             patch.setattr(package, "__path__", [*package.__path__, str(Path(__file__).parent / folder)])
-            patch.setitem(package.FAMILIES, "toy", find()["toy"])
+        patch.setitem(FAMILIES, "toy", families.load_families()["toy"])
+        patch.setitem(layouts.ENCODERS, "toy", layouts.load_layouts()["toy"])
         yield FAMILIES["toy"]
 
 
