@@ -166,7 +166,7 @@ def test_labels_may_be_minus_and_plus_one(tmp_path: Path):
 
 def test_order_of_text_columns_is_fixed():
     """The order does not depend on Python's hash seed: pairs come first, in the order of GLUE."""
-    command = [sys.executable, "-c", "from embryo_core.finetune.task_specs import TEXTS; print(TEXTS)"]
+    command = [sys.executable, "-c", "from embryo_core.finetune.task_specs import TEXT_COLUMNS; print(TEXT_COLUMNS)"]
     environments = ({**os.environ, "PYTHONHASHSEED": seed} for seed in "0123")
     printed = {
         subprocess.check_output(command, env=environment, cwd=REPOSITORY, text=True) for environment in environments

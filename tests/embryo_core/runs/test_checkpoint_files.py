@@ -39,7 +39,7 @@ def test_missing_weights_are_detected(own_run: Run):
         {"num_hidden_groups": 3},
         {"vocab_size": -1},
         {"vocab_size": "700"},
-        {"vocab_size": 2**22, "embedding_size": 2**10},
+        {"vocab_size": 2**22, "embedding_size": 2**12},
         {"layer_norm_eps": 0},
         {"model_type": None},
     ],
