@@ -5,7 +5,7 @@ from contextlib import suppress
 import pandas as pd
 
 from app.caching import cached, cached_resource, files_state, log_state, results_state, run_state
-from embryo_core import compare, runs
+from embryo_core import comparison, runs
 from embryo_core import results as store
 from embryo_core.browser.growth import make_tiles
 from embryo_core.engine.capabilities import run_capabilities
@@ -58,7 +58,7 @@ def _progress_state(run: Run) -> str:
 
 step_axis = cached(lambda run: _progress_state(run) + _audit_state(run) + log_state(run), 64)(AxisChoice.for_run)
 supports_axis = cached(_progress_state, 64)(AxisChoice.supports)
-designs = cached(lambda run: _progress_state(run) + results_state(run) + log_state(run), 16)(compare.designs)
+designs = cached(lambda run: _progress_state(run) + results_state(run) + log_state(run), 16)(comparison.designs)
 agreement = cached(run_state, 32)(acquisition.agreement)
 early_measures = cached(run_state, 16)(early_signals.common_measures)
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from app import results
 from embryo_core import runs
-from embryo_core.compare import Unit
+from embryo_core.comparison import Unit
 from embryo_core.curves.step_scales import Scale
 from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.types import Checkpoint, Run

@@ -12,8 +12,8 @@ from app import notices, permalink, pickers, results, sharing
 from app.components.copy_button import copy_button
 from app.components.time_bar import time_bar
 from app.view import View, last_up_to
-from embryo_core import compare, runs
-from embryo_core.compare import Unit
+from embryo_core import comparison, runs
+from embryo_core.comparison import Unit
 from embryo_core.curves.phases import Phase
 from embryo_core.curves.step_scales import SCALES, Scale
 from embryo_core.curves.turns import Stretch
@@ -120,7 +120,7 @@ def _checkpoints(run: Run) -> tuple[Checkpoint, ...]:
 
 
 def group_runs(listed: Iterable[Run]) -> dict[str, str]:
-    """Return {run name: label} in the order of the pickers: by data root, then as in `compare.group_by_size`.
+    """Return {run name: label} in the order of the pickers: by data root, then as in `comparison.group_by_size`.
 
     A label marks a design choice and one of several seeds. A run outside all roots, such as a linked folder, is listed
     with the first root.
@@ -131,7 +131,7 @@ def group_runs(listed: Iterable[Run]) -> dict[str, str]:
         by_root[next((root for root in roots if run.path.is_relative_to(root)), roots[0])].append(run)
     labels: dict[str, str] = {}
     for of_root in by_root.values():
-        for designs in compare.group_by_size(of_root):
+        for designs in comparison.group_by_size(of_root):
             for seeds in designs:
                 notes = ["design choice"] * (len(designs) > 1) + [f"one of {len(seeds)} seeds"] * (len(seeds) > 1)
                 labels |= {run.name: " · ".join([run.name, *notes]) for run in seeds}

@@ -161,7 +161,7 @@ def lens(root: Path, name: str, text: str) -> dict[str, float]:
 def nothing(root: Path, name: str, _: str) -> dict[str, float]:
     """Measure the seconds of an evaluation that has nothing to do."""
     from embryo_core import runs
-    from embryo_core.evaluate import evaluate
+    from embryo_core.evaluation import evaluate
 
     run = runs.open_run(name)
     return _twice(lambda: evaluate(run, {}, ["token_reconstruction", "world_knowledge", "attention"]))

@@ -1,17 +1,15 @@
 """Read runs, evaluate their checkpoints and make figures; docs/python.md describes the functions for notebooks."""
 
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from embryo_core import errors
 from embryo_core.errors import EmbryoError
 
 if TYPE_CHECKING:
-    from embryo_core.study import ComparedRuns, Study, add, list_runs
+    from embryo_core.study import ComparedRuns, Study, add, compare, evaluate, list_runs
 
 __all__ = [
-    "CallablePackage",
     "ComparedRuns",
     "EmbryoError",
     "Study",
@@ -23,8 +21,7 @@ __all__ = [
     "open",
 ]
 
-STUDY_NAMES = ("ComparedRuns", "Study", "add", "list_runs")
-CALLABLE_PACKAGES = ("compare", "evaluate")  # packages that can also be called, see CallablePackage
+STUDY_NAMES = ("ComparedRuns", "Study", "add", "compare", "evaluate", "list_runs")
 
 
 def open(run: Any) -> "Study":  # hides the builtin, so that notebooks read `embryo.open(...)`
@@ -32,17 +29,8 @@ def open(run: Any) -> "Study":  # hides the builtin, so that notebooks read `emb
     return import_module("embryo_core.study").Study(run)
 
 
-class CallablePackage(ModuleType):
-    """A package that is also a function: calling it calls the function of the same name in study.py, for notebooks."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return getattr(import_module("embryo_core.study"), self.__name__.rpartition(".")[2])(*arguments, **options)
-
-
 def __getattr__(name: str) -> Any:
     """Import public names on first use, so that the command line starts without importing pandas."""
     if name in STUDY_NAMES:
         return getattr(import_module("embryo_core.study"), name)
-    if name in CALLABLE_PACKAGES:
-        return import_module(f"embryo_core.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

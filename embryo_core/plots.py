@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from embryo_core import results
-from embryo_core.compare import Rule, Unit
+from embryo_core.comparison import Rule, Unit
 from embryo_core.curves.step_scales import Scale
 from embryo_core.errors import FigureError, unknown
 from embryo_core.figures import (
@@ -74,7 +74,7 @@ class Plots:
     def acquisition(
         self, metric: str = "mask_prediction", groups: Sequence[str] | None = None, rule: Rule = "half"
     ) -> Figure:
-        """Plot the order in which categories are acquired, by a rule of `compare.acquisition`."""
+        """Plot the order in which categories are acquired, by a rule of `comparison.acquisition`."""
         return self._make(acquisition.acquisition, metric=metric, groups=self._groups(metric, groups), rule=rule)
 
     def word(self, word: str) -> Figure:

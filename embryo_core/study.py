@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from embryo_core import compare as comparison
-from embryo_core import corpora, results, runs
-from embryo_core.compare import Rule
+from embryo_core import comparison, corpora, results, runs
+from embryo_core.comparison import Rule
 from embryo_core.curves import baselines
 from embryo_core.errors import ConfigError, UnknownMetric, unknown
 from embryo_core.findings import judge
@@ -25,7 +24,7 @@ from embryo_core.words import quantity
 
 if TYPE_CHECKING:
     from embryo_core.engine.model import Model
-    from embryo_core.evaluate import Report
+    from embryo_core.evaluation import Report
 
 
 class Study:
@@ -212,7 +211,7 @@ class ComparedRuns:
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """Return `compare.differences` between the first run's design and each other one, whose runs are in `runs`."""
+        """Return `comparison.differences` between the first run's design and each other one, with its `runs`."""
         first, *others = comparison.group_by_design(self.runs)
         tables = [
             comparison.differences(first, seeds).assign(runs=", ".join(one.name for one in seeds)) for seeds in others
@@ -255,7 +254,7 @@ def evaluate(
     options of metrics, with _ for -. Raises EmbryoError for an unknown metric, source, step or option, and for data
     that are missing or unreadable.
     """
-    from embryo_core.evaluate.evaluation import evaluate as compute  # loads torch
+    from embryo_core.evaluation.evaluator import evaluate as compute  # loads torch
 
     declared = [option.name.replace("-", "_") for metric in METRICS for option in metric.options]
     for name in options:

@@ -102,7 +102,7 @@ def own_run(tiny_run: Run, tmp_path: Path) -> Run:
 @pytest.fixture(scope="session")
 def tiny_results(tiny_run: Run, shared: Callable[..., Path]) -> Run:
     """Return the tiny run in another root, evaluated on data/sample and fine-tuned; tests only read it."""
-    from embryo_core.evaluate import evaluate
+    from embryo_core.evaluation import evaluate
     from tests.tuned import store_tuning
 
     def make(root: Path) -> None:

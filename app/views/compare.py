@@ -11,7 +11,7 @@ from streamlit.column_config import NumberColumn, TextColumn
 from app import figures, notices, pickers, results, widgets
 from app.tables import correlation_columns, show_wrapped
 from app.view import View
-from embryo_core.compare import DESIGN_CHOICES, Rule, group_by_size, size_of
+from embryo_core.comparison import DESIGN_CHOICES, Rule, group_by_size, size_of
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition as order
 from embryo_core.figures import compare, early_signals

@@ -68,7 +68,7 @@ def add_device(command: argparse.ArgumentParser) -> None:
 
 
 def add_ray(command: argparse.ArgumentParser, purpose: str) -> None:
-    """Add --ray (embryo_core/evaluate/cluster.py reads it)."""
+    """Add --ray (embryo_core/evaluation/cluster.py reads it)."""
     command.add_argument(
         "--ray",
         nargs="?",

@@ -64,11 +64,11 @@ def add_compare_arguments(command: argparse.ArgumentParser) -> None:
 
 def print_comparison(options: argparse.Namespace) -> int:
     """Print the runs' designs, with differing rows marked, their orders of acquisition, and the orders' agreement."""
-    from embryo_core import compare
+    from embryo_core import comparison
 
     compared = [runs.open_run(name) for name in dict.fromkeys(options.runs)]
-    order = compare.acquisitions(compared, options.metric, compare.PARTS_OF_SPEECH, options.order)
-    tables = {"design": compare.designs(compared), "acquisition": order, "agreement": compare.agreements(order)}
+    order = comparison.acquisitions(compared, options.metric, comparison.PARTS_OF_SPEECH, options.order)
+    tables = {"design": comparison.designs(compared), "acquisition": order, "agreement": comparison.agreements(order)}
     if options.json:
         records = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
         print(json.dumps(records, indent=1))

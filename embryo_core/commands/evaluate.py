@@ -62,8 +62,8 @@ def _evaluate(run: Run, data: Mapping[str, Path], options: argparse.Namespace) -
     """Compute metrics and print the report; return 1 if anything failed."""
     from embryo_core import metrics
     from embryo_core.engine.device import find_device
-    from embryo_core.evaluate import evaluate, run_locally  # imports torch, which takes seconds
-    from embryo_core.evaluate.cluster import run_on_ray
+    from embryo_core.evaluation import evaluate, run_locally  # imports torch, which takes seconds
+    from embryo_core.evaluation.cluster import run_on_ray
 
     how = {"device": options.device, "dtype": options.dtype, "discard": options.discard}
     if options.ray is None:

@@ -14,7 +14,7 @@ from embryo_core.types import Run
 from embryo_core.words import quantity
 
 if TYPE_CHECKING:
-    from embryo_core.evaluate import Report
+    from embryo_core.evaluation import Report
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core import compare, results
-from embryo_core.compare import Rule
+from embryo_core import comparison, results
+from embryo_core.comparison import Rule
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice, StepAxis
@@ -84,9 +84,9 @@ def _read_onsets(
 ) -> tuple[dict[str, tuple[Run, ...]], pd.DataFrame, pd.DataFrame]:
     """Return the runs of each design whose unit the axis supports, and the onsets of all runs and of all designs."""
     supported_runs = [run for run in runs if axis.supports(run, runs[0])]
-    runs_by_line, run_onsets = designs(supported_runs), compare.acquisitions(supported_runs, metric, groups, rule)
+    runs_by_line, run_onsets = designs(supported_runs), comparison.acquisitions(supported_runs, metric, groups, rule)
     run_onsets["before"] = _evaluated_before(run_onsets, {run.name: run for run in supported_runs}, metric)
-    return runs_by_line, run_onsets, compare.average_acquisitions(run_onsets, _name_runs(runs_by_line))
+    return runs_by_line, run_onsets, comparison.average_acquisitions(run_onsets, _name_runs(runs_by_line))
 
 
 def _name_runs(runs_by_line: Mapping[str, Sequence[Run]]) -> dict[str, list[str]]:
@@ -107,17 +107,17 @@ def agreement(
 ) -> pd.DataFrame:
     """Return the rank agreement of designs with each other and with the paper, and of the seeds of each design.
 
-    Columns are those of `compare.agreements`.
+    Columns are those of `comparison.agreements`.
     """
     runs_by_line, run_onsets, table = _read_onsets(runs, axis, metric, groups, rule)
-    agreements = compare.agreements(table)
-    seed_agreements = compare.seed_agreements(run_onsets, _name_runs(runs_by_line).values())
+    agreements = comparison.agreements(table)
+    seed_agreements = comparison.seed_agreements(run_onsets, _name_runs(runs_by_line).values())
     return pd.concat([agreements, seed_agreements], ignore_index=True) if len(seed_agreements) else agreements
 
 
 def _describe_spread(line: str, run_onsets: pd.DataFrame, seeds: Sequence[Run]) -> str:
     """Return a sentence on how far the orders of a design's `seeds` agree; "" without two orders to compare."""
-    rho = compare.seed_agreements(run_onsets, [[run.name for run in seeds]])["rho"].dropna()
+    rho = comparison.seed_agreements(run_onsets, [[run.name for run in seeds]])["rho"].dropna()
     if rho.empty:
         return ""
     spread = f"; {rho.min():.2f} to {rho.max():.2f}" if len(rho) > 1 else ""

@@ -14,7 +14,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from embryo_core import runs as run_files
-from embryo_core.compare import StepCounts, Unit, progress
+from embryo_core.comparison import StepCounts, Unit, progress
 from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
@@ -60,7 +60,7 @@ class AxisChoice:
 
 
 def progress_of(run: Run, unit: Unit) -> StepCounts | None:
-    """Return a run's progress at its checkpoints (see `compare.progress`); None if its files cannot be read."""
+    """Return a run's progress at its checkpoints (see `comparison.progress`); None if its files cannot be read."""
     try:
         return progress(run, unit)
     except EmbryoError:

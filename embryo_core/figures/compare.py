@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core import compare
-from embryo_core.compare import MASKED_ACCURACY, MASKED_PIECES, PAIRS_PREFIX, PAPER, WORLD_KNOWLEDGE
+from embryo_core import comparison
+from embryo_core.comparison import MASKED_ACCURACY, MASKED_PIECES, PAIRS_PREFIX, PAPER, WORLD_KNOWLEDGE
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
@@ -33,7 +33,7 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
     """Return a sentence on how far a `run`'s order of acquisition agrees with another run's, or else with the paper's.
 
     It is about other runs if the order of `run` is unknown, and "" if no orders can be compared. `agreements` come from
-    `compare.agreements`.
+    `comparison.agreements`.
     """
     comparable = agreements.dropna(subset="rho")
     with_run = comparable[comparable["first"] == run]
@@ -56,7 +56,7 @@ def headline(agreements: pd.DataFrame, run: str, measure: str = "mask prediction
 
 
 def design_table(rows: pd.DataFrame, seeds: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Return `compare.designs` as text: differs ("≠" or ""), row, and a column for each design.
+    """Return `comparison.designs` as text: differs ("≠" or ""), row, and a column for each design.
 
     `seeds` has the names of each design's runs. If their values differ, numbers become a mean with its range, and texts
     a list. Rows in which the designs differ come first.
@@ -118,7 +118,7 @@ def changed_choices(runs: Sequence[Run]) -> dict[tuple[str, ...], list[str]]:
     _, *others = designs(runs).items()
     changes: dict[tuple[str, ...], list[str]] = {}
     for name, seeds in others:
-        if choices := tuple(compare.differing_choices(runs[0], seeds[0])):
+        if choices := tuple(comparison.differing_choices(runs[0], seeds[0])):
             changes.setdefault(choices, []).append(name)
     return {choices: changes[choices] for choices in sorted(changes, key=len)}
 
@@ -138,11 +138,11 @@ def differences(runs: Sequence[Run], axis: AxisChoice, choices: Sequence[str]) -
     names = changed_choices(runs)[tuple(choices)]
     compared_runs = [*first_seeds, *(run for name in names for run in seeds[name])]
     run_names = {name: [run.name for run in seeds[name]] for name in (first_name, *names)}
-    rows = design_table(compare.designs(compared_runs), run_names).set_index("row")
+    rows = design_table(comparison.designs(compared_runs), run_names).set_index("row")
     changes = {
         name: "; ".join(f"{row}: {rows[first_name][row]} → {rows[name][row]}" for row in choices) for name in names
     }
-    tables = [compare.differences(first_seeds, seeds[name]).assign(run=name, change=changes[name]) for name in names]
+    tables = [comparison.differences(first_seeds, seeds[name]).assign(run=name, change=changes[name]) for name in names]
     table = pd.concat(tables, ignore_index=True).assign(minus=first_name)
     if table["difference"].isna().all():
         raise FigureError("These runs share no measure at any step.")
@@ -200,7 +200,7 @@ def describe_differences(
 
 
 def plot_differences(table: pd.DataFrame, units: Mapping[str, StepUnit]) -> go.Figure:
-    """Plot an interval for each row and run of `compare.differences`; `units` has the unit of each run's steps."""
+    """Plot an interval for each row and run of `comparison.differences`; `units` has the unit of each run's steps."""
     measured_rows = table.dropna(subset="difference")
     rows = measured_rows.assign(**POINTS_PER_UNIT * measured_rows[["difference", "low", "high"]].astype(float))
     texts = [_describe_difference(row, name_step(int(row.step_second), units[row.run])) for row in rows.itertuples()]

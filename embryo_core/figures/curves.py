@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from embryo_core import compare
+from embryo_core import comparison
 from embryo_core.curves import interval
 from embryo_core.errors import FigureError
 from embryo_core.figures import smoothing, style
@@ -63,7 +63,7 @@ def make_lines(
     """Return a line for each design in the order of the runs, and the names of runs without data or the axis's unit."""
     lines: list[Line] = []
     missing = [run.name for run in runs if not axis.supports(run, runs[0])]
-    for seeds in compare.group_by_design([run for run in runs if run.name not in missing]):
+    for seeds in comparison.group_by_design([run for run in runs if run.name not in missing]):
         tables = {run: table for run in seeds if len(table := read(run))}
         missing += [run.name for run in seeds if run not in tables]
         if not tables:
@@ -74,7 +74,7 @@ def make_lines(
             rows = curves.rows(table)
             rows = rows.assign(**{column: table[column] for column in smoothing.COLUMNS if column in table})
         else:
-            rows = compare.average_seeds([curves.rows(table) for table in tables.values()])
+            rows = comparison.average_seeds([curves.rows(table) for table in tables.values()])
             rows = with_smoothed(rows, "value", axis.smoothing, ["curve"])
             table = _mean_table([*tables.values()], rows, curves)
         if len(rows):
@@ -117,7 +117,7 @@ def with_intervals(table: pd.DataFrame) -> pd.DataFrame:
 
 def designs(runs: Sequence[Run]) -> dict[str, tuple[Run, ...]]:
     """Return the runs of each design by the name of its line, the first run's design first."""
-    return {design_name(seeds): seeds for seeds in compare.group_by_design(runs)}
+    return {design_name(seeds): seeds for seeds in comparison.group_by_design(runs)}
 
 
 def design_name(seeds: Sequence[Run]) -> str:

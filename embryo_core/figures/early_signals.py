@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from embryo_core import compare
-from embryo_core.compare import MIN_RUNS
+from embryo_core import comparison
+from embryo_core.comparison import MIN_RUNS
 from embryo_core.curves import held_from
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
@@ -32,7 +32,7 @@ CURVES = Curves(
 
 def common_measures(runs: Sequence[Run]) -> list[str]:
     """Return the measures that at least three runs have. Raises ResultsError, BrokenRun."""
-    names = [name for run in runs for name in compare.measures(run)]
+    names = [name for run in runs for name in comparison.measures(run)]
     return [name for name in dict.fromkeys(names) if names.count(name) >= MIN_RUNS]
 
 
@@ -44,7 +44,7 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
     """
     missing = tuple(run.name for run in runs if run.step_unit != runs[0].step_unit)
     runs = [run for run in runs if run.name not in missing]
-    table = compare.early_signals({run.name: _read_values(run) for run in runs}, measure)
+    table = comparison.early_signals({run.name: _read_values(run) for run in runs}, measure)
     if table.empty:
         raise FigureError(f"Fewer than three of these runs have '{measure}' at common steps.")
     step_axis = axis.for_run(runs[0], runs)
@@ -59,7 +59,7 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
             "Band: 95 % interval over the runs; three runs have none." if table["n"].max() > MIN_RUNS else "",
             "The CSV also has the proportion of pairs of runs that are in the same order as in the end.",
             "Seeds of one design count as separate runs, so the runs are not independent."
-            if len(compare.group_by_design(runs)) < len(runs)
+            if len(comparison.group_by_design(runs)) < len(runs)
             else "",
         ),
         f"n = {count_range(table['n'])} runs.",
@@ -75,7 +75,7 @@ def early_signals(runs: Sequence[Run], axis: AxisChoice, measure: str) -> Figure
 
 
 def clearest_tasks(table: pd.DataFrame, measure: str) -> list[str]:
-    """Return the tasks of `compare.early_signals`: the measure itself, then those with the earliest, strongest signal.
+    """Return the tasks of `comparison.early_signals`: the measure itself, then the earliest and clearest.
 
     Tasks whose curve repeats the curve of a task before them come last.
     """
@@ -109,7 +109,7 @@ def _headline(rows: pd.DataFrame, measure: str, axis: StepAxis) -> str:
 
 def _read_values(run: Run) -> dict[str, pd.Series]:
     """Return the values of each measure and fine-tuned task of a run by step."""
-    series = {name: table.iloc[:, 0].sort_index() for name, table in compare.measures(run).items()}
+    series = {name: table.iloc[:, 0].sort_index() for name, table in comparison.measures(run).items()}
     for task, rows in read_scores(run).groupby("task"):
         series[f"fine-tuning: {task_label(str(task))}"] = rows.set_index("step")["value"].sort_index()
     return series

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from embryo_core import compare, curves, results
-from embryo_core.compare import CHANCE
+from embryo_core import comparison, curves, results
+from embryo_core.comparison import CHANCE
 from embryo_core.curves.agreement import MIN_ITEMS
 from embryo_core.curves.turns import Turns, falls_after_rise, find_turns
 from embryo_core.engine.capabilities import run_capabilities
@@ -190,7 +190,7 @@ def _phenomena(run: Run, pair_set: str) -> list[str]:
     """Return the phenomena of a set in the order in which their accuracies rise."""
     table = accuracy_table(run, pair_set, "phenomena")
     groups = tuple(group for group in table["group"].unique() if group != pair_set)
-    order = compare.acquisition(table.rename(columns={"value": "accuracy"}), "chance")
+    order = comparison.acquisition(table.rename(columns={"value": "accuracy"}), "chance")
     return [group for group in order["group"] if group in groups]
 
 
@@ -249,9 +249,9 @@ def headline(pair_set: str, table: pd.DataFrame, accuracies: pd.DataFrame, axis:
 def describe_agreement(runs: Sequence[Run], pair_set: str) -> list[str]:
     """Return a sentence for every two runs (seeds included) on how far their orders of a set's paradigms agree."""
     groups = {group for run in runs for group in accuracy_table(run, pair_set)["group"] if group != pair_set}
-    agreements = compare.agreements(compare.acquisitions(runs, METRIC, sorted(groups), "chance"))
+    agreements = comparison.agreements(comparison.acquisitions(runs, METRIC, sorted(groups), "chance"))
     lines = []
-    for row in agreements[agreements["second"] != compare.PAPER].itertuples():
+    for row in agreements[agreements["second"] != comparison.PAPER].itertuples():
         subject = f"The orders of {row.first} and {row.second}"
         if pd.isna(row.rho):
             few_note = f"only {quantity(row.n, 'paradigm')} rise from chance in both"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from embryo_core import compare, results
+from embryo_core import comparison, results
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style, tokens
 from embryo_core.findings import Judgement
@@ -71,7 +71,7 @@ def introduce_run(run: Run, last: int, seen: int | None) -> tuple[str, str]:
     article = "an" if family[:1] in "AEIOU" else "a"
     learned = _name_learned(run)
     invitation = f"Watch {article} {family} grow up: {last:,} {unit}, from noise to {learned[0]}"
-    sizes = (f"{style.abbreviate(sum(counts.values()))} parameters" if (counts := compare.parameters(run)) else "",)
+    sizes = (f"{style.abbreviate(sum(counts.values()))} parameters" if (counts := comparison.parameters(run)) else "",)
     size = ", ".join(part for part in (*sizes, f"{style.abbreviate(seen)} tokens" if seen else "") if part)
     learned_list = " and ".join(learned)
     return invitation, f"{size}: it learns {learned_list}." if size else f"It learns {learned_list}."

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from embryo_core import compare, results
+from embryo_core import comparison, results
 from embryo_core.curves import baselines
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
@@ -185,7 +185,7 @@ def accuracy(
     table = figure.first_table
     if table["step"].nunique() < 2:
         return figure
-    return replace(figure, headline=_headline(compare.acquisition(table), axis.for_run(run, runs)))
+    return replace(figure, headline=_headline(comparison.acquisition(table), axis.for_run(run, runs)))
 
 
 def title_of(metric: str) -> str:

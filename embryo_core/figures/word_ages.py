@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from embryo_core import compare
+from embryo_core import comparison
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
@@ -114,7 +114,7 @@ def _describe_ages(runs: Sequence[Run], tables: Mapping[str, pd.DataFrame]) -> C
             "Lines: 95 % intervals, from resampled occurrences of the word.",
             "Fainter marks: the same words in other runs." if is_compared else "",
             *agreements[1:],
-            describe_seeds([*map(len, compare.group_by_design(runs))]),
+            describe_seeds([*map(len, comparison.group_by_design(runs))]),
         ),
         describe_data(first_run),
         "Click a word for its curve.",

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from embryo_core import compare
+from embryo_core import comparison
 from embryo_core.curves.agreement import rank_agreement
 from embryo_core.curves.regression import regress
 from embryo_core.errors import FigureError
@@ -133,7 +133,7 @@ def _tables_by_design(
     column `significant` is 1 if the intervals of all seeds are above 0, -1 if all are below, else 0.
     """
     by_design = {}
-    for seeds in compare.group_by_design(runs):
+    for seeds in comparison.group_by_design(runs):
         tables = {
             run: table.assign(significant=(table["low"] > 0).astype(int) - (table["high"] < 0))
             for run in seeds

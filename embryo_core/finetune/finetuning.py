@@ -13,7 +13,7 @@ from embryo_core import results, runs
 from embryo_core.engine.device import Device, find_training_device
 from embryo_core.engine.transformers_models import max_sequence_length
 from embryo_core.errors import ConfigError, MissingCapability, unknown
-from embryo_core.evaluate import Report
+from embryo_core.evaluation import Report
 from embryo_core.finetune import plan as planning
 from embryo_core.finetune import workers
 from embryo_core.finetune.encoded_tasks import EncodedTask, encode_task

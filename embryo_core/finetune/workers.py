@@ -23,7 +23,7 @@ import torch
 from embryo_core import results, runs
 from embryo_core.engine.device import find_training_device, parallel_passes
 from embryo_core.errors import ConfigError, DatasetMismatch, ResultsError
-from embryo_core.evaluate.cluster import connect_to_ray, map_on_ray
+from embryo_core.evaluation.cluster import connect_to_ray, map_on_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
 from embryo_core.finetune.task_specs import TuningSettings, results_name
 from embryo_core.finetune.training import tune

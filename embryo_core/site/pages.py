@@ -5,8 +5,7 @@ from contextlib import suppress
 from itertools import product
 from typing import Any
 
-from embryo_core import compare as comparing
-from embryo_core import results
+from embryo_core import comparison, results
 from embryo_core import runs as run_files
 from embryo_core.engine.capabilities import run_capabilities
 from embryo_core.errors import FigureError
@@ -254,7 +253,7 @@ def _finetuning(runs: Runs, axis: StepAxis) -> SitePage:
 
 def _compare(runs: Runs, axis: StepAxis) -> SitePage:
     seeds = {name: [run.name for run in runs_of_design] for name, runs_of_design in designs(runs).items()}
-    table = compare.design_table(comparing.designs(runs), seeds)
+    table = compare.design_table(comparison.designs(runs), seeds)
     design = FixedTable("Design", table, compare.describe_designs(len(runs) > 1))
     if len(runs) < 2:
         return SitePage("", [design])

@@ -19,7 +19,7 @@ from embryo_core import results
 from embryo_core import runs as run_files
 from embryo_core.browser import component
 from embryo_core.browser.time_bar import bar_data
-from embryo_core.compare import UNITS, Unit
+from embryo_core.comparison import UNITS, Unit
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.errors import EmbryoError, ResultsError, SiteError
 from embryo_core.figures.axis import AxisChoice

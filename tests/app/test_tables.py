@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from app.tables import search, steps_in_unit
-from embryo_core.compare import StepCounts
+from embryo_core.comparison import StepCounts
 from embryo_core.figures.axis import StepAxis
 from embryo_core.types import StepUnit
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from embryo_core import results, runs
 from embryo_core.browser import growth, head_maps
-from embryo_core.compare import StepCounts
+from embryo_core.comparison import StepCounts
 from embryo_core.curves import interval, smooth
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.smoothing import WINDOWS

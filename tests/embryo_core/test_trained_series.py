@@ -20,7 +20,7 @@ from transformers import (
 import embryo_core as embryo
 from embryo_core import corpora, results, runs
 from embryo_core.audit import audit
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.sources import add
 from embryo_core.types import Run
 from tests import decoders

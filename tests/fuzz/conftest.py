@@ -19,7 +19,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.cli import main
 from embryo_core.errors import EmbryoError
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.runs.schema import ExampleQuestion
 from embryo_core.types import Run
 from tests.app.conftest import (

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from embryo_core import runs
-from embryo_core.compare.progress import progress
+from embryo_core.comparison.progress import progress
 from embryo_core.curves import baselines
 from embryo_core.types import Change, Run
 from pretrain.__main__ import main

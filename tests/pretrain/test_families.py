@@ -14,7 +14,7 @@ from embryo_core import families as layouts
 from embryo_core import results, runs
 from embryo_core.engine.model import load
 from embryo_core.errors import UnknownPreset
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.types import Run
 from pretrain import families
 from pretrain.__main__ import main

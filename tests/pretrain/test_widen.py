@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 from transformers import AlbertForPreTraining
 
 from embryo_core import runs
-from embryo_core.compare.cost import training_flops
+from embryo_core.comparison.cost import training_flops
 from embryo_core.types import Change, Checkpoint, Run
 from pretrain.__main__ import main
 from pretrain.families import preset

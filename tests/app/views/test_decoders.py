@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from embryo_core import results, runs
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.figures.findings import DOES_NOT_APPLY
 from embryo_core.types import Run
 from tests import decoders

@@ -4,7 +4,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from embryo_core import results
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.figures import patterns
 from embryo_core.words import percent
 from tests.app.conftest import captions_of, unescaped

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from embryo_core import compare, runs
+from embryo_core import comparison, runs
 from embryo_core.cli import main
 from embryo_core.types import Run
 
@@ -30,9 +30,9 @@ def test_json_equals_the_library_results(two_runs: list[Run], capsys: pytest.Cap
     assert main(["compare", "tiny", "twin", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert [row["row"] for row in printed["design"] if row["differs"]] == ["seed"]
-    order = compare.acquisitions(two_runs, "mask_prediction", compare.PARTS_OF_SPEECH)
+    order = comparison.acquisitions(two_runs, "mask_prediction", comparison.PARTS_OF_SPEECH)
     assert [(row["run"], row["group"]) for row in printed["acquisition"]] == [*zip(order["run"], order["group"])]
-    pairs = [("tiny", "twin"), ("tiny", compare.PAPER), ("twin", compare.PAPER)]
+    pairs = [("tiny", "twin"), ("tiny", comparison.PAPER), ("twin", comparison.PAPER)]
     assert [(row["first"], row["second"]) for row in printed["agreement"]] == pairs
 
 

@@ -23,7 +23,7 @@ from embryo_core import query, results, runs
 from embryo_core.engine import tensor_files
 from embryo_core.engine.model import Model, load, mlm_logits
 from embryo_core.errors import BrokenCheckpoint, MissingCapability, TokenizerMismatch
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.tokenizers.tokenizer import Tokenizer
 from embryo_core.types import Checkpoint, Run
 from tests.conftest import SAMPLE_DATA

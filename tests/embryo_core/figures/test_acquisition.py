@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 import pytest
 
 from embryo_core import results
-from embryo_core.compare import acquisition
+from embryo_core.comparison import acquisition
 from embryo_core.figures import acquisition as figures
 from embryo_core.figures import tokens
 from embryo_core.figures.acquisition import plot_acquisition

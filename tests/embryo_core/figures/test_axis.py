@@ -5,7 +5,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from embryo_core.compare import StepCounts
+from embryo_core.comparison import StepCounts
 from embryo_core.curves.step_scales import SCALES, STEP_0
 from embryo_core.figures.axis import STEP_LINE, StepAxis
 from embryo_core.types import Change, StepUnit

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from embryo_core.compare import MASKED_ACCURACY
+from embryo_core.comparison import MASKED_ACCURACY
 from embryo_core.figures import compare
 from embryo_core.figures.figure import Caption
 from embryo_core.types import StepUnit

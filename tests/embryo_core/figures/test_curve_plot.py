@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from embryo_core.compare import StepCounts
+from embryo_core.comparison import StepCounts
 from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_LINE, AxisChoice, StepAxis
 from embryo_core.figures.curve_plot import plot_curves

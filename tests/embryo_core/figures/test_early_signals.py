@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from embryo_core import compare, results
+from embryo_core import comparison, results
 from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition, tokens
 from embryo_core.figures.axis import AxisChoice
@@ -46,10 +46,10 @@ def test_steps_of_three_runs_have_no_band(tiny_run: Run, tmp_path: Path):
     """Four runs have an interval where all of them were evaluated, and none at a step that one of them lacks."""
     values = [(0.1, 0.2, 0.3), (0.1, 0.3, 0.4), (0.2, 0.4, 0.5), (0.3, 0.5, 0.6)]
     runs = [scored_copy(tiny_run, tmp_path / f"r{i}", *values[i]) for i in range(4)]
-    table = compare.early_signals({run.name: _read_values(run) for run in runs}, "mask prediction")
+    table = comparison.early_signals({run.name: _read_values(run) for run in runs}, "mask prediction")
     table.loc[table["step"] == 0, "n"] = 3
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compare, "early_signals", lambda *_: table)
+        patch.setattr(comparison, "early_signals", lambda *_: table)
         plot = early_signals(runs, AxisChoice("linear"), "mask prediction").plot
     (band,) = [trace for trace in plot.data if trace.fill]
     assert 0 not in list(band.x) and 8 in list(band.x)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import curves
-from embryo_core.compare import StepCounts
+from embryo_core.comparison import StepCounts
 from embryo_core.curves.step_scales import SCALES
 from embryo_core.figures import cells, probing_layers, style
 from embryo_core.figures.axis import STEP_MARK, AxisChoice, StepAxis

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, ModernBertConfig, ModernBertForMaskedLM,
 from embryo_core import corpora, metrics, results, runs
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import CorpusError, DatasetMismatch
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.figures.figure import describe_datasets, describe_readings
 from embryo_core.metrics.treebank_words import AS_WRITTEN
 from embryo_core.sources import add

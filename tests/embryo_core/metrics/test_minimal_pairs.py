@@ -12,7 +12,7 @@ from embryo_core import corpora, results, runs
 from embryo_core.corpora.minimal_pairs import read_pairs
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import CorpusError
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.metric import Limits
 from embryo_core.metrics.minimal_pairs import MinimalPairs
 from tests.conftest import SAMPLE_DATA

@@ -13,7 +13,7 @@ from embryo_core import corpora, results, runs
 from embryo_core.corpora.word_list import find_occurrences, read_sentences, read_word_list
 from embryo_core.engine.model import Model, load
 from embryo_core.errors import CorpusError, DatasetMismatch
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.metric import Limits, Source
 from embryo_core.metrics.word_surprisal import ABSENT_REASON, WordSurprisal
 from tests.conftest import SAMPLE_DATA

@@ -6,7 +6,7 @@ import pytest
 
 from embryo_core import results, runs
 from embryo_core.errors import QueryError
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.query.pair_sentences import find_pairs, read_pair_sentences, score_words
 from tests.conftest import SAMPLE_DATA
 

@@ -7,7 +7,7 @@ import pytest
 from embryo_core import query, results, runs
 from embryo_core.engine.cache import MODELS
 from embryo_core.errors import BrokenCheckpoint, MissingWeights, ResultsError, UnknownStep
-from embryo_core.evaluate import Report, evaluate
+from embryo_core.evaluation import Report, evaluate
 from embryo_core.runs.prune import kept_steps
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run

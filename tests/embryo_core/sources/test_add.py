@@ -11,7 +11,7 @@ import torch
 
 from embryo_core import query, results, runs
 from embryo_core.cli import main
-from embryo_core.compare import group_by_design
+from embryo_core.comparison import group_by_design
 from embryo_core.engine.model import load
 from embryo_core.errors import BrokenCheckpoint, QueryError, RunError
 from embryo_core.sources import add

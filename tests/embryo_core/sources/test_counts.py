@@ -10,7 +10,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 from embryo_core import results
 from embryo_core.corpora import read_treebank
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.sources import add
 from tests.conftest import SAMPLE
 

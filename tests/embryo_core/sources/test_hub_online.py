@@ -16,8 +16,8 @@ from embryo_core import query, results, runs
 from embryo_core.cli import main
 from embryo_core.engine import hub_cache
 from embryo_core.errors import MissingWeights, RunError
-from embryo_core.evaluate import evaluate
-from embryo_core.evaluate.evaluation import Outcomes, Work, run_locally
+from embryo_core.evaluation import evaluate
+from embryo_core.evaluation.evaluator import Outcomes, Work, run_locally
 from embryo_core.runs import hub_folder
 from embryo_core.sources import add
 from embryo_core.types import Pointer

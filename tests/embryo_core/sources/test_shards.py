@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from embryo_core import query, runs
 from embryo_core.audit import audit
-from embryo_core.compare import parameters
+from embryo_core.comparison import parameters
 from embryo_core.engine.hub_cache import discard, fetch_checkpoint, uncached_pointers
 from embryo_core.engine.tensor_files import read_tensors
 from embryo_core.errors import BrokenCheckpoint, RunError

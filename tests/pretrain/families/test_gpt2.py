@@ -14,7 +14,7 @@ from embryo_core import runs
 from embryo_core.engine import model as engine_model
 from embryo_core.engine.capabilities import checkpoint_capabilities
 from embryo_core.errors import ConfigError
-from embryo_core.evaluate import evaluate
+from embryo_core.evaluation import evaluate
 from embryo_core.types import Run
 from pretrain.__main__ import main
 from pretrain.batches import Data, prepare_data

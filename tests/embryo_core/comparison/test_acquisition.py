@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from embryo_core.compare import PAPER, PARTS_OF_SPEECH, RULES, acquisition, acquisitions, agreements
+from embryo_core.comparison import PAPER, PARTS_OF_SPEECH, RULES, acquisition, acquisitions, agreements
 from embryo_core.measurements import Findings, Score
 from embryo_core.types import Run
 from tests.conftest import checkpoint_at, copy_run

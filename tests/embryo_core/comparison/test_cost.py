@@ -9,8 +9,8 @@ from torch.nn import ModuleList
 from torch.utils.flop_counter import FlopCounterMode
 
 from embryo_core import runs
-from embryo_core.compare import training_flops
-from embryo_core.compare.cost import PASSES, cost_changes, parameters
+from embryo_core.comparison import training_flops
+from embryo_core.comparison.cost import PASSES, cost_changes, parameters
 from embryo_core.errors import BrokenRun
 from embryo_core.types import Origin, Run, StepUnit
 from tests import decoders

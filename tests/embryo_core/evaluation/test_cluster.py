@@ -11,20 +11,20 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.embryo_core.evaluation.test_evaluation import files
 
 from embryo_core import runs
 from embryo_core.errors import ConfigError, CorpusError
-from embryo_core.evaluate import Report, evaluate
-from embryo_core.evaluate import cluster as on_workers
-from embryo_core.evaluate.cluster import run_on_ray
-from embryo_core.evaluate.evaluation import Compute, Outcomes
-from embryo_core.evaluate.plan import Work
+from embryo_core.evaluation import Report, evaluate
+from embryo_core.evaluation import cluster as on_workers
+from embryo_core.evaluation.cluster import run_on_ray
+from embryo_core.evaluation.evaluator import Compute, Outcomes
+from embryo_core.evaluation.plan import Work
 from embryo_core.finetune import task_specs
 from embryo_core.finetune.finetuning import finetune
 from embryo_core.metrics.attention import Attention
 from embryo_core.types import Checkpoint, Run
 from tests.conftest import SAMPLE_DATA
-from tests.embryo_core.evaluate.test_evaluation import files
 from tests.embryo_core.finetune.conftest import write_cola, write_pairs
 
 METRICS = ["token_reconstruction", "attention", "head_behaviour", "world_knowledge"]

@@ -8,7 +8,7 @@ import pytest
 from embryo_core import results, runs
 from embryo_core.cli import main
 from embryo_core.errors import DatasetMismatch
-from embryo_core.evaluate import Report, evaluate
+from embryo_core.evaluation import Report, evaluate
 from embryo_core.metrics.word_prediction import TokenReconstruction
 from embryo_core.types import Run
 from tests.conftest import SAMPLE_DATA

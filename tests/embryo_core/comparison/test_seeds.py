@@ -7,7 +7,7 @@ from statistics import stdev
 import pandas as pd
 import pytest
 
-from embryo_core.compare import (
+from embryo_core.comparison import (
     acquisition,
     average_acquisitions,
     average_seeds,

@@ -10,8 +10,8 @@ import pandas as pd
 from msgspec import convert
 
 from embryo_core import runs
-from embryo_core.compare.cost import parameters, training_flops
-from embryo_core.compare.differences import continues
+from embryo_core.comparison.cost import parameters, training_flops
+from embryo_core.comparison.differences import continues
 from embryo_core.errors import EmbryoError
 from embryo_core.runs.schema import CorpusCard, Settings
 from embryo_core.tokenizers.tokenizer import load_tokenizer

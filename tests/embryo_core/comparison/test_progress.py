@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from embryo_core import runs
-from embryo_core.compare import UNITS, progress, training_flops
+from embryo_core.comparison import UNITS, progress, training_flops
 from embryo_core.types import Origin, Run, StepUnit
 
 

@@ -17,8 +17,8 @@ from embryo_core import corpora, results, runs
 from embryo_core.engine.capabilities import MASKED_LANGUAGE_MODEL
 from embryo_core.engine.model import Model
 from embryo_core.errors import CorpusError, MissingCapability, ResultsError, UnknownMetric, UnknownStep
-from embryo_core.evaluate import Report
-from embryo_core.evaluate import evaluate as evaluate_all
+from embryo_core.evaluation import Report
+from embryo_core.evaluation import evaluate as evaluate_all
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.head_behaviour import HeadBehaviour
 from embryo_core.results.tables import TABLES
@@ -322,7 +322,7 @@ def evaluate_and_die(run: Run, written: int) -> None:
 def test_killed_and_resumed_evaluation_writes_identical_files(own_run, evaluated_run):
     """After each of three kills by SIGKILL, written results stay and the next evaluation computes the rest."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["embryo_core.evaluate", "embryo_core.engine.model"])
+    context.set_forkserver_preload(["embryo_core.evaluation", "embryo_core.engine.model"])
     for written in (0, 3, 5):
         process = context.Process(target=evaluate_and_die, args=(own_run, written))
         process.start()

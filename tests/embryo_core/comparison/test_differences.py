@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from embryo_core import results
-from embryo_core.compare import differences
+from embryo_core.comparison import differences
 from embryo_core.figures.figure import describe_datasets
 from embryo_core.measurements import ClozeAnswer, Findings, PairScore, Score
 from embryo_core.types import Origin, Run, StepUnit

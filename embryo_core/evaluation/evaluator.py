@@ -17,7 +17,7 @@ from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.hub_cache import prefetch_checkpoints
 from embryo_core.engine.model import Model, read_model
 from embryo_core.errors import BrokenCheckpoint, DatasetMismatch, EmbryoError, MissingWeights, ResultsError
-from embryo_core.evaluate.plan import MetricPlan, MetricRequest, Report, Work, plan_evaluation, work_of
+from embryo_core.evaluation.plan import MetricPlan, MetricRequest, Report, Work, plan_evaluation, work_of
 from embryo_core.measurements import Findings
 from embryo_core.metric import Limits, Metric, MetricData
 from embryo_core.types import Checkpoint, Run

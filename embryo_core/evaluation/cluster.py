@@ -18,8 +18,8 @@ from typing import Any
 from embryo_core.engine.device import find_device
 from embryo_core.engine.hub_cache import prefetch_checkpoints
 from embryo_core.errors import ConfigError, first_line
-from embryo_core.evaluate.evaluation import CheckpointEvaluator, Failure, MetricResult, Outcomes
-from embryo_core.evaluate.plan import MetricRequest, Work
+from embryo_core.evaluation.evaluator import CheckpointEvaluator, Failure, MetricResult, Outcomes
+from embryo_core.evaluation.plan import MetricRequest, Work
 from embryo_core.metric import Source
 from embryo_core.types import Checkpoint
 

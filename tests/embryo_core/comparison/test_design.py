@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoConfig, AutoModelForPreTraining
 
 from embryo_core import runs
-from embryo_core.compare import design, designs, differing_choices, parameters
+from embryo_core.comparison import design, designs, differing_choices, parameters
 from embryo_core.errors import BrokenRun
 from embryo_core.types import Origin, Run
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
-from embryo_core.compare import early_signals
+from embryo_core.comparison import early_signals
 
 STEPS = [0, 8, 16]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import convert
 
-from embryo_core.compare.acquisition import SLOPE_COLUMNS
+from embryo_core.comparison.acquisition import SLOPE_COLUMNS
 from embryo_core.runs.schema import Settings
 from embryo_core.types import Run
 
@@ -77,7 +77,7 @@ def average_seeds(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def average_acquisitions(table: pd.DataFrame, designs: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Aggregate `compare.acquisitions` by design: average onsets, slopes and last accuracies over seeds.
+    """Aggregate `comparison.acquisitions` by design: average onsets, slopes and last accuracies over seeds.
 
     `designs` maps the name of a design, which replaces the names of its runs, to these names. `earliest` and `latest`
     are means over seeds, but at least one standard error from the mean onset; slopes likewise, and `before` (the

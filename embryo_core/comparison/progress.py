@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embryo_core import runs
-from embryo_core.compare.cost import cost_changes, training_flops
+from embryo_core.comparison.cost import cost_changes, training_flops
 from embryo_core.curves import Floats
 from embryo_core.engine.capabilities import DECODER_FAMILIES
 from embryo_core.types import Checkpoint, Origin, Run
