@@ -8,7 +8,7 @@ import numpy as np
 from embryo_core import results
 from embryo_core.errors import ResultsError
 from embryo_core.results import AttentionHistory
-from embryo_core.types import Run, StepUnit
+from embryo_core.types import Run, SpecialTokens, StepUnit
 
 METRIC = "attention"
 
@@ -24,6 +24,7 @@ class HeadHistory:
     steps: np.ndarray
     weights: np.ndarray
     tokens: tuple[str, ...] = ()  # the L pieces of one sentence; empty for averaged maps
+    opening: str | None = None  # the special token at position 0 of averaged maps, if there is one
     shared_end: float | None = None  # weight at which a colour scale shared by all heads ends; None for the head's own
     bar_steps: tuple[float, ...] = ()  # steps [S] of another run's time bar that shows the maps; empty for the own one
     step_unit: StepUnit = field(kw_only=True)
@@ -58,7 +59,8 @@ def averaged(run: Run, layer: int, head: int, maps: AttentionHistory, source: di
     """Return the history of a head's averaged maps; `source` is attention's entry of `results.read_sources`."""
     data = source.get("note", f"averaged over {maps.sentences:,} sentences")
     note = f"Attention weights, {data}"
-    return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, step_unit=run.step_unit)
+    opening = (run.special_tokens or SpecialTokens()).cls
+    return HeadHistory(run.name, layer, head, note, maps.steps, maps.weights, opening=opening, step_unit=run.step_unit)
 
 
 def read_averaged(run: Run, layer: int, head: int) -> HeadHistory:

@@ -177,14 +177,14 @@ def axis_labels(history: HeadHistory) -> list[Label]:
     """Return the labels of a map's rows and columns, and the titles of its axes."""
     has_tokens, margin = bool(history.tokens), margins(history)
     start, end = ("from", "to") if has_tokens else ("from position", "to position")
+    end += f" (0 is {_shorten(history.opening)})" if history.opening else ""
     labels = [
         Label(end, (0.5, 1), (0, margin.bottom - 8)),
         Label(start, (0, 0.5), (8 - margin.left, 0), turned=True),
     ]
     interval = 1 if has_tokens or history.size <= 12 else 4 if history.size <= 32 else 8
     for position in range(0, history.size, interval):
-        text = history.tokens[position] if has_tokens else str(position)
-        text = text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
+        text = _shorten(history.tokens[position] if has_tokens else str(position))
         middle = (position + 0.5) / history.size
         # If not all labels fit, only every 2nd, 4th, 8th, ... position has one: the largest power of two that divides
         # a position decides from which width on its label is drawn.
@@ -194,6 +194,10 @@ def axis_labels(history: HeadHistory) -> list[Label]:
         options = {"offset": (0, 6), "align": "right", "turned": True} if has_tokens else {"offset": (0, 12)}
         labels.append(Label(text, (middle, 1), least=min_width, **options))
     return labels
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
 
 
 def note_lines(history: HeadHistory) -> list[str]:

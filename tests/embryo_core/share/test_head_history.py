@@ -1,12 +1,14 @@
 """Tests of a head's history: the stored maps, with a title and a note that describe them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from embryo_core import results
 from embryo_core.errors import ResultsError
 from embryo_core.share import HeadHistory, averaged, read_averaged
-from embryo_core.types import StepUnit
+from embryo_core.types import SpecialTokens, StepUnit
 
 
 def test_history_equals_the_stored_maps(tiny_results):
@@ -16,6 +18,14 @@ def test_history_equals_the_stored_maps(tiny_results):
     np.testing.assert_array_equal(history.weights, maps.weights)
     assert history.title == "tiny, layer 2, head 1" and history.size == maps.weights.shape[-1]
     assert history.note == f"Attention weights, {results.read_sources(tiny_results)['attention']['note']}"
+
+
+def test_token_at_position_0_is_the_run_s_own(tiny_results):
+    """A run of pretrain has the default tokens; an added decoder may have none that opens a text."""
+    maps = results.read_attention(tiny_results, 1, 1)
+    tokens = {None: "[CLS]", SpecialTokens(cls="<s>"): "<s>", SpecialTokens(cls=None): None}
+    for special, opening in tokens.items():
+        assert averaged(replace(tiny_results, special_tokens=special), 1, 1, maps, {}).opening == opening
 
 
 def test_note_falls_back_to_the_number_of_sentences(tiny_results):

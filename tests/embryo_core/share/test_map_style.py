@@ -104,6 +104,14 @@ def test_tokens_label_both_axes_and_long_ones_are_cut():
     assert [label.text for label in labels if label.share[1] == 1 and label.turned] == expected
 
 
+def test_axis_title_names_the_token_at_position_0():
+    """Texts of an encoder open with a special token; a decoder's texts may have none."""
+    titles = {
+        opening: map_style.axis_labels(replace(history(4), opening=opening))[0].text for opening in ("[CLS]", None)
+    }
+    assert titles == {"[CLS]": "to position (0 is [CLS])", None: "to position"}
+
+
 def test_long_note_is_broken_into_lines():
     """No word is lost."""
     note = "Attention weights, averaged over 2,075 sentences of a-file-with-a-name-that-is-long-enough.conllu.xz " * 2
