@@ -94,7 +94,6 @@ class Refinement:
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {checkpoint.step: checkpoint for checkpoint in runs.loadable_checkpoints(run, steps)}
             self._thinned = explain_missing_weights(run, steps)
-        self._drafts: list[np.ndarray] = []  # continuations so far, from which other steps start
         self._answered: dict[int, Reply | WordScore] = {}
         self.broken: dict[int, str] = {}  # reasons why asked checkpoints could not be read, by step
         self._scores: Scores = {}
@@ -133,7 +132,7 @@ class Refinement:
     def ask(self, steps: Iterable[int]) -> None:
         """Ask `steps`; if no checkpoint has answered yet, ask further rounds. Raises TokenizerMismatch, QueryError."""
         while unasked := [self._checkpoints[step] for step in sorted({*steps} - self.asked)]:
-            answer = partial(_answer, self.question, self._drafts)
+            answer = partial(_answer, self.question)
             replies, failures = sweep(unasked, answer, transient=bool(self.asked))
             all_replies, all_failures = self._answered | replies, self.broken | failures
             if all_replies:
@@ -201,11 +200,11 @@ def halve(steps: Sequence[int], gaps: list[Gap], count: int) -> list[int]:
 # === The models ===
 
 
-def _answer(question: Question, drafts: list[np.ndarray], models: Sequence["Model"]) -> list:
+def _answer(question: Question, models: Sequence["Model"]) -> list:
     """Answer a text with C models, or score a tracked word with each."""
     question.check_length(min(model.max_positions for model in models))
     if question.word is None:
-        return continue_greedily(models, question, drafts) if question.continues else search(models, question)
+        return continue_greedily(models, question) if question.continues else search(models, question)
     ids = question.word.ids
     if len(ids) > 1:
         return [score_word(reply, ids) for reply in search(models, question, sought=ids)]

@@ -17,56 +17,38 @@ if TYPE_CHECKING:
 CONTINUATION_LENGTH = 6  # pieces of a greedy continuation
 
 
-def continue_greedily(models: Sequence["Model"], question: Question, drafts: list[np.ndarray]) -> list[Reply]:
+def continue_greedily(models: Sequence["Model"], question: Question) -> list[Reply]:
     """Continue a text with C models, piece by piece, each the most probable piece after the pieces before it.
 
-    A continuation has CONTINUATION_LENGTH pieces; fewer at the models' last position, or if a token ends the text. The
-    first pass reads the text and a draft after it: the last of `drafts`, the continuations by other models, to which
-    each is added. A prediction is correct if the draft before it is, so each pass determines at least one piece, and
-    all pieces of a correct draft. The next pass continues from the determined pieces. A model whose weights stay in
-    their file reads a single piece, because reading is slow; any other model reads all predictions of the previous pass
-    (Jacobi decoding: Santilli et al., 2023, arXiv:2305.10427).
+    A continuation has CONTINUATION_LENGTH pieces; fewer at the models' last position, or if a token ends the text.
     """
     count = min(CONTINUATION_LENGTH, models[0].max_positions - len(question.ids) + 1)
-    replies = []
-    for model in models:
-        pieces = drafts[-1].copy() if drafts else np.zeros(count, np.int64)
-        replies.append(_continue(model, question.ids, pieces))
-        drafts.append(pieces)
-    return replies
+    return [_continue(model, question.ids, count) for model in models]
 
 
-def _continue(model: "Model", text: np.ndarray, pieces: np.ndarray) -> Reply:
-    """Continue a text, ids [L], by one model, and replace the draft in `pieces` by its continuation."""
-    count, length, end_ids = len(pieces), len(text), end_tokens(model.checkpoint)
-    log_probabilities, settled_count = np.zeros(count), 0
-    logits, past = _read_on(model, np.append(text, pieces[:-1]), None, count)
-    first_logits = logits[:1].copy()
-    while True:
-        best = logits.argmax(axis=1)
-        draft = pieces[settled_count : settled_count + len(best)]
-        wrong_indices = np.flatnonzero(best != draft)
-        right_count = wrong_indices[0] + 1 if len(wrong_indices) else len(best)
-        log_probabilities[settled_count : settled_count + right_count] = (
-            logits.max(axis=1)[:right_count] - logsumexp(logits[:right_count])[:, 0]
-        )
-        draft[:] = best
-        settled_count += right_count
-        if settled_count == count or end_ids.intersection(pieces[:settled_count].tolist()):
-            break
-        next_ids = pieces[settled_count - 1 : settled_count if model.mapped else count - 1]
-        logits, past = _read_on(model, next_ids, past[..., : length + settled_count - 1, :], len(next_ids))
-    end = next((i for i, piece in enumerate(pieces[:settled_count].tolist(), 1) if piece in end_ids), settled_count)
-    total, best = log_probabilities[:end].sum(keepdims=True), pieces[None, :1]
-    sorted_logits = np.sort(first_logits)
-    return Reply(pieces[None, :end], total, -np.inf, first_logits, logsumexp(first_logits), sorted_logits, best)
-
-
-def _read_on(model: "Model", ids: np.ndarray, past: Any, last: int) -> tuple[np.ndarray, Any]:
-    """Read ids [n] after a past; return the logits [last, V] after the last of them, and the extended past."""
-    between_chunks()
-    logits, past = model.forward_with_past(ids[None], past, last)
-    return logits[0], past
+def _continue(model: "Model", text: np.ndarray, count: int) -> Reply:
+    """Continue a text, ids [L], by up to `count` pieces."""
+    end_ids = end_tokens(model.checkpoint)
+    pieces: list[int] = []
+    logits_of_pieces: list[np.ndarray] = []  # [1, V] each
+    ids, past = text, None
+    while len(pieces) < count and not end_ids.intersection(pieces):
+        between_chunks()
+        logits, past = model.forward_with_past(ids[None], past)  # each piece is read once, after the cached states
+        logits_of_pieces.append(logits[0])
+        pieces.append(int(logits.argmax()))
+        ids = np.array(pieces[-1:])
+    log_probability = sum(logits.max() - logsumexp(logits)[0, 0] for logits in logits_of_pieces)
+    first_logits = logits_of_pieces[0]
+    return Reply(
+        answers=np.array([pieces]),
+        log_probabilities=np.array([log_probability]),
+        bound=-np.inf,
+        logits=first_logits,
+        logsumexps=logsumexp(first_logits),
+        sorted_logits=np.sort(first_logits),
+        pieces=np.array([pieces[:1]]),
+    )
 
 
 def end_tokens(checkpoint: Checkpoint) -> set[int]:

@@ -142,33 +142,27 @@ def test_greedy_continuation_equals_generate(run: Run) -> None:
         )
 
 
-def test_draft_changes_the_passes_and_not_the_continuation(run: Run) -> None:
-    """Drafts are right, right only at the beginning, or wrong; a right one takes a single pass."""
+def test_each_further_piece_is_one_pass_over_one_piece(run: Run) -> None:
+    """The text is read once; its states are cached."""
     model, question = MODELS.get(runs.checkpoint(run, 5)), parse(run, TEXT)
-    (plain,) = continue_greedily([model], question, [])
-    right, passes = plain.answers[0], []
-    for draft in (right, np.append(right[:3], [7, 7, 7]), np.full(CONTINUATION_LENGTH, 9)):
-        counted = Counting(model)
-        (continuation,) = continue_greedily([counted], question, [draft])
-        assert np.array_equal(continuation.answers, plain.answers)
-        assert continuation.log_probabilities == pytest.approx(plain.log_probabilities, rel=1e-4)
-        passes.append(counted.passes)
-    assert passes[0] == 1 and max(passes) <= CONTINUATION_LENGTH
+    recorder = Recorder(model)
+    continue_greedily([recorder], question)
+    assert recorder.lengths == [len(question.ids), *[1] * (CONTINUATION_LENGTH - 1)]
 
 
-class Counting:
-    """Wrap a model and count its passes."""
+class Recorder:
+    """Wrap a model and record the number of pieces that each pass reads."""
 
     def __init__(self, model: Model) -> None:
-        self._model, self.passes = model, 0
+        self._model, self.lengths = model, []
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._model, name)
 
-    def forward_with_past(self, *asked: Any) -> Any:
-        """Count a pass of the model, and return its result."""
-        self.passes += 1
-        return self._model.forward_with_past(*asked)
+    def forward_with_past(self, ids: np.ndarray, past: Any) -> Any:
+        """Record a pass of the model, and return its result."""
+        self.lengths.append(ids.shape[1])
+        return self._model.forward_with_past(ids, past)
 
 
 def test_continuation_stops_at_end_token_or_last_position(run: Run, tmp_path: Path) -> None:
@@ -176,15 +170,15 @@ def test_continuation_stops_at_end_token_or_last_position(run: Run, tmp_path: Pa
     own = copy_run(run, tmp_path)
     question = parse(run, TEXT)
     model = MODELS.get(runs.checkpoint(run, 10))
-    (whole,) = continue_greedily([model], question, [])
+    (whole,) = continue_greedily([model], question)
     end = whole.answers[0, 3].item()
     change(own, 10, {"eos_token_id": [5, end]})
-    (ended,) = continue_greedily([MODELS.get(runs.checkpoint(own, 10))], question, [])
+    (ended,) = continue_greedily([MODELS.get(runs.checkpoint(own, 10))], question)
     first = whole.answers[0].tolist().index(end)
     assert ended.answers[0].tolist() == whole.answers[0, : first + 1].tolist()
     long = parse(run, "a" + " the" * (37 - len(question.tokenizer.begin)))
     assert len(long.ids) == 38
-    (short,) = continue_greedily([model], long, [])
+    (short,) = continue_greedily([model], long)
     assert len(short.answers[0]) == model.max_positions - 38 + 1
 
 
