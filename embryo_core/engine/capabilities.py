@@ -88,7 +88,7 @@ def heads(checkpoint: Checkpoint) -> frozenset[str]:
 
     For an encoder they follow from the names of its tensors; for a decoder, a model of another task, or weights that
     are not on this machine, from the class in config.json. Support for a new kind of head is added here and in `Engine`
-    (model.py). Raises BrokenCheckpoint if config.json cannot be read.
+    (engine.py). Raises BrokenCheckpoint if config.json cannot be read.
     """
     model_class = runs.read_config(checkpoint, runs.ModelClass)
     if is_decoder(model_class):

@@ -107,7 +107,7 @@ def attend(states: Tensor, layer: DecoderLayer, angles: Tensor) -> Tensor:
 
 
 @compiled
-def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
+def hidden_states(network: DecoderNetwork, ids: Tensor, _mask: Tensor | None) -> Tensor:
     """Compute states [layers + 1, B, L, H] of ids [B, L], from the embeddings to the states after the final norm."""
     states, angles = [embed(ids, network)], rotation(ids.shape[1], network.frequencies)
     for layer in network.layers:
@@ -117,7 +117,7 @@ def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
 
 
 @compiled
-def attentions(network: DecoderNetwork, ids: Tensor) -> Tensor:
+def attentions(network: DecoderNetwork, ids: Tensor, _mask: Tensor | None) -> Tensor:
     """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
     states, angles = embed(ids, network), rotation(ids.shape[1], network.frequencies)
     weights: list[Tensor] = []
@@ -150,11 +150,14 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor,
 
 
 @compiled
-def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor, last: int) -> tuple[Tensor, Tensor]:
+def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
     """Compute next-piece logits [B, last, V] at the `last` pieces of ids [B, L], and the past including these ids.
 
-    `past` [layers, 2, B or 1, heads, P, D] has the keys and values of the P pieces before the ids; P may be 0.
+    `past` [layers, 2, B or 1, heads, P, D] has the keys and values of the P pieces before the ids, if there are any.
     """
+    if past is None:
+        heads = network.layers[0].heads
+        past = torch.empty(len(network.layers), 2, 1, heads, 0, network.words.shape[1] // heads)
     batch, length, past_length = ids.shape[0], ids.shape[1], past.shape[4]
     states, angles = embed(ids, network, past_length), rotation(length, network.frequencies, past_length)
     causal_mask = torch.ones(length, past_length + length, dtype=torch.bool).tril(past_length)

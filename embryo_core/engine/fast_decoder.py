@@ -5,6 +5,7 @@ converting the weights would take longer than the query itself.
 """
 
 from collections.abc import Container, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,54 +14,37 @@ from embryo_core import runs
 from embryo_core.engine import decoder_network as network
 from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
-from embryo_core.engine.fast_engine import ACTIVATIONS, CheckpointTensors, FastEngine
+from embryo_core.engine.engine import Engine
+from embryo_core.engine.fast_engine import ACTIVATIONS, CheckpointTensors, nbytes
 from embryo_core.engine.kernels import copy_float32
 from embryo_core.families import DECODERS, DecoderLayout
-from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
 MAPPED_BYTES = 2**27  # bytes of weights; from this size on, they stay in their file
 
 
-class FastDecoder(FastEngine):
-    """A loaded decoder, as an `Engine` (see model.py)."""
+class FastDecoder(Engine):
+    """A loaded decoder; its passes are the functions of decoder_network.py."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        architecture = runs.read_config(checkpoint, runs.Architecture)
-        check_vocabulary(checkpoint, pieces)
-        mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
-        super().__init__(architecture, _read_network(checkpoint, architecture, pieces, mapped), mapped)
+        super().__init__(checkpoint, pieces)
+        self.mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
+        self._network = _read_network(checkpoint, self.architecture, pieces, self.mapped)
+        self.nbytes = nbytes(self._network)
+        self.hidden_states = partial(network.hidden_states, self._network)
+        self.attentions = partial(network.attentions, self._network)
+        self.head = partial(network.head_logits, self._network)
+        self.forward_with_past = partial(network.forward_with_past, self._network)
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         return self._network.words.float(), self._network.positions
-
-    def head(self, states: Tensor) -> Tensor:
-        return network.head_logits(self._network, states)
-
-    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
-        raise NotImplementedError  # decoders give no masked words
-
-    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        raise NotImplementedError  # decoders give no replaced tokens
-
-    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return network.hidden_states(self._network, ids)
-
-    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return network.attentions(self._network, ids)
 
     @staticmethod
     def logits(
         engines: "Sequence[FastDecoder]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, positions)
-
-    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
-        if past is None:
-            size = self.hidden_size // self.num_heads
-            past = torch.empty(self.num_layers, 2, 1, self.num_heads, 0, size)
-        return network.forward_with_past(self._network, ids, past, last)
 
 
 def is_fast(checkpoint: Checkpoint) -> bool:

@@ -5,18 +5,19 @@ families/ has the names of each family's tensors, including those that are not r
 """
 
 from collections.abc import Container, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from embryo_core import runs
-from embryo_core.engine import device, network
+from embryo_core.engine import network
 from embryo_core.engine.capabilities import heads
+from embryo_core.engine.engine import Engine
 from embryo_core.engine.kernels import Linear, copy_float32, make_linear
 from embryo_core.engine.network import Detector, EmbeddingTables, EncoderLayer, EncoderNetwork, Norm, WordHead
 from embryo_core.engine.tensor_files import broken_error, check_finite, read_tensors
-from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
 # Parts of the names of tensors that may stay unread in any family: the pooler, position ids, the decoder if the
@@ -27,46 +28,21 @@ OBJECT_BYTES = 1024  # memory of a tensor object besides its numbers
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "relu": "relu"}
 
 
-class FastEngine:
-    """The base of the fast engines of encoders and decoders (see `Engine` in model.py)."""
-
-    def __init__(self, architecture: runs.Architecture, network: Any, mapped: bool = False):
-        """Wrap a network of these sizes; if `mapped`, its weights stay in their file."""
-        device.use_one_core_per_pass()
-        self._network, self.mapped = network, mapped
-        self.max_positions = architecture.max_position_embeddings
-        self.num_layers = architecture.num_hidden_layers
-        self.num_heads = architecture.num_attention_heads
-        self.hidden_size = architecture.hidden_size
-        self.nbytes = nbytes(network)
-        self.max_batch_tokens = device.CPU_TOKENS
-        self.parallel_passes = device.parallel_passes()
-
-
-class FastEncoder(FastEngine):
-    """A loaded encoder, as an `Engine` (see model.py)."""
+class FastEncoder(Engine):
+    """A loaded encoder; its passes are the functions of network.py."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        super().__init__(runs.read_config(checkpoint, runs.Architecture), read_network(checkpoint, pieces))
+        super().__init__(checkpoint, pieces)
+        self._network = read_network(checkpoint, self.architecture, pieces)
+        self.nbytes = nbytes(self._network)
+        self.hidden_states = partial(network.hidden_states, self._network)
+        self.attentions = partial(network.attentions, self._network)
+        self.detect = partial(network.detect, self._network)
+        self.layer_logits = partial(network.layer_logits, self._network)
 
-    def embeddings(self) -> tuple[Tensor, Tensor | None]:
+    def embeddings(self) -> tuple[Tensor, Tensor]:
         return self._network.embeddings.words.float(), self._network.embeddings.positions
-
-    def head(self, states: Tensor) -> Tensor:
-        raise NotImplementedError  # encoders give no next words
-
-    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
-        return network.layer_logits(self._network, ids, position)
-
-    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return network.detect(self._network, ids, mask)
-
-    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return network.hidden_states(self._network, ids, mask)
-
-    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return network.attentions(self._network, ids, mask)
 
     @staticmethod
     def logits(
@@ -74,14 +50,9 @@ class FastEncoder(FastEngine):
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, mask, positions)
 
-    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
-        raise NotImplementedError  # encoders give no next words
 
-
-def read_network(checkpoint: Checkpoint, pieces: int) -> EncoderNetwork:
-    """Read a checkpoint, for the first `pieces` rows of its vocabulary. Raises BrokenCheckpoint, TokenizerMismatch."""
-    architecture = runs.read_config(checkpoint, runs.Architecture)
-    check_vocabulary(checkpoint, pieces)
+def read_network(checkpoint: Checkpoint, architecture: runs.Architecture, pieces: int) -> EncoderNetwork:
+    """Read a checkpoint, for the first `pieces` rows of its vocabulary. Raises BrokenCheckpoint."""
     tensors = CheckpointTensors(checkpoint, (*UNREAD_NAMES, *architecture.layout.unread), architecture.layer_norm_eps)
     embeddings = _embeddings(architecture, tensors, pieces)
     groups = [_layer(architecture, tensors, i) for i in range(architecture.groups)]

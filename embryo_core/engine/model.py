@@ -6,7 +6,6 @@ outside this folder depends on the choice.
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from torch import Tensor
 from embryo_core import runs
 from embryo_core.engine.capabilities import checkpoint_capabilities, heads, is_decoder
 from embryo_core.engine.device import CPU, Device
+from embryo_core.engine.engine import Engine
 from embryo_core.engine.fast_decoder import FastDecoder, is_fast
 from embryo_core.engine.fast_engine import ACTIVATIONS, FastEncoder
 from embryo_core.engine.hub_cache import fetch_checkpoint
@@ -23,56 +23,6 @@ from embryo_core.errors import BrokenCheckpoint, MissingCapability
 from embryo_core.families import ENCODERS
 from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint
-
-
-class Engine(Protocol):
-    """The computations of one checkpoint, on tensors. `mask` [B, 1, 1, L] is True at tokens; None means no padding.
-
-    Word logits predict masked words, or the piece after each piece (see capabilities.py).
-    """
-
-    max_positions: int
-    num_layers: int
-    num_heads: int
-    hidden_size: int
-    nbytes: int  # memory of the weights
-    mapped: bool  # the weights stay in their file
-    max_batch_tokens: int
-    parallel_passes: int  # each in one thread
-
-    def embeddings(self) -> tuple[Tensor, Tensor | None]:
-        """Return word embeddings [V, E] and position embeddings [P, E], if any."""
-
-    def head(self, states: Tensor) -> Tensor:
-        """Compute next-piece logits [n, V] from states [n, H] below the last layer; the final norm is applied first."""
-
-    def layer_logits(self, ids: Tensor, position: int) -> Tensor:
-        """Compute masked-word logits [layers + 1, V] of the final norm, if the model has one, and the head.
-
-        Both are applied to every layer's state at a position of ids [1, L].
-        """
-
-    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
-
-    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute states [layers + 1, B, L, H] of ids [B, L]."""
-
-    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
-
-    @staticmethod
-    def logits(
-        engines: Sequence[Any], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
-    ) -> list[Tensor]:
-        """Compute the word logits [n, V] of each of C engines at n positions (rows, columns) of ids [C, B, L]."""
-
-    def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
-        """Compute next-piece logits [B, last, V] at the `last` pieces of ids [B, n], and the past including these ids.
-
-        `past` [..., P, x] is the engine's cache of the P pieces before the ids, with one row for all or one for each;
-        None if no pieces precede.
-        """
 
 
 class Model:
@@ -110,13 +60,13 @@ class Model:
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """Compute masked-word logits [n, V] at the n positions (rows[i], columns[i]), and only there."""
-        return mlm_logits([self], ids[None], attention_mask, rows, columns)[0]
+        return word_logits([self], ids[None], attention_mask, rows, columns)[0]
 
     def next_logits(
         self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
         """Compute logits [n, V] of the piece after each of the n positions (rows[i], columns[i]), and only there."""
-        return _logits("next_words", [self], ids[None], attention_mask, rows, columns)[0]
+        return word_logits([self], ids[None], attention_mask, rows, columns, "next_words")[0]
 
     @torch.inference_mode()
     def forward_with_past(
@@ -192,37 +142,30 @@ class Model:
             )
 
 
-def mlm_logits(
-    models: Sequence[Model], ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> list[np.ndarray]:
-    """Compute masked-word logits [n, V] of each of C models of one run; model c reads ids[c] [B, L].
-
-    All models share the attention mask and the positions. Compiled code loops over the models, without the GIL.
-    """
-    return _logits("masked_words", models, ids, attention_mask, rows, columns)
-
-
 @torch.inference_mode()
-def _logits(
-    capability: str,
+def word_logits(
     models: Sequence[Model],
     ids: np.ndarray,
     attention_mask: np.ndarray,
     rows: np.ndarray,
     columns: np.ndarray,
+    capability: str = "masked_words",
 ) -> list[np.ndarray]:
-    """Compute word logits [n, V] of each model as `mlm_logits` does. Raises MissingCapability."""
+    """Compute word logits [n, V] of each of C models of one run; model c reads ids[c] [B, L].
+
+    All models share the attention mask and the positions. Compiled code loops over the models, without the GIL. Raises
+    MissingCapability if a model lacks the capability, "masked_words" or "next_words".
+    """
     for model in models:
         model._need(capability)
     positions = (torch.as_tensor(rows), torch.as_tensor(columns))
     engines = [model.masked_word_model._engine for model in models]
-    all_ids = torch.as_tensor(ids)
-    mask = _mask(attention_mask)
+    all_ids, mask = torch.as_tensor(ids), _mask(attention_mask)
     logits: list[Tensor] = []
-    for engine_type, group in groupby(engines, key=lambda engine: type(engine)):  # usually one kind for a whole run
+    for _, group in groupby(engines, key=type):  # usually one kind for a whole run
         of_type = [*group]
         ids_of_type = all_ids[len(logits) : len(logits) + len(of_type)]
-        logits += engine_type.logits(of_type, ids_of_type, mask, positions)
+        logits += of_type[0].logits(of_type, ids_of_type, mask, positions)
     return [model._finite("logits", of_model) for model, of_model in zip(models, logits, strict=True)]
 
 

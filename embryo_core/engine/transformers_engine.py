@@ -12,9 +12,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 from transformers.utils import logging
 
-from embryo_core import runs
 from embryo_core.engine.capabilities import heads
-from embryo_core.engine.device import CPU, Device, use_one_core_per_pass
+from embryo_core.engine.device import CPU, Device
+from embryo_core.engine.engine import Engine
 from embryo_core.engine.tensor_files import broken_error
 from embryo_core.engine.transformers_models import (
     build_model,
@@ -23,26 +23,21 @@ from embryo_core.engine.transformers_models import (
     position_embeddings,
     reporting_failures,
 )
-from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
 
 PROBE_LENGTH = 8  # pieces of the text that tests whether a decoder attends to later pieces
 MAX_LOGIT_CHANGE = 1e-5  # largest change of logits, over the largest one, when the last piece of a text changes
 
 
-class TransformersEngine:
-    """A loaded checkpoint, as an `Engine` (see model.py)."""
-
-    mapped = False
+class TransformersEngine(Engine):
+    """A loaded checkpoint of any supported family."""
 
     def __init__(self, checkpoint: Checkpoint, pieces: int, device: Device = CPU):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
-        use_one_core_per_pass()
+        super().__init__(checkpoint, pieces, device)
         logging.set_verbosity_error()
         logging.disable_progress_bar()
-        architecture = runs.read_config(checkpoint, runs.Architecture)
-        check_vocabulary(checkpoint, pieces)
-        model = build_model(checkpoint, architecture).eval()
+        model = build_model(checkpoint, self.architecture).eval()
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
         with reporting_failures(checkpoint, "compute"):
             self._final_parts = _final_parts(model)
@@ -53,13 +48,9 @@ class TransformersEngine:
         self._unprojected = _without_projection(self._base, self._final_parts)
         self._head: Any = _head_of(model) if heads(checkpoint) & {"masked_words", "next_words"} else None
         self._detector = model if "replaced_tokens" in heads(checkpoint) else None
-        self.max_positions = count_positions(self._base, architecture.max_position_embeddings)
-        self.num_layers = architecture.num_hidden_layers
-        self.num_heads = architecture.num_attention_heads
-        self.hidden_size = architecture.hidden_size
+        self.max_positions = count_positions(self._base, self.max_positions)
         self.nbytes = sum(values.numel() * values.element_size() for values in (*model.parameters(), *model.buffers()))
         self.max_batch_tokens = device.max_batch_tokens(pieces)
-        self.parallel_passes = device.parallel_passes()
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:
         words, positions = self._base.get_input_embeddings().weight[: self._pieces], position_embeddings(self._base)

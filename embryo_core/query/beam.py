@@ -217,7 +217,7 @@ def _logits(
     At the position after the end, L, they are logits of the next piece. Yields, for some rows at a time, the model's
     number c, the first row, and the logits [rows, V]. A pass has models or rows for one chunk of work (see sweep.py).
     """
-    from embryo_core.engine.model import mlm_logits  # imports torch, with the first query
+    from embryo_core.engine.model import word_logits  # imports torch, with the first query
 
     if not models:
         return
@@ -240,7 +240,7 @@ def _logits(
             between_chunks()
             chunk = ids[i : i + models_per_pass, j : j + max_rows]
             row_indices = np.arange(chunk.shape[1])
-            chunk_logits = mlm_logits(
+            chunk_logits = word_logits(
                 models[i : i + models_per_pass],
                 chunk,
                 np.ones_like(chunk[0]),

@@ -21,7 +21,7 @@ from transformers import (
 
 from embryo_core import query, results, runs
 from embryo_core.engine import tensor_files
-from embryo_core.engine.model import Model, load, mlm_logits
+from embryo_core.engine.model import Model, load, word_logits
 from embryo_core.errors import BrokenCheckpoint, MissingCapability, TokenizerMismatch
 from embryo_core.evaluation import evaluate
 from embryo_core.tokenizers.tokenizer import Tokenizer
@@ -282,7 +282,7 @@ def test_models_of_one_run_may_need_different_engines(own_run):
     for activation in ("gelu", "silu", "gelu"):
         models.append(load(store(own_run, small(BertForMaskedLM, hidden_act=activation))))
     ids = np.array([[[2, 9, 4, 3]], [[2, 8, 4, 3]], [[2, 7, 4, 3]]])
-    whole = mlm_logits(models, ids, np.ones((1, 4)), [0], [2])
+    whole = word_logits(models, ids, np.ones((1, 4)), [0], [2])
     for model, own, logits in zip(models, ids, whole, strict=True):
         assert np.array_equal(model.mlm_logits(own, np.ones((1, 4)), [0], [2]), logits)
 
@@ -301,7 +301,7 @@ def test_models_in_one_call_equal_single_calls(tiny_run):
     ids, mask = padded_ids(models[0].tokenizer)
     rows, columns = np.nonzero(mask)
     own = np.stack([np.where(mask, (ids + 3 * i) % 700, ids) for i in range(3)])
-    actual = mlm_logits(models, own, mask, rows, columns)
+    actual = word_logits(models, own, mask, rows, columns)
     for model, its, logits in zip(models, own, actual, strict=True):
         np.testing.assert_array_equal(logits, model.mlm_logits(its, mask, rows, columns))
     assert not np.allclose(actual[0], actual[1])
