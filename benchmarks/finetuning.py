@@ -114,8 +114,8 @@ def _tune_ours(checkpoint: Checkpoint, encoded_tasks: Mapping[str, EncodedTask],
         for seed in range(1, options.seeds + 1)
     ]
     scores: dict[str, list[float]] = {name: [] for name in encoded_tasks}
-    with open_workers(encoded_tasks, "cpu", parallel_passes()) as workers:
-        for (name, *_), score in workers.do(_tune, jobs):
+    with open_workers(encoded_tasks, "cpu", parallel_passes()) as do_jobs:
+        for (name, *_), score in do_jobs(_tune, jobs):
             scores[name].append(score)
     return scores
 

@@ -71,8 +71,6 @@ def add_ray(command: argparse.ArgumentParser, purpose: str) -> None:
     """Add --ray (embryo_core/evaluation/cluster.py reads it)."""
     command.add_argument(
         "--ray",
-        nargs="?",
-        const="local",
         metavar="ADDRESS",
-        help=f"compute on a Ray cluster, {purpose} on each core or GPU; without ADDRESS on this machine alone",
+        help=f"compute on the Ray cluster at this address (HOST:PORT), {purpose} on each core or GPU",
     )

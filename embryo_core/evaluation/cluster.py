@@ -3,14 +3,14 @@
 Workers read checkpoints and data by path, so paths must be the same on every host.
 """
 
+import logging
 import os
 import platform
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,11 +19,9 @@ from embryo_core.engine.device import find_device
 from embryo_core.engine.hub_cache import prefetch_checkpoints
 from embryo_core.errors import ConfigError, first_line
 from embryo_core.evaluation.evaluator import CheckpointEvaluator, Failure, MetricResult, Outcomes
-from embryo_core.evaluation.plan import MetricRequest, Work
+from embryo_core.evaluation.plan import Work
 from embryo_core.metric import Source
-from embryo_core.types import Checkpoint
 
-LOCAL = "local"  # the address of a temporary cluster on this machine
 MAX_RETRIES = 3  # retries of a job whose worker died
 CONNECT_TIMEOUT = 10  # seconds
 JOBS_PER_WORKER = 2  # jobs submitted per worker, so that none waits for its next one
@@ -34,15 +32,16 @@ def run_on_ray(
 ) -> Outcomes:
     """Compute on a Ray cluster, one checkpoint at a time on each GPU (if `device` is cuda or auto), else on each core.
 
-    `address` is Ray's (host:port, ray://host:port, auto) or LOCAL. If the worker of a checkpoint dies, the checkpoint
+    `address` is Ray's (host:port, ray://host:port, auto). If the worker of a checkpoint dies, the checkpoint
     is computed again, up to MAX_RETRIES times; then its metrics fail. Raises ConfigError without Ray, or if no cluster
     answers.
     """
     if not work:
         return
     with connect_to_ray(address) as ray:
-        jobs, more = (_absolute(job) for job in work), (device, dtype, discard)
-        for (checkpoint, requests), outcomes in map_on_ray(ray, _evaluate_in_worker, jobs, *more, device=device):
+        jobs = [_absolute(job) for job in work]
+        answered = map_on_ray(ray, _evaluate_in_worker, jobs, device, dtype, discard, device=device)
+        for (checkpoint, requests), outcomes in answered:
             if isinstance(outcomes, str):
                 why = f"Step {checkpoint.step} was abandoned after {outcomes}; the same command computes it again."
                 outcomes = [Failure(why, len(requests))]
@@ -51,26 +50,24 @@ def run_on_ray(
 
 
 def map_on_ray(
-    ray: ModuleType, function: Callable[..., Any], jobs: Iterable[tuple], *more: Any, device: str
-) -> Iterator[tuple[tuple, Any]]:
+    ray: ModuleType, function: Callable[..., Any], jobs: list[Any], *more: Any, device: str
+) -> Iterator[tuple[Any, Any]]:
     """Call a function with each job and `more`, one call at a time on each GPU if `device` is CUDA, or CPU core.
 
-    Yields each job with its result, as calls finish. If MAX_RETRIES + 1 workers die on a job, its result is a phrase
-    that says so. Raises the error of a call.
+    Takes the jobs from the front of the list, until it is empty, and yields each with its result, as calls finish. If
+    MAX_RETRIES + 1 workers die on a job, its result is a phrase that says so. Raises the error of a call.
     """
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0)) if device in ("cuda", "auto") else 0
     call = ray.remote(num_cpus=1, num_gpus=1 if gpus else 0, max_retries=MAX_RETRIES)(function).remote
-    left = iter(jobs)
-
-    def submit(count: int) -> dict:
-        return {call(*job, *more): job for job in islice(left, count)}
-
-    waiting = submit(JOBS_PER_WORKER * (gpus or int(resources.get("CPU", 1))))
-    while waiting:
+    limit = JOBS_PER_WORKER * (gpus or int(resources.get("CPU", 1)))
+    waiting: dict[Any, Any] = {}
+    while jobs or waiting:
+        while jobs and len(waiting) < limit:
+            job = jobs.pop(0)
+            waiting[call(job, *more)] = job
         (done,), _ = ray.wait([*waiting], num_returns=1)
         job = waiting.pop(done)
-        waiting |= submit(1)
         try:
             result = ray.get(done)
         except ray.exceptions.RayTaskError as error:
@@ -88,18 +85,15 @@ def connect_to_ray(address: str) -> Iterator[ModuleType]:
         import ray
     except ImportError:
         raise ConfigError("Ray is not installed; run: pip install -r requirements-cluster.txt") from None
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address == LOCAL:
-        how |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if port.isdecimal() and "/" not in host:  # else Ray would try for minutes to connect, then end the process
             socket.create_connection((host, int(port)), timeout=CONNECT_TIMEOUT).close()
-        ray.init(address=address, **how)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as reason:
         raise ConfigError(
-            f"No Ray cluster answers at '{address}' ({first_line(reason)}); start one with: ray start --head, or give "
-            f"--ray without an address to use this machine alone.{_ask_for_token(address)}"
+            f"No Ray cluster answers at '{address}' ({first_line(reason)}); start one with: "
+            f"ray start --head.{_ask_for_token()}"
         ) from None
     try:
         yield ray
@@ -107,13 +101,9 @@ def connect_to_ray(address: str) -> Iterator[ModuleType]:
         ray.shutdown()
 
 
-def _ask_for_token(address: str) -> str:
-    """Return a sentence on how to send the user's Ray token, which a running cluster may require; "" without a token.
-
-    Ray writes a token when it first uses this machine alone, but sends it to other machines only on request.
-    """
-    has_one = (Path.home() / ".ray" / "auth_token").is_file()
-    if address == LOCAL or not has_one or os.environ.get("RAY_AUTH_MODE"):
+def _ask_for_token() -> str:
+    """Return a sentence on how to send the user's Ray token, which a cluster may require; "" without a token."""
+    if not (Path.home() / ".ray" / "auth_token").is_file() or os.environ.get("RAY_AUTH_MODE"):
         return ""
     return " A running cluster may require Ray's token: put RAY_AUTH_MODE=token before the command."
 
@@ -132,10 +122,9 @@ def _resolved(source: Source) -> Source:
 # === In a worker ===
 
 
-def _evaluate_in_worker(
-    checkpoint: Checkpoint, requests: Sequence[MetricRequest], device: str, dtype: str, discard: bool
-) -> list[MetricResult | Failure]:
+def _evaluate_in_worker(work: Work, device: str, dtype: str, discard: bool) -> list[MetricResult | Failure]:
     """Return the outcomes of all requests at a checkpoint. Raises ConfigError if the host does not have the run."""
+    checkpoint, requests = work
     if not checkpoint.run.path.is_dir():
         raise ConfigError(
             f"A worker on host {platform.node()} finds no run in {checkpoint.run.path}; keep runs and data on a "

@@ -5,6 +5,8 @@ Results are stored separately for each task, step and seed, so a rerun of a kill
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -12,7 +14,7 @@ from tqdm import tqdm
 from embryo_core import results, runs
 from embryo_core.engine.device import Device, find_training_device
 from embryo_core.engine.transformers_models import max_sequence_length
-from embryo_core.errors import ConfigError, MissingCapability, unknown
+from embryo_core.errors import ConfigError, DatasetMismatch, MissingCapability, ResultsError, unknown
 from embryo_core.evaluation import Report
 from embryo_core.finetune import plan as planning
 from embryo_core.finetune import workers
@@ -33,8 +35,6 @@ from embryo_core.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from embryo_core.types import Checkpoint, Run
 
 MIN_PIECES = 16  # shortest maximum sequence length: special tokens and a few pieces of each of two texts
-
-OpenWorkers = Callable[[Mapping[str, EncodedTask]], AbstractContextManager[workers.Workers | workers.ClusterWorkers]]
 
 
 def finetune(
@@ -69,24 +69,21 @@ def finetune(
     from_mnli = any(plan.from_mnli and plan.pending for plan in plans)
     needed_plans = [plan for plan in plans if plan.pending or (plan.name == "mnli" and from_mnli)]
     if any(plan.pending for plan in needed_plans):
-        _finetune(run, needed_plans, checkpoints, _worker_opener(device, jobs, ray), report, progress)
+        if ray is None:
+            device = find_training_device(device)
+            open_pool = partial(workers.open_workers, device=device, count=jobs or Device(device).parallel_passes())
+        else:
+            open_pool = partial(workers.open_cluster, address=ray, device=device)
+        _finetune(run, needed_plans, checkpoints, open_pool, report, progress)
     results.compact(run)
     return report
-
-
-def _worker_opener(device: str | None, jobs: int | None, ray: str | None) -> OpenWorkers:
-    """Return the function that opens workers, on this machine or a cluster. Raises ConfigError for a missing device."""
-    if ray is not None:
-        return lambda encoded_tasks: workers.cluster_workers(ray, encoded_tasks, device)
-    device = find_training_device(device)
-    return lambda encoded_tasks: workers.open_workers(encoded_tasks, device, jobs or Device(device).parallel_passes())
 
 
 def _finetune(
     run: Run,
     plans: Sequence[TaskPlan],
     checkpoints: Sequence[Checkpoint],
-    open_pool: OpenWorkers,
+    open_pool: Callable[[workers.EncodedTasks], AbstractContextManager[workers.DoJobs]],
     report: Report,
     progress: bool,
 ) -> None:
@@ -101,14 +98,14 @@ def _finetune(
             report.remarks.append(planning.explain_kept_rate(plan, choice))
     encoded_tasks = _encode(plans, tasks_to_choose, tokenizer, last_checkpoint)
     report.remarks += [plan.data.remark for plan in plans if plan.data.remark]
-    with open_pool(encoded_tasks) as pool:
+    with open_pool(encoded_tasks) as do_jobs:
         by_name = {plan.name: plan for plan in plans}
         for name, plan in by_name.items():
             if name not in tasks_to_choose:
                 _set_settings(run, plan, encoded_tasks[name], choices.get(name))
         lengths = {name: encoded_tasks[name + HELD_OUT_SUFFIX].train.lengths for name in tasks_to_choose}
         identities = {name: by_name[name].identity for name in tasks_to_choose}
-        for name, rate in choose_rates(pool, last_checkpoint, lengths, identities, progress):
+        for name, rate in choose_rates(do_jobs, last_checkpoint, lengths, identities, progress):
             if isinstance(rate, str):
                 report.failures.append(rate)
             else:  # recorded at once, so that a killed command does not choose it again
@@ -119,21 +116,32 @@ def _finetune(
             for name, task_settings in settings_by_task.items()
         }
         jobs = planning.plan_jobs([by_name[name] for name in settings_by_task], checkpoints, cost)
-        _run_jobs(pool, jobs, report, tqdm(desc=run.name, disable=not progress))
+        _run_jobs(do_jobs, jobs, report, tqdm(desc=run.name, disable=not progress))
 
 
-def _run_jobs(
-    pool: workers.Workers | workers.ClusterWorkers, jobs: Sequence[workers.TuningJob], report: Report, bar: tqdm
-) -> None:
-    """Run the jobs and update the report; write the findings here if the workers do not write them."""
+def _run_jobs(do_jobs: workers.DoJobs, jobs: list[workers.TuningJob], report: Report, bar: tqdm) -> None:
+    """Run the jobs, write each result as it arrives, and update the report. Raises DatasetMismatch and OSError."""
     bar.total = sum(task.written for job in jobs for task in job.tasks)
     with bar:
-        for job, result in pool.do(workers.tune_and_write if pool.writes else workers.tune_only, jobs):
-            write_count, failures = result if pool.writes else workers.write_outcomes(job, result)
-            report.computed += write_count
-            report.failures += failures
+        for job, (findings, failure) in do_jobs(workers.tune_first, jobs):
+            task, *later_tasks = job.tasks
+            if findings is not None:
+                try:
+                    results.write(job.checkpoint, results_name(task.task, job.seed), findings, task.identity)
+                    report.computed += 1
+                except DatasetMismatch:
+                    raise
+                except ResultsError as reason:
+                    failure = f"{job.describe(task)} failed: {reason}"
+            if failure:
+                report.failures.append(failure)
+                job = replace(job, has_failed=True)
+            if later_tasks:
+                jobs.insert(0, replace(job, tasks=tuple(later_tasks)))
+            elif job.mnli and not job.has_failed:
+                job.mnli.unlink(missing_ok=True)
             bar.set_postfix_str(f"step {job.checkpoint.step}")
-            bar.update(sum(task.written for task in job.tasks))
+            bar.update(task.written)
 
 
 # === Data and settings ===

@@ -19,7 +19,7 @@ from embryo_core import runs
 from embryo_core.errors import ResultsError
 from embryo_core.finetune.task_specs import QUICK_RATES, RateChoice, TuningSettings, quick_settings
 from embryo_core.finetune.training import tune
-from embryo_core.finetune.workers import ClusterWorkers, EncodedTasks, Workers, cache_folder, fingerprint
+from embryo_core.finetune.workers import DoJobs, EncodedTasks, cache_folder, fingerprint
 from embryo_core.types import Checkpoint
 
 logger = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class TrialResult:
 
 
 def choose_rates(
-    workers: Workers | ClusterWorkers,
+    do_jobs: DoJobs,
     checkpoint: Checkpoint,
     lengths: Mapping[str, np.ndarray],
     identities: Mapping[str, Mapping[str, Any]],
@@ -71,7 +71,7 @@ def choose_rates(
     ]
     by_task: dict[str, dict[float, TrialResult]] = {task: {} for task in lengths}
     title = f"learning rates, at step {checkpoint.step:,}"
-    results = _results(workers, trials)
+    results = _results(do_jobs, trials)
     for trial, result in tqdm(results, desc=title, total=len(trials), unit="trial", disable=not progress or not trials):
         of_task = by_task[trial.task]
         of_task[trial.settings.learning_rate] = result
@@ -84,12 +84,12 @@ def choose_rates(
                         obsolete.file.unlink(missing_ok=True)
 
 
-def _results(workers: Workers | ClusterWorkers, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
+def _results(do_jobs: DoJobs, trials: Sequence[RateTrial]) -> Iterator[tuple[RateTrial, TrialResult]]:
     """Yield every trial with its result: first the stored results, then new ones as the trials finish."""
     stored = [(trial, result) for trial in trials if (result := _read(trial))]
     stored_trials = [trial for trial, _ in stored]
     yield from stored
-    for trial, result in workers.do(_try, [trial for trial in trials if trial not in stored_trials]):
+    for trial, result in do_jobs(_try, [trial for trial in trials if trial not in stored_trials]):
         # Diverged trials end early, so repeating them is cheap; failed ones may succeed in a rerun.
         if math.isfinite(result.loss):
             runs.write_json(trial.file, asdict(result))

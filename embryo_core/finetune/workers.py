@@ -7,25 +7,25 @@ import multiprocessing
 import os
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Thread
-from types import ModuleType
 from typing import Any
 
 import safetensors.torch
 import torch
 
-from embryo_core import results, runs
+from embryo_core import runs
 from embryo_core.engine.device import find_training_device, parallel_passes
-from embryo_core.errors import ConfigError, DatasetMismatch, ResultsError
+from embryo_core.errors import ConfigError, ResultsError
 from embryo_core.evaluation.cluster import connect_to_ray, map_on_ray
 from embryo_core.finetune.encoded_tasks import EncodedTask
-from embryo_core.finetune.task_specs import TuningSettings, results_name
+from embryo_core.finetune.task_specs import TuningSettings
 from embryo_core.finetune.training import tune
 from embryo_core.measurements import Findings
 from embryo_core.types import Checkpoint, Run
@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 
 EncodedTasks = Mapping[str, EncodedTask]
 JobFunction = Callable[[Any, EncodedTasks, str], Any]  # (job, encoded tasks, device) -> result
+# Takes jobs from the front of a list until it is empty, and yields each with its result as it finishes. The caller
+# writes the results, and may insert further jobs.
+DoJobs = Callable[[JobFunction, list[Any]], Iterator[tuple[Any, Any]]]
 MNLI_WEIGHTS = re.compile(r"step(\d+)-seed(\d+)-[0-9a-f]{12}\.safetensors")
 _worker_state: dict[str, Any] = {}  # in a worker process: the encoded tasks and the device, set by `_start_worker`
 
@@ -54,67 +57,39 @@ class JobTask:
 
 @dataclass(frozen=True)
 class TuningJob:
-    """Tasks of one checkpoint and seed, in order; `mnli` is the file of the weights after MNLI, if they are needed."""
+    """Tasks of one checkpoint and seed, in order; `mnli` is the file of the weights after MNLI, if they are needed.
+
+    A worker does the first task and returns its outcome; the tasks after it are a new job.
+    """
 
     checkpoint: Checkpoint
     seed: int
     tasks: tuple[JobTask, ...]
     mnli: Path | None = None
+    has_failed: bool = False  # whether an earlier task failed, so that a rerun needs the weights after MNLI
 
     def describe(self, task: JobTask) -> str:
         """Return a description of one fine-tuning, to begin a sentence."""
         return f"Fine-tuning on '{task.task}' at step {self.checkpoint.step} with seed {self.seed}"
 
 
-# a task with its findings, a sentence if it failed, or None if only its weights were needed
-TaskOutcome = tuple[JobTask, Findings | str | None]
+def tune_first(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> tuple[Findings | None, str]:
+    """Fine-tune on the first task of a job; return its findings, if they are to be written, or why it failed.
 
-
-def tune_and_write(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> tuple[int, list[str]]:
-    """Fine-tune on every task of a job and write each result at once; return and raise the same as `write_outcomes`."""
-    return write_outcomes(job, _outcomes(job, encoded_tasks, device))
-
-
-def tune_only(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> list[TaskOutcome]:
-    """Fine-tune on every task of a job; the caller writes the results."""
-    return [*_outcomes(job, encoded_tasks, device)]
-
-
-def write_outcomes(job: TuningJob, outcomes: Iterable[TaskOutcome]) -> tuple[int, list[str]]:
-    """Write findings; return the number written and a sentence per failed task. Raises DatasetMismatch and OSError."""
-    write_count, failures = 0, []
-    for task, outcome in outcomes:
-        if isinstance(outcome, str):
-            failures.append(outcome)
-        elif outcome is not None:
-            try:
-                results.write(job.checkpoint, results_name(task.task, job.seed), outcome, task.identity)
-                write_count += 1
-            except DatasetMismatch:
-                raise
-            except ResultsError as reason:
-                failures.append(f"{job.describe(task)} failed: {reason}")
-    if job.mnli and not failures:
-        job.mnli.unlink(missing_ok=True)
-    return write_count, failures
-
-
-def _outcomes(job: TuningJob, encoded_tasks: EncodedTasks, device: str) -> Iterator[TaskOutcome]:
-    """Fine-tune on the tasks of a job and yield each outcome. Raises OSError, such as for a full disk."""
-    outcome: Findings | str | None
-    for task in job.tasks:
-        try:
-            outcome = _tune(job, task, encoded_tasks[task.task], device)
-        except FileNotFoundError:
-            if not task.from_mnli or not job.mnli or job.mnli.is_file():
-                raise
-            outcome = f"{job.describe(task)} needs the weights after MNLI, which are missing."
-        except OSError:  # such as a full disk: later writes would fail too
+    Raises OSError, such as for a full disk.
+    """
+    task = job.tasks[0]
+    try:
+        return _tune(job, task, encoded_tasks[task.task], device), ""
+    except FileNotFoundError:
+        if not task.from_mnli or not job.mnli or job.mnli.is_file():
             raise
-        except Exception as reason:  # one failure does not stop the other tasks
-            logger.debug("%s failed", job.describe(task), exc_info=True)
-            outcome = f"{job.describe(task)} failed: {reason}"
-        yield task, outcome
+        return None, f"{job.describe(task)} needs the weights after MNLI, which are missing."
+    except OSError:  # such as a full disk: later tasks would fail too
+        raise
+    except Exception as reason:  # one failure does not stop the other tasks
+        logger.debug("%s failed", job.describe(task), exc_info=True)
+        return None, f"{job.describe(task)} failed: {reason}"
 
 
 def _tune(job: TuningJob, task: JobTask, encoded_task: EncodedTask, device: str) -> Findings | None:
@@ -171,51 +146,56 @@ def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapp
 # === Processes of this machine ===
 
 
-class Workers:
-    """Workers on one device: the processes of a pool or, without a pool, this process."""
-
-    writes = True  # workers write results themselves
-
-    def __init__(self, encoded_tasks: EncodedTasks, device: str, pool: ProcessPoolExecutor | None):
-        self._encoded, self._device, self._pool = encoded_tasks, device, pool
-
-    def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if a process died."""
-        if self._pool is None:
-            yield from ((job, work(job, self._encoded, self._device)) for job in jobs)
-            return
-        job_of_future = {self._pool.submit(_work, work, job): job for job in jobs}
-        try:
-            for future in as_completed(job_of_future):
-                yield job_of_future[future], future.result()
-        except BrokenProcessPool:
-            raise ConfigError(
-                "A process that fine-tuned was killed, most likely because memory ran out; what was written is kept, "
-                "and the same command with a smaller --jobs continues from there."
-            ) from None
-
-
 @contextmanager
-def open_workers(encoded_tasks: EncodedTasks, device: str, jobs: int) -> Iterator[Workers]:
-    """Open `jobs` workers that share one device and the CPU cores; pending jobs are cancelled when the block ends."""
-    thread_count, previous_count = max(1, parallel_passes() // jobs), torch.get_num_threads()
-    if jobs == 1:
+def open_workers(encoded_tasks: EncodedTasks, device: str, count: int) -> Iterator[DoJobs]:
+    """Open worker processes, or use this one if `count` is 1; they share one device and the CPU cores.
+
+    If the block ends with an error, running jobs are cancelled.
+    """
+    thread_count, previous_count = max(1, parallel_passes() // count), torch.get_num_threads()
+    if count == 1:
         torch.set_num_threads(thread_count)
         try:
-            yield Workers(encoded_tasks, device, None)
+            yield partial(_do_here, encoded_tasks, device)
         finally:
             torch.set_num_threads(previous_count)
         return
     context, earlier_processes = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(jobs, context, initializer=_start_worker, initargs=(encoded_tasks, device, thread_count))
+    initial = (encoded_tasks, device, thread_count)
+    pool = ProcessPoolExecutor(count, context, initializer=_start_worker, initargs=initial)
     try:
-        yield Workers(encoded_tasks, device, pool)
+        yield partial(_do_in_processes, pool, count)
     except BaseException:  # such as Ctrl-C or a full disk: do not wait for running fine-tunings, which may take minutes
         for process in set(multiprocessing.active_children()) - earlier_processes:
             process.terminate()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _do_here(encoded_tasks: EncodedTasks, device: str, work: JobFunction, jobs: list[Any]) -> Iterator[tuple[Any, Any]]:
+    while jobs:
+        job = jobs.pop(0)
+        yield job, work(job, encoded_tasks, device)
+
+
+def _do_in_processes(
+    pool: ProcessPoolExecutor, count: int, work: JobFunction, jobs: list[Any]
+) -> Iterator[tuple[Any, Any]]:
+    """Do the jobs, `count` at once. Raises ConfigError if a process died."""
+    running: dict[Future, Any] = {}
+    try:
+        while jobs or running:
+            while jobs and len(running) < count:
+                job = jobs.pop(0)
+                running[pool.submit(_work, work, job)] = job
+            future = next(as_completed(running))
+            yield running.pop(future), future.result()
+    except BrokenProcessPool:
+        raise ConfigError(
+            "A process that fine-tuned was killed, most likely because memory ran out; what was written is kept, "
+            "and the same command with a smaller --jobs continues from there."
+        ) from None
 
 
 def _start_worker(encoded_tasks: EncodedTasks, device: str, thread_count: int) -> None:
@@ -239,35 +219,29 @@ def _work(work: JobFunction, job: Any) -> Any:
 # === A Ray cluster ===
 
 
-class ClusterWorkers:
-    """Workers on a Ray cluster: one per GPU if there are any and the device is CUDA or unnamed, else one per core."""
-
-    writes = False  # only this process writes results
-
-    def __init__(self, ray: ModuleType, encoded_tasks: EncodedTasks, device: str | None):
-        self._ray, self._device, self._encoded = ray, device, ray.put(encoded_tasks)
-
-    def do(self, work: JobFunction, jobs: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-        """Yield each job with what `work` returned for it, as they finish. Raises ConfigError if workers died."""
-        called, device = ((work, job, self._encoded) for job in jobs), self._device
-        answered = map_on_ray(self._ray, _work_on_cluster, called, device, device=device or "auto")
-        for (_, job, _), answer in answered:
-            if isinstance(answer, str):
-                raise ConfigError(
-                    f"A fine-tuning was abandoned after {answer}; what was written is kept, and the same command "
-                    "continues."
-                )
-            yield job, answer
-
-
 @contextmanager
-def cluster_workers(address: str, encoded_tasks: EncodedTasks, device: str | None) -> Iterator[ClusterWorkers]:
-    """Connect to the cluster at an address (see `evaluate.cluster`). Raises ConfigError."""
+def open_cluster(encoded_tasks: EncodedTasks, address: str, device: str | None) -> Iterator[DoJobs]:
+    """Connect to the cluster at an address (see `evaluation.cluster`).
+
+    It has one worker per GPU if there are any and the device is CUDA or None, else one per core. Raises ConfigError.
+    """
     with connect_to_ray(address) as ray:
-        yield ClusterWorkers(ray, encoded_tasks, device)
+        encoded = ray.put(encoded_tasks)
+
+        def do(work: JobFunction, jobs: list[Any]) -> Iterator[tuple[Any, Any]]:
+            answered = map_on_ray(ray, _work_on_cluster, jobs, work, encoded, device, device=device or "auto")
+            for job, answer in answered:
+                if isinstance(answer, str):
+                    raise ConfigError(
+                        f"A fine-tuning was abandoned after {answer}; what was written is kept, and the same command "
+                        "continues."
+                    )
+                yield job, answer
+
+        yield do
 
 
-def _work_on_cluster(work: JobFunction, job: Any, encoded_tasks: EncodedTasks, device: str | None) -> Any:
+def _work_on_cluster(job: Any, work: JobFunction, encoded_tasks: EncodedTasks, device: str | None) -> Any:
     """Run one job in a worker of the cluster, with one CPU thread."""
     torch.set_num_threads(1)
     return work(job, encoded_tasks, find_training_device(device))

@@ -20,6 +20,7 @@ from embryo_core.finetune.finetuning import finetune
 from embryo_core.runs import write_json
 from embryo_core.types import Run
 from tests.conftest import REPOSITORY
+from tests.embryo_core.evaluation.test_evaluator import files
 from tests.embryo_core.finetune.conftest import sentences, write_cola, write_pairs, write_split, write_squad
 
 
@@ -155,6 +156,27 @@ def test_mnli_is_tuned_again_if_its_weights_are_needed(own_run: Run, tmp_path: P
     folders = {"mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched")}
     finetune(own_run, folders, [16], protocol="paper", jobs=1)
     folders["rte"] = write_pairs(tmp_path / "rte", 2)
+    report = finetune(own_run, folders, [16], protocol="paper", jobs=1)
+    assert (report.computed, report.done_before) == (1, 1)
+
+
+def test_results_before_an_error_of_the_same_job_are_kept(
+    own_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """MNLI's result is written before RTE, which starts from its weights, ends with a full disk; the weights stay."""
+    tune = workers.tune
+
+    def full(checkpoint, trainee, *more):
+        if trainee.name == "rte":
+            raise OSError(28, "No space left on device")
+        return tune(checkpoint, trainee, *more)
+
+    folders = {"mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"), "rte": write_pairs(tmp_path / "rte", 2)}
+    monkeypatch.setattr(workers, "tune", full)
+    with pytest.raises(OSError, match="No space left"):
+        finetune(own_run, folders, [16], protocol="paper", jobs=1)
+    monkeypatch.setattr(workers, "tune", tune)
+    assert list((tmp_path / "cache").rglob("*.safetensors"))
     report = finetune(own_run, folders, [16], protocol="paper", jobs=1)
     assert (report.computed, report.done_before) == (1, 1)
 
@@ -431,10 +453,17 @@ def test_killed_command_continues_to_the_same_tables(tiny_run: Run, own_run: Run
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_table_of_one(own_run: Run, cola: Path):
-    """Each process has one thread."""
-    finetune(own_run, {"cola": cola}, [0, 16], jobs=1)
-    alone = results.read_answers(own_run, "cola")
+@pytest.mark.parametrize("protocol", ["quick", "paper"])
+def test_two_processes_write_the_files_of_one(own_run: Run, cola: Path, tmp_path: Path, protocol: str):
+    """Each process has one thread; in the paper's protocol RTE follows MNLI in any process, and its weights go."""
+    folders = {
+        "mnli": write_pairs(tmp_path / "mnli", 3, "validation_matched"),
+        "rte": write_pairs(tmp_path / "rte", 2),
+        "cola": cola,
+    }
+    finetune(own_run, folders, [0, 16], protocol=protocol, jobs=1)
+    alone = files(own_run)
     shutil.rmtree(own_run.results)
-    assert finetune(own_run, {"cola": cola}, [0, 16], jobs=2).computed == 2
-    pd.testing.assert_frame_equal(results.read_answers(own_run, "cola"), alone)
+    assert finetune(own_run, folders, [0, 16], protocol=protocol, jobs=2).computed == 6
+    assert files(own_run) == alone
+    assert not list((tmp_path / "cache").rglob("*.safetensors"))

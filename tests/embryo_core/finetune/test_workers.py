@@ -31,22 +31,22 @@ DOUBLED = [(1, (2, "cpu")), (2, (4, "cpu")), (3, (6, "cpu"))]
 
 
 def test_single_worker_does_every_job_once():
-    with open_workers({"factor": 2}, "cpu", 1) as workers:
-        assert sorted(workers.do(double, [1, 2, 3])) == DOUBLED
+    with open_workers({"factor": 2}, "cpu", 1) as do_jobs:
+        assert sorted(do_jobs(double, [1, 2, 3])) == DOUBLED
 
 
 def test_killed_worker_is_reported():
     """The error suggests a smaller --jobs."""
-    with open_workers({}, "cpu", 2) as workers, pytest.raises(ConfigError, match="smaller --jobs"):
-        list(workers.do(die, [1, 2]))
+    with open_workers({}, "cpu", 2) as do_jobs, pytest.raises(ConfigError, match="smaller --jobs"):
+        list(do_jobs(die, [1, 2]))
 
 
 def test_workers_end_on_an_error():
     """Before the error they do every job once; other child processes of the program continue."""
 
     def fail() -> None:
-        with open_workers({"factor": 2}, "cpu", 2) as workers:
-            assert sorted(workers.do(double, [1, 2, 3])) == DOUBLED
+        with open_workers({"factor": 2}, "cpu", 2) as do_jobs:
+            assert sorted(do_jobs(double, [1, 2, 3])) == DOUBLED
             raise OSError("full")
 
     other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))
@@ -68,8 +68,8 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path):
         "from tests.embryo_core.finetune.test_workers import double\n"
         "from embryo_core.finetune.workers import open_workers\n"
         "if __name__ == '__main__':\n"
-        "    with open_workers({'factor': 2}, 'cpu', 2) as workers:\n"
-        "        list(workers.do(double, [1, 2]))\n"
+        "    with open_workers({'factor': 2}, 'cpu', 2) as do_jobs:\n"
+        "        list(do_jobs(double, [1, 2]))\n"
         "        print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"
         "        time.sleep(600)\n"
     )
