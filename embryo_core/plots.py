@@ -32,7 +32,7 @@ from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.patterns import PATTERNS
 from embryo_core.findings.words import equivalent_metric
-from embryo_core.share.head_history import read_averaged
+from embryo_core.share import Animation, read_averaged
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 class Plots:
     """The figures of one run, or of several runs drawn together, on one axis of steps.
 
-    Each method returns a `Figure`, which a notebook displays and `save` writes. The defaults are the same as in the
-    dashboard. Methods raise ResultsError, and FigureError, which lists the valid choices.
+    Each method returns a `Figure`, `attention` an `Animation`: a notebook displays either, and `save` writes it. The
+    defaults are the same as in the dashboard. Methods raise ResultsError, and FigureError, which lists the valid
+    choices.
     """
 
     runs: tuple[Run, ...]
@@ -87,9 +88,9 @@ class Plots:
 
     # === Layers and heads ===
 
-    def attention(self, layer: int = 1, head: int = 1) -> Figure:
-        """Plot the averaged maps of a head of the first run, with a slider over the steps."""
-        return attention.head_maps(self.runs[0], read_averaged(self.runs[0], layer, head))
+    def attention(self, layer: int = 1, head: int = 1) -> Animation:
+        """Show the averaged maps of a head of the first run, with a slider over the steps."""
+        return Animation(read_averaged(self.runs[0], layer, head))
 
     def positions(self, layer: int = 1, head: int = 1) -> Figure:
         """Plot the weight of a head's averaged maps on fixed positions."""

@@ -40,11 +40,11 @@ def add_animate_arguments(command: argparse.ArgumentParser) -> None:
 
 def animate(options: argparse.Namespace) -> int:
     """Save the averaged maps of a head over the steps as a GIF or page, and print what the file shows."""
-    from embryo_core.share import check_suffix, read_averaged, write_animation
+    from embryo_core.share import Animation, check_suffix, read_averaged
 
     check_suffix(options.output)
     history = read_averaged(runs.open_run(options.run), options.layer, options.head)
-    write_animation(history, options.output, options.colours)
+    Animation(history, options.colours).save(options.output)
     steps = history.steps
     span = name_step_range(steps[0], steps[-1], history.step_unit)
     print(f"{options.output}: {history.title}, {quantity(len(steps), 'checkpoint')}, {span}")

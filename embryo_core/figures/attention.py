@@ -1,22 +1,19 @@
-"""Figures of averaged attention maps: a head's weight on fixed positions, its map, the maps of all heads (Figure 4)."""
+"""Averaged attention maps (Figure 4): a figure of a head's weight on fixed positions; tables and captions of maps."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from embryo_core import results
 from embryo_core.curves.step_scales import Scale
 from embryo_core.engine.capabilities import head_groups
-from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_networks, sentences
 from embryo_core.share import HeadHistory, bertviz, map_style
 from embryo_core.share.head_history import METRIC
 from embryo_core.types import Run
-from embryo_core.words import step_unit_name
 
 WEIGHT_CURVES = Curves(
     by="position", y_title="weight in the averaged map", metric=METRIC, value="weight", decimals=".4f", height=320
@@ -76,38 +73,6 @@ def position_rows(weights: pd.DataFrame) -> pd.DataFrame:
 
 
 # === One head ===
-
-
-def head_maps(run: Run, history: HeadHistory) -> Figure:
-    """Return the figure of one head's averaged maps with a slider over the steps; its table has all maps.
-
-    The colour scale is the same at all steps.
-    """
-    steps = history.steps.tolist()
-    end = map_style.end_of(history)
-    plot = go.Figure(go.Heatmap(z=history.weights[-1], zmin=0, zmax=end, colorscale="Viridis"))
-    style.finish(plot, "from", height=620, legend=False)
-    style.set_axes(plot, "x", title={"text": "to"}, constrain="domain")
-    style.set_axes(plot, "y", autorange="reversed", scaleanchor="x", constrain="domain")
-    slider_steps = [
-        {"method": "restyle", "label": f"{step:,}", "args": [{"z": [weights.tolist()]}]}
-        for step, weights in zip(steps, history.weights.round(4), strict=True)
-    ]
-    slider = {
-        "active": len(steps) - 1,
-        "currentvalue": {"prefix": f"{step_unit_name(run.step_unit)} "},
-        "steps": slider_steps,
-    }
-    plot.update_layout(sliders=[slider | {"pad": {"t": 40}}])
-    return Figure(
-        history.name,
-        history.label,
-        plot,
-        pd.concat([map_table(history, step) for step in steps], ignore_index=True),
-        describe_head(run, history, (), normalised=False, evaluated_count=len(steps)),
-        (history.run,),
-        {history.run: history.note},
-    )
 
 
 def maps_csv(table: pd.DataFrame, run: str, note: str) -> str:

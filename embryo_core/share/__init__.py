@@ -4,4 +4,4 @@ from embryo_core.share.all_heads import all_heads_gif
 from embryo_core.share.bertviz import head_view, model_view
 from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory, averaged, read_averaged
-from embryo_core.share.page import check_suffix, html_page, write_animation
+from embryo_core.share.page import Animation, check_suffix, html_page

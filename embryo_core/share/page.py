@@ -1,10 +1,11 @@
-"""HTML documents without network access, and a head's history as such a document or as a GIF."""
+"""HTML documents without network access, and a head's history as an animation: such a document, or a GIF."""
 
 import base64
 import hashlib
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from embryo_core.share.gif import gif_bytes
 from embryo_core.share.head_history import HeadHistory
 
 SUFFIXES = (".gif", ".html")  # suffixes of an animation
+FRAME = 'width="100%" height="740" style="border: 0"'  # attributes of the frame in a notebook
 MAX_CODE = 65535  # code of the largest weight; a weight is stored as a 16-bit share of it
 
 STYLE = """
@@ -85,14 +87,29 @@ def html_page(history: HeadHistory, scale: Scale = "linear") -> str:
     return document(history.title, STYLE, BODY, data, scripts)
 
 
-def write_animation(history: HeadHistory, path: Path, scale: Scale = "linear") -> None:
-    """Write a head's history as .gif or .html. Raises ResultsError for another suffix or an unwritable path."""
-    check_suffix(path)
-    content = gif_bytes(history, scale) if path.suffix.lower() == ".gif" else html_page(history, scale).encode()
-    try:
-        path.write_bytes(content)
-    except OSError as reason:
-        raise ResultsError(f"{path} cannot be written ({reason.strerror}); give another path with -o.") from None
+@dataclass(frozen=True)
+class Animation:
+    """A head's history that plays: a notebook displays its page, and `save` writes it as a GIF or as a page."""
+
+    history: HeadHistory
+    scale: Scale = "linear"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the animation as .gif or .html. Raises ResultsError for another suffix or an unwritable path."""
+        path = Path(path)
+        check_suffix(path)
+        is_gif = path.suffix.lower() == ".gif"
+        content = gif_bytes(self.history, self.scale) if is_gif else html_page(self.history, self.scale).encode()
+        try:
+            path.write_bytes(content)
+        except OSError as reason:
+            raise ResultsError(f"{path} cannot be written ({reason.strerror}); give another path.") from None
+        return path
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame, in which its styles and scripts do not meet those of the notebook."""
+        page = html.escape(html_page(self.history, self.scale))
+        return f'<iframe srcdoc="{page}" title="{html.escape(self.history.title)}" {FRAME}></iframe>'
 
 
 def check_suffix(path: Path) -> None:

@@ -60,16 +60,11 @@ def test_heads_are_judged_by_the_rule_of_their_pattern(tiny_results: Run, patter
     assert note.text.startswith(rule)
 
 
-def test_attention_slider_has_the_map_of_each_step(tiny_results: Run):
-    """The slider opens at the last step."""
-    figure = Plots((tiny_results,)).attention(2, 1)
+def test_attention_has_the_maps_of_the_first_run(tiny_results: Run):
+    """A notebook and the dashboard show the same page, with a slider over the steps."""
+    animation = Plots((tiny_results,)).attention(2, 1)
     history = share.read_averaged(tiny_results, 2, 1)
-    (slider,) = figure.plot.layout.sliders
-    assert [move.label for move in slider.steps] == [f"{step:,}" for step in history.steps]
-    for move, weights in zip(slider.steps, history.weights, strict=True):
-        assert move.args[0]["z"][0] == pytest.approx(weights, abs=1e-4)
-    assert figure.plot.data[0].z == pytest.approx(history.weights[-1])
-    assert len(figure.table) == history.weights.size
+    assert share.html_page(animation.history) == share.html_page(history)
 
 
 def test_runs_are_drawn_together(tiny_run: Run, tmp_path: Path):

@@ -49,15 +49,18 @@ def test_lines_hold_weights_at_recorded_steps(tiny_results):
     assert "divided by its sum" in divided.title and divided.table["data"].str.contains("divided by its sum").all()
 
 
-def test_maps_of_one_or_all_heads_hold_stored_weights(tiny_results):
-    """The caption of one head counts the sentences that reach the first and last position, and the steps with maps."""
-    history = read_averaged(tiny_results, 2, 1)
-    caption = charts.describe_head(tiny_results, history, [40, 3], False, 5)
-    one = charts.head_maps(tiny_results, history)
-    assert np.array_equal(one.plot.data[0].z, history.weights[-1]) and len(one.table) == history.weights.size
+def test_caption_of_one_head_counts_sentences_and_steps(tiny_results):
+    """The sentences are those that reach the first and the last position, the steps those with maps."""
+    caption = charts.describe_head(tiny_results, read_averaged(tiny_results, 2, 1), [40, 3], False, 5)
     assert "40 reach position 0, 3 the last" in caption.details and "Of 5 steps, 3" in caption.details
+
+
+def test_csv_has_stored_weights_with_run_and_data(tiny_results):
+    """The rows of one head are those of the head among all heads."""
     weights, _ = results.read_attention_step(tiny_results, 8)
     table = charts.weights_table(weights, 8)
+    of_head = table[(table["layer"] == 2) & (table["head"] == 1)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(charts.map_table(read_averaged(tiny_results, 2, 1), 8), of_head)
     first, *rows = charts.maps_csv(table, "tiny", "a treebank").splitlines()
     assert first == "step,layer,head,from,to,weight,run,data" and len(rows) == weights.size
     assert all(row.endswith(",tiny,a treebank") for row in rows)
