@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property, partial
-from math import isfinite
 from threading import Lock
 
 import pandas as pd
@@ -12,7 +11,7 @@ import streamlit as st
 from app import notices
 from app.caching import cached_resource
 from app.drawing import drawing, is_drawing, lock_released
-from app.question_queue import budget, check_budget, in_turn
+from app.question_queue import check_budget, in_turn
 from app.views.query_ask import Request
 from embryo_core import query, runs
 from embryo_core.errors import BrokenCheckpoint, QueryError, TooCostly
@@ -63,15 +62,18 @@ class Rounds(query.Refinement):
 
     def check(self) -> None:
         """Raise TooCostly if the question would exceed the budget with the next round."""
-        if isfinite(budget()) and (steps := self.next_round()):
-            check_budget(cost.ask_seconds(self.run, self.question, len(self.asked) + len(steps)), self._command)
+        if steps := self.next_round():
+            check_budget(self._seconds * (len(self.asked) + len(steps)), self._command)
 
     def _ask_in_turn(self, steps: Collection[int]) -> None:
         """Ask these checkpoints when the turn of the question comes."""
-        asked_before, asked_after = len(self.asked), len(self.asked) + len(steps)
-        spent_seconds = cost.ask_seconds(self.run, self.question, asked_before) if asked_before else 0.0
-        seconds = cost.ask_seconds(self.run, self.question, asked_after) - spent_seconds
-        in_turn(seconds, self._command, partial(self.ask, steps), spent_seconds)
+        spent = self._seconds * len(self.asked)
+        in_turn(self._seconds * len(steps), self._command, partial(self.ask, steps), spent)
+
+    @cached_property
+    def _seconds(self) -> float:
+        """Return the estimated cost of one checkpoint, in core seconds."""
+        return cost.ask_seconds(self.run, self.question)
 
     @property
     def _command(self) -> str:
@@ -243,5 +245,5 @@ def by_layer(run: Run, text: str, mask: int, step: int | None = None) -> Answers
     step_option = "all" if step is None else str(step)
     command = query.command(run.name, text, "--step", step_option, "--lens", "--mask", str(mask))
     steps = asking.first_steps(run) if step is None else [step]
-    seconds = cost.ask_layers_seconds(run, text, len(steps) if steps else None)
+    seconds = cost.ask_layers_seconds(run, text) * len(steps or runs.loadable_checkpoints(run))
     return in_turn(seconds, command, partial(query.ask_layers, run, text, mask, steps))

@@ -104,7 +104,7 @@ def _history(run: Run, text: str, layer: int, head: int) -> SentenceHistory:
     steps_with_weights = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
     # None asks all steps, so that a message names those without weights
     steps = log_spaced(steps_with_weights, MAX_MAPS) if len(steps_with_weights) > MAX_MAPS else None
-    seconds = cost.attend_seconds(run, text, len(steps) if steps else None)
+    seconds = cost.attend_seconds(run, text) * len(steps or steps_with_weights)
     return in_turn(seconds, COMMAND, lambda: sentence.attend_over_steps(run, text, layer, head, steps))
 
 
