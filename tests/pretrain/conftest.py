@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,17 +67,15 @@ def model(config: Config) -> PretrainingModel:
 
 
 @pytest.fixture(scope="session")
-def by_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def by_torch(shared: Callable[[str, Callable[[Path], Any]], Path]) -> Path:
     """Compute the results that tests expect of the torch backend, all in one process; return the folder with them."""
-    folder = tmp_path_factory.mktemp("torch")
-    program = (
-        "import sys; from pathlib import Path; from tests.pretrain import test_dropout, test_muon; "
-        "test_muon.write_trained(Path(sys.argv[1]) / 'muon.npz', 'float64'); "
-        "test_dropout.write_resumed(Path(sys.argv[1]) / 'dropout.json')"
-    )
-    command = [sys.executable, "-c", program, str(folder)]
-    subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"KERAS_BACKEND": "torch"}, check=True)
-    return folder
+
+    def write(folder: Path) -> None:
+        folder.mkdir()
+        command = [sys.executable, "-m", "tests.pretrain.backend_results", str(folder)]
+        subprocess.run(command, cwd=REPOSITORY, env=os.environ | {"KERAS_BACKEND": "torch"}, check=True)
+
+    return shared("by_torch", write)
 
 
 @pytest.fixture(scope="module")

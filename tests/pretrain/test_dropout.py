@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 from pretrain.layers import Dropout
+from tests.pretrain.backend_results import NUMBERS, UPDATES
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-NUMBERS, UPDATES = 64, 3
 ON_REPLICAS = f"""
 import json
 import keras
@@ -35,27 +35,6 @@ def update():
 drawn = [strategy.experimental_local_results(update()) for _ in range({UPDATES})]
 print(json.dumps([[part.numpy().tolist() for part in parts] for parts in drawn]))
 """
-
-
-def write_resumed(file: Path) -> None:
-    """Write three draws of a layer, those of one resumed from its state, and the number of draws in that state.
-
-    The backend is that of this process.
-    """
-
-    def draw(layer: Dropout) -> list[list[float]]:
-        ones = np.ones(NUMBERS, np.float32)
-        return [keras.ops.convert_to_numpy(layer(ones, training=True)).tolist() for _ in range(UPDATES)]
-
-    keras.utils.set_random_seed(1)
-    layer = Dropout(0.5)
-    draw(layer)
-    state = keras.ops.convert_to_numpy(layer.seeds.state).copy()
-    going_on = draw(layer)
-    keras.utils.set_random_seed(1)
-    again = Dropout(0.5)
-    again.seeds.state.assign(state)
-    file.write_text(json.dumps([going_on, draw(again), int(state[1])]))
 
 
 @pytest.mark.slow

@@ -4,63 +4,16 @@ from pathlib import Path
 
 import numpy as np
 
-SHAPES = {
-    "encoder/wide/kernel": (4, 6),
-    "encoder/tall/kernel": (6, 4),
-    "encoder/square/kernel": (4, 4),
-    "encoder/other/kernel": (4, 4),
-    "encoder/bias": (5,),
-    "head/classifier/kernel": (4, 3),
-    "encoder/embeddings/word/embeddings": (7, 4),
-}
+from tests.pretrain.backend_results import BETA_1, BETA_2, DECAY, RATE, SHAPES, STEPS, Arrays, random_arrays, write_muon
+
 BY_ADAMW = ("bias", "classifier", "embeddings")
-RATE, DECAY, BETA_1, BETA_2, STEPS = 0.02, 0.3, 0.9, 0.98, 4
-Arrays = dict[str, np.ndarray]
-
-
-def arrays(seed: int) -> Arrays:
-    """Return a random array for each variable, in double precision."""
-    rng = np.random.default_rng(seed)
-    return {name: rng.normal(size=shape) for name, shape in SHAPES.items()}
-
-
-def write_trained(file: Path, dtype: str) -> None:
-    """Write the weights after four updates by `Muon`, computed in this dtype with the Keras backend of this process."""
-    import keras
-
-    from pretrain.optimizer import Muon
-
-    policy = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(dtype)
-    try:
-        variables = {}
-        for name, array in arrays(0).items():
-            variables[name] = keras.Variable(array, dtype=dtype, name=name.replace("/", "."))
-            variables[name]._path = name
-        built_optimizer = Muon(
-            RATE,
-            adam_beta_1=BETA_1,
-            adam_beta_2=BETA_2,
-            adam_weight_decay=DECAY,
-            weight_decay=DECAY,
-            epsilon=1e-6,
-            exclude_layers=["classifier"],
-        )
-        built_optimizer.exclude_from_weight_decay([variables["encoder/bias"]])
-        built_optimizer.build([*variables.values()])
-        for step in range(1, STEPS + 1):
-            gradients = [keras.ops.convert_to_tensor(array, dtype) for array in arrays(step).values()]
-            built_optimizer.apply(gradients, [*variables.values()])
-        np.savez(file, **{name: keras.ops.convert_to_numpy(variable) for name, variable in variables.items()})
-    finally:
-        keras.config.set_dtype_policy(policy)
 
 
 def slow_muon() -> Arrays:
     """Return the weights after the same updates by the formula, one array at a time."""
-    weights, m, v = arrays(0), dict.fromkeys(SHAPES, 0.0), dict.fromkeys(SHAPES, 0.0)
+    weights, m, v = random_arrays(0), dict.fromkeys(SHAPES, 0.0), dict.fromkeys(SHAPES, 0.0)
     for t in range(1, STEPS + 1):
-        for name, g in arrays(t).items():
+        for name, g in random_arrays(t).items():
             decayed = weights[name] * (1 - RATE * DECAY * (name != "encoder/bias"))
             if any(part in name for part in BY_ADAMW):
                 m[name] = BETA_1 * m[name] + (1 - BETA_1) * g
@@ -83,7 +36,7 @@ def slow_orthogonal(x: np.ndarray) -> np.ndarray:
 
 def test_muon_follows_the_formula_with_tensorflow(tmp_path: Path):
     """Muon updates matrices, AdamW all other and excluded variables; weight decay skips those excluded from it."""
-    write_trained(tmp_path / "weights.npz", "float32")
+    write_muon(tmp_path / "weights.npz", "float32")
     compare(tmp_path / "weights.npz", 1e-5)
 
 
