@@ -27,10 +27,8 @@ def public_names(package: str) -> set[str]:
     nodes, package_name = tree(package).body, package.removesuffix("/__init__.py").replace("/", ".")
     assigned = [node for node in nodes if isinstance(node, ast.Assign)]
     lists = [ast.literal_eval(node.value) for node in assigned if ast.unparse(node.targets[0]) == "__all__"]
-    own = [
-        node.names for node in nodes if isinstance(node, ast.ImportFrom) and is_within(str(node.module), package_name)
-    ]
-    return {name for names in lists for name in names} or {alias.name for names in own for alias in names}
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and is_within(str(node.module), package_name)]
+    return {name for names in lists for name in names} or {alias.name for node in froms for alias in node.names}
 
 
 def used_names(module: str, package: str) -> set[str]:
@@ -61,11 +59,12 @@ def is_dotted(node: ast.AST) -> bool:
 
 def running(node: ast.AST) -> Iterator[ast.AST]:
     """Yield all nodes of a syntax tree outside TYPE_CHECKING blocks."""
-    yield node
-    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from running(child)
+    nodes = [node]
+    while nodes:
+        node = nodes.pop()
+        yield node
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            nodes += ast.iter_child_nodes(node)
 
 
 def imported_names(node: ast.AST, module: str) -> list[str]:
