@@ -168,7 +168,7 @@ def _pretrain(arguments: list[str]) -> int:
             from torch.utils.tensorboard import SummaryWriter
 
             writer = stack.enter_context(SummaryWriter(copy.path / "tensorboard"))
-        train(copy, config, data, writer, devices)
+        train(copy, data, writer, devices)
     return 0
 
 

@@ -46,7 +46,9 @@ class Devices:
         """Wait until every host has reached this call."""
 
     def check(self, config: Config) -> None:
-        """Raise ConfigError if a batch cannot be divided evenly among the devices."""
+        """Raise ConfigError if a batch cannot be divided evenly, or if the clock would end the hosts' runs."""
+        if config.minutes and self.hosts > 1:
+            raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
         for name in ("batch_size", "short_batch_size") if config.short_steps else ("batch_size",):
             if getattr(config, name) % self.count:
                 raise ConfigError(

@@ -23,75 +23,94 @@ from pretrain.optimizer import ClockDecay, optimizer, schedule
 from pretrain.state import Progress, latest_state, restore, save_state, seconds_of
 
 
-def train(run: Run, config: Config, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
-    """Pretrain a run (or resume it) up to `config.steps`, writing log.jsonl, checkpoints and states as it goes.
+def train(run: Run, data: Data, writer: Any = None, devices: Devices = ONE_DEVICE) -> None:
+    """Pretrain a run (or resume it) up to its configured steps, writing log.jsonl, checkpoints and states as it goes.
 
     `writer` is a TensorBoard SummaryWriter or None. A run that is killed at any time and resumed ends with the same
     weights: a state is saved every `state_every` updates, and everything after the last state is computed again. A run
     with `minutes` ends by the clock instead, and so with different weights each time.
     """
-    grid, family = set(run.planned_steps), FAMILIES[config.family]
+    config, first = data.config, run.first_step  # the settings count updates from this step
     state = latest_state(run.path)
     clock = ClockDecay(config, seconds_of(state) if state else 0.0) if config.minutes else None
     learning_rate = clock or schedule(config)
-    if clock and devices.hosts > 1:
-        raise ConfigError("Hosts have clocks of their own: train on several hosts with --steps, without minutes.")
     with devices.scope():
         model = build(config)
-    evaluator = HeldoutEvaluator(model, list(data.heldout()), data.collator.count_key)
     progress = restore(model, state) if state else _start(model, run, config)
-    first = run.first_step  # the settings count updates from this step
     log = Log(run.path / "log.jsonl", after=progress.step, writer=writer, first=first)
-
-    def save_and_measure() -> None:
-        if progress.step > first or not run.origin:  # a continued run already has its first checkpoint
-            write_checkpoint(model, config, run.path, _counts(run, progress))
-        _measure(_counts(run, progress), evaluator, log, devices)
-
+    recorder = Recorder(model, run, data, devices, log)
     if progress.step == first:
-        save_and_measure()
-    means = Means(family.objectives(config))
+        recorder.save_and_measure(progress)
+    recorder.start_row(progress)
     bar = tqdm(total=first + config.steps, initial=progress.step, unit="step", desc=run.name, dynamic_ncols=True)
-    row_started, row_tokens = perf_counter(), progress.tokens or 0
-
-    def log_updates() -> None:  # those since the last row
-        nonlocal row_started, row_tokens
-        row, tokens = means.take(), progress.tokens or 0
-        _check_finite(row, progress.step)
-        speed = (tokens - row_tokens) / (perf_counter() - row_started)
-        row_started, row_tokens = perf_counter(), tokens
-        extra_values = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
-        log.add("train", _counts(run, progress), row, **extra_values)
-        bar.set_postfix(_describe(row, means.objectives[0], speed), refresh=False)
-
     processes = spare_cores() if on_accelerator() else 0
     for batch in prefetch(data, progress.step - first, config.steps, processes):
-        if clock and clock.is_over and progress.step > first:  # at least one update
+        updates = progress.step - first
+        if clock and clock.is_over and updates:  # at least one update
             break
-        rate = float(learning_rate(progress.step - first))
+        rate = float(learning_rate(updates))
         if clock:
             model.optimizer.learning_rate = rate
-        weights = family.loss_weights(config, progress.step - first)
-        means.add(devices.update(model, batch, weights), batch.ids.shape[1])
+        outcome = devices.update(model, batch, FAMILIES[config.family].loss_weights(config, updates))
+        recorder.means.add(outcome, batch.ids.shape[1])
         progress = progress.after(batch)
-        step = progress.step
-        save_state_now = step % config.state_every == 0 or step in grid
-        if step % config.log_every == 0 or save_state_now:
-            log_updates()
-        if step in grid:
-            save_and_measure()
+        save_state_now = progress.step % config.state_every == 0 or progress.step in run.planned_steps
+        if progress.step % config.log_every == 0 or save_state_now:
+            bar.set_postfix(recorder.log_updates(progress, rate), refresh=False)
+        if progress.step in run.planned_steps:
+            recorder.save_and_measure(progress)
         if save_state_now:
             save_state(model, run.path, progress, seconds=clock.seconds if clock else 0.0)
-            row_started = perf_counter()  # measuring and saving are no part of a row's speed
+            recorder.start_row(progress)  # measuring and saving are no part of a row's speed
         bar.update()
-    if means.sums:  # the clock ended the run between two rows
-        log_updates()
+    if recorder.means.sums:  # the clock ended the run between two rows
+        bar.set_postfix(recorder.log_updates(progress, rate), refresh=False)
     bar.close()
     if clock and progress.step - first < config.steps:  # its time is over, and this step is the last
-        if progress.step not in grid:
-            save_and_measure()
+        if progress.step not in run.planned_steps:
+            recorder.save_and_measure(progress)
         save_state(model, run.path, progress, seconds=60 * config.minutes)
         _record_end(run, progress.step)
+
+
+class Recorder:
+    """Writes the checkpoints of a run, its held-out measures, and the rows of its log."""
+
+    def __init__(self, model: PretrainingModel, run: Run, data: Data, devices: Devices, log: Log):
+        self.model, self.run, self.config, self.devices, self.log = model, run, data.config, devices, log
+        self.evaluator = HeldoutEvaluator(model, list(data.heldout()), data.collator.count_key)
+        self.means = Means(FAMILIES[self.config.family].objectives(self.config))
+
+    def save_and_measure(self, progress: Progress) -> None:
+        """Write a checkpoint, which a continued run has already at its first step, and measure it on held-out text."""
+        counts = self._counts(progress)
+        if progress.step > self.run.first_step or not self.run.origin:
+            write_checkpoint(self.model, self.config, self.run.path, counts)
+        if self.evaluator.heldout:
+            with self.devices.measuring():
+                means, extra_values = heldout_entry(self.evaluator)
+            self.log.add("heldout", counts, means, **extra_values)
+
+    def start_row(self, progress: Progress) -> None:
+        """Measure the speed of the next row from now on."""
+        self._started, self._tokens = perf_counter(), progress.tokens or 0
+
+    def log_updates(self, progress: Progress, rate: float) -> dict[str, str]:
+        """Log the means of the updates since the last row; return values for the progress bar. Raises ConfigError."""
+        row = self.means.take()
+        _check_finite(row, progress.step)
+        speed = ((progress.tokens or 0) - self._tokens) / (perf_counter() - self._started)
+        self.start_row(progress)
+        extra_values = {"learning_rate": rate, "tokens_per_second": round(speed, 1), "time": round(time())}
+        self.log.add("train", self._counts(progress), row, **extra_values)
+        objective = self.means.objectives[0]
+        accuracy = f"{row[f'{objective}_accuracy']:.3f}"
+        return {"loss": f"{row['loss']:.3f}", objective: accuracy, "tokens/s": f"{speed:,.0f}"}
+
+    def _counts(self, progress: Progress) -> Progress:
+        """Return the progress for files, without counts if the run continues from one whose counts are unknown."""
+        origin = self.run.origin
+        return Progress(progress.step, None, None) if origin and origin.step and not origin.tokens else progress
 
 
 def _start(model: PretrainingModel, run: Run, config: Config) -> Progress:
@@ -109,12 +128,6 @@ def _record_end(run: Run, last_step: int) -> None:
     runs.write_run(replace(run, planned_steps=planned_steps, config=settings))
 
 
-def _describe(row: dict[str, Any], objective: str, speed: float) -> dict[str, str]:
-    """Return the loss, the accuracy of an objective and the tokens per second, for the progress bar."""
-    loss, accuracy = f"{row['loss']:.3f}", f"{row[f'{objective}_accuracy']:.3f}"
-    return {"loss": loss, objective: accuracy, "tokens/s": f"{speed:,.0f}"}
-
-
 def _check_finite(row: dict[str, Any], step: int) -> None:
     """Raise ConfigError if training diverged, before the row is written."""
     if not isfinite(row["loss"]):
@@ -122,12 +135,6 @@ def _check_finite(row: dict[str, Any], step: int) -> None:
             f"The training loss is not finite by update {step:,}; start a run with a smaller learning_rate. What was "
             "written before is kept."
         )
-
-
-def _counts(run: Run, progress: Progress) -> Progress:
-    """Return the progress to write to files, without counts if the run continues from one whose counts are unknown."""
-    unknown = run.origin and run.origin.step and not run.origin.tokens
-    return Progress(progress.step, None, None) if unknown else progress
 
 
 def build(config: Config) -> PretrainingModel:
@@ -169,11 +176,3 @@ def multiplies_in_bfloat16() -> bool:
     from embryo_core.engine.device import multiplies_bfloat16
 
     return multiplies_bfloat16()
-
-
-def _measure(progress: Progress, evaluator: HeldoutEvaluator, log: Log, devices: Devices) -> None:
-    if not evaluator.heldout:
-        return
-    with devices.measuring():
-        means, extra_values = heldout_entry(evaluator)
-    log.add("heldout", progress, means, **extra_values)

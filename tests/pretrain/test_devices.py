@@ -200,6 +200,15 @@ def test_indivisible_batch_size_is_refused(config: Config):
     three.check(replace(config, batch_size=9, short_steps=0, long_every=0))
 
 
+def test_hosts_cannot_end_by_their_clocks(config: Config):
+    """Each host would stop after a step of its own."""
+    two, timed = Devices(), replace(config, minutes=9.0)
+    two.check(timed)
+    two.hosts = 2
+    with pytest.raises(ConfigError, match="train on several hosts with --steps, without minutes"):
+        two.check(timed)
+
+
 def test_several_hosts_option_needs_jax():
     """TensorFlow reads TF_CONFIG and needs no option."""
     with pytest.raises(ConfigError, match="--several-hosts is for JAX, and KERAS_BACKEND is tensorflow"):

@@ -57,7 +57,7 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def finished_run(config: Config, data: Data, snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Return a run of two phases that was never stopped."""
     run = new_run(tmp_path_factory.mktemp("runs") / "run", config, data)
-    train(run, config, data, Snapshots(run.path, snapshots))
+    train(run, data, Snapshots(run.path, snapshots))
     return run
 
 
@@ -98,7 +98,7 @@ def test_training_in_bfloat16_agrees_with_float32(finished_run: Run, config: Con
     changed = replace(config, steps=2, short_steps=1, compute_dtype="bfloat16")
     run = new_run(tmp_path / "run", changed, data)
     try:
-        train(run, changed, data)
+        train(run, replace(data, config=changed))
     finally:
         keras.config.set_dtype_policy("float32")
     (first,), (expected,) = ([row for row in log(at.path) if row["split"] == "train"][:1] for at in (run, finished_run))
@@ -143,7 +143,7 @@ def test_run_stopped_in_either_phase_ends_the_same(
     """The run stops between a log row and its checkpoint; weights of every step, the log and the state are equal."""
     folder = snapshots / str(step) / "run"
     assert len(weights(folder)) < len(weights(finished_run.path))
-    train(runs.read_run(folder), config, data)
+    train(runs.read_run(folder), data)
     assert weights(folder) == weights(finished_run.path)
     assert log(folder) == log(finished_run.path)
     ours, theirs = (np.load(path / "state" / f"step{config.steps}.npz") for path in (folder, finished_run.path))
@@ -158,7 +158,7 @@ def test_extended_run_equals_one_planned_longer(config: Config, data: Data, tmp_
     paths = [tmp_path / name for name in ("extended", "planned")]
     for path, plans in zip(paths, ((shorter, longer), (longer,)), strict=True):
         for plan in plans:
-            train(write_card(new_card(path, plan, data.corpus)), plan, replace(data, config=plan))
+            train(write_card(new_card(path, plan, data.corpus)), replace(data, config=plan))
     assert weights(paths[0]) == weights(paths[1]) and len(weights(paths[0])) == 4
     assert log(paths[0]) == log(paths[1])
 
@@ -185,11 +185,11 @@ def test_speed_is_that_of_the_updates_alone(
         return run
 
     monkeypatch.setattr("pretrain.train.perf_counter", lambda: seconds[0])
-    for duration, name in ((1, "Means.add"), (100, "save_state"), (100, "write_checkpoint"), (100, "_measure")):
+    for duration, name in ((1, "Means.add"), (100, "save_state"), (100, "write_checkpoint"), (100, "heldout_entry")):
         monkeypatch.setattr(f"pretrain.train.{name}", taking(duration, operator.attrgetter(name)(training)))
     timed = replace(config, steps=6, save_every=2, state_every=3, log_every=2)
     run = new_run(tmp_path / "run", timed, data)
-    train(run, timed, data)
+    train(run, replace(data, config=timed))
     rows = [{"step": 0, "tokens": 0}, *(row for row in runs.read_log(run) if row["split"] == "train")]
     for before, row in pairwise(rows):
         updates = row["step"] - before["step"]
@@ -210,7 +210,7 @@ def test_timed_run_ends_by_the_clock_with_a_low_rate(config: Config, data: Data,
     """The step at which it ends becomes the last of its plan, and that checkpoint is measured."""
     timed = replace(config, steps=10_000, minutes=0.5, decay_minutes=0.25, save_every=0, log_every=1)
     run = new_run(tmp_path / "run", timed, data)
-    train(run, timed, data)
+    train(run, replace(data, config=timed))
     rows = [row for row in log(run.path) if row["split"] == "train"]
     last = rows[-1]["step"]
     rates = {row["step"]: row["learning_rate"] / config.learning_rate for row in rows}
@@ -227,7 +227,7 @@ def test_last_updates_of_a_timed_run_are_logged(config: Config, data: Data, tick
     """Rows are due at powers of two, which have checkpoints; the clock ends the run between them, with a row."""
     timed = replace(config, steps=10_000, minutes=0.27, save_every=0, state_every=10_000, log_every=10_000)
     run = new_run(tmp_path / "run", timed, data)
-    train(run, timed, data)
+    train(run, replace(data, config=timed))
     steps = [row["step"] for row in log(run.path) if row["split"] == "train"]
     assert steps == [1, 2, 4, runs.read_run(run.path).planned_steps[-1]] and 4 < steps[-1] < 8
 
@@ -248,12 +248,12 @@ def test_clock_of_a_resumed_run_continues_from_its_state(
     """The seconds of both processes are added; a run whose minutes are over does not change."""
     timed = replace(config, steps=3, warmup_steps=0, short_steps=0, minutes=0.3)
     run = write_card(new_card(tmp_path / "run", timed, data.corpus))
-    train(run, timed, data)
+    train(run, replace(data, config=timed))
     assert runs.checkpoints(runs.read_run(run.path))[-1].step == 3  # within its minutes
     longer = replace(timed, steps=10_000, save_every=0)
-    train(write_card(new_card(run.path, longer, data.corpus)), longer, data)
+    train(write_card(new_card(run.path, longer, data.corpus)), replace(data, config=longer))
     ended = runs.read_run(run.path)
     assert 5 <= ended.planned_steps[-1] <= 9
     before = weights(run.path)
-    train(ended, longer, data)
+    train(ended, replace(data, config=longer))
     assert weights(run.path) == before and runs.read_run(run.path).planned_steps == ended.planned_steps
