@@ -1,8 +1,8 @@
 """Results on disk: findings of metrics, written to parquet and read as frames; only this package uses parquet."""
 
 from embryo_core.results.fact_histories import read_histories, read_right_answers
+from embryo_core.results.foreign_files import read_foreign, write_foreign
 from embryo_core.results.memo import memoized, results_state
-from embryo_core.results.parquet_files import read_foreign, write_foreign
 from embryo_core.results.provenance import (
     DatasetId,
     check_dataset,

@@ -1,4 +1,4 @@
-"""Parquet files: tables with a checksum, verified before pyarrow reads a byte, and files of other tools.
+"""Tables in parquet files with a checksum, which is verified before pyarrow reads a byte.
 
     scores.parquet          the table
     scores.parquet.sha256   its checksum, which `sha256sum --check` understands
@@ -10,33 +10,26 @@ killed, one of the two matches, and readers need not wait for writers.
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.dataset import ParquetFileFormat, ParquetFileFragment
 
-from embryo_core.errors import CorpusError, ResultsError, first_line
+from embryo_core.errors import ResultsError, first_line
 from embryo_core.results import attention_codec, checks
 from embryo_core.results.tables import ATTENTION, BOUNDS, TABLES, Bounds, Table
 from embryo_core.runs import replacing, sha256, trust
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.types import Run
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from datasets import Dataset
-
 MAX_TABLE_BYTES = 2**31  # bytes of a table's file
-MAX_FOREIGN_BYTES = 2**30  # bytes of another tool's file, and of its rows in memory
-MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES = 2**20, 2**25  # limited, since a value of one bit takes eight bytes in a list
 MAX_TEXTS = 2**28  # bytes of a column in a row group
 UNREADABLE = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 EMPTY_SHA256 = hashlib.sha256().hexdigest()  # checksum of an empty file: the table is missing
@@ -260,43 +253,3 @@ def _listed(path: Path, root: Path) -> trust.Checksums:
     if checksums is None:
         return frozenset() if os.path.lexists(path) else frozenset({(EMPTY_SHA256, path.name)})
     return checksums
-
-
-# === Files of other tools, such as tasks on the Hugging Face Hub ===
-
-
-def read_foreign(paths: Sequence[Path]) -> dict[str, list[Any]]:
-    """Return the columns of a table in several files as lists of Python values. Raises CorpusError."""
-    columns: dict[str, list[Any]] = {}
-    for path in paths:
-        tables = _read_foreign_file(path)
-        if columns and tables.keys() != columns.keys():
-            raise CorpusError(
-                f"{path} has the columns {', '.join(tables)}, and {paths[0]} has {', '.join(columns)}; "
-                "give parts of one table."
-            )
-        for name, values in tables.items():
-            columns.setdefault(name, []).extend(values)
-    return columns
-
-
-def write_foreign(rows: "Dataset | pd.DataFrame", path: Path) -> None:
-    """Write the rows of a frame or of a Hugging Face dataset for other tools to read."""
-    rows.to_parquet(path)
-
-
-def _read_foreign_file(path: Path) -> dict[str, list[Any]]:
-    try:
-        if not path.is_file() or path.stat().st_size > MAX_FOREIGN_BYTES:
-            raise ValueError(f"it is not a file, or is larger than {MAX_FOREIGN_BYTES:,} bytes")
-        with pa.OSFile(str(path)) as file:
-            footer, chunks, size = pq.read_metadata(file), [], 0
-            checks.check_size(footer, MAX_FOREIGN_ROWS, MAX_FOREIGN_VALUES)
-            for rows in read_groups(file, footer, range(footer.num_row_groups)):
-                chunks.append(rows)
-                size += rows.nbytes
-                if size > MAX_FOREIGN_BYTES:
-                    raise ValueError(f"it has more than {MAX_FOREIGN_BYTES:,} bytes")
-            return pa.concat_tables(chunks).to_pydict()
-    except UNREADABLE as reason:
-        raise CorpusError(f"{path} cannot be read as a parquet file ({first_line(reason)}); fetch it again.") from None

@@ -75,18 +75,27 @@ def add(
         earlier.refuse_other_models(old, run)
         kept, gone = earlier.keep_earlier_steps(old, run, earlier.sources_of(added) | runs.allowed_sources(target))
         written = tuple(checkpoint.step for checkpoint in added)
-        grid = old.planned_steps if old else ()
-        if steps is None:
-            grid = complete_grid([*written, *kept, *gone, *series.incomplete], trainer.save_interval(added[-1]))
-        runs.write_run(replace(run, planned_steps=tuple(sorted({*written, *kept, *gone, *grid}))))
+        planned = _planned_steps({*written, *kept, *gone}, old, series if steps is None else None, added[-1])
+        runs.write_run(replace(run, planned_steps=planned))
         unread, odd = trainer.write_log(added, old, folder / "log.jsonl")
         runs.read_run(folder)  # an unreadable run must not replace an earlier one
         _record_sources(target, added, folder)
     run = runs.read_run(target)
     locations = tuple(sorted({runs.source_of(checkpoint.pointer) for checkpoint in added}))
     remarks = (*describe_capabilities(run), *filter(None, [remark, odd]))
-    troubles += unread
-    return AddReport(run, written, locations, kept, gone, series.unmatched, troubles, series.notes, remarks)
+    return AddReport(run, written, locations, kept, gone, series.unmatched, troubles + unread, series.notes, remarks)
+
+
+def _planned_steps(
+    present: set[int], old: Run | None, source: SourceSeries | None, last: SourceCheckpoint
+) -> tuple[int, ...]:
+    """Return the steps that training planned: those present, and those missing from the grid of the whole source.
+
+    Without a source, if only some of its steps are added, the grid is that of the earlier run.
+    """
+    if source is None:
+        return tuple(sorted({*present, *(old.planned_steps if old else ())}))
+    return complete_grid(sorted({*present, *source.incomplete}), trainer.save_interval(last))
 
 
 def _record_sources(target: Path, added: list[SourceCheckpoint], folder: Path) -> None:

@@ -197,6 +197,16 @@ def test_step_without_source_stays_without_weights(root, trainer_folder, tmp_pat
     assert [(c.step, c.has_weights) for c in runs.checkpoints(added.run)] == [(0, False), (10, True), (20, True)]
 
 
+def test_folders_that_lost_their_weights_become_steps_without_weights(root, trainer_folder, tmp_path):
+    """Such a step is both one of the earlier run and an incomplete one of the source."""
+    source = shutil.copytree(trainer_folder, tmp_path / "moving")
+    add([str(source)], "moving")
+    for step in (0, 10):
+        (source / f"checkpoint-{step}" / "model.safetensors").unlink()
+    added = add([str(source)], "moving")
+    assert added.steps == (20,) and added.gone == (0, 10) and added.run.planned_steps == (0, 10, 20)
+
+
 def test_another_users_copy_reads_no_external_weights(root, trainer_folder, tmp_path, monkeypatch):
     """Each checkpoint of the copy is refused with a message, since this user never added the folder of its weights."""
     run = add([str(trainer_folder)], "rob").run
