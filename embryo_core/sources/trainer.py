@@ -166,7 +166,7 @@ def write_log(added: list[SourceCheckpoint], old: Run | None, path: Path) -> tup
         try:
             state = read_state(checkpoint.folder)
             # A Trainer counts updates from the start of its phase.
-            start = max(checkpoint.step - state.global_step, 0) if state and state.global_step else 0
+            start = max(checkpoint.step - state.global_step, 0) if state else 0
             log = read_log(checkpoint.folder) if state and start < end else None
         except BrokenTrainerState as reason:
             troubles.append(str(reason))

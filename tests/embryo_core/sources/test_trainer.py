@@ -68,6 +68,20 @@ def test_log_of_second_phase_follows_the_first(root, trainer_folder, tmp_path):
     assert [(row["step"], row["loss"]) for row in runs.read_log(run)] == losses
 
 
+def test_initial_checkpoint_of_second_phase_keeps_the_first_phases_log(root, trainer_folder, tmp_path):
+    """The second phase's checkpoint-0 is step 15 of the run; its evaluation is of this step, not of step 0."""
+    source = tmp_path / "source"
+    shutil.copytree(trainer_folder / "checkpoint-10", source / "phase1" / "checkpoint-10")
+    for step in (0, 20):
+        shutil.copytree(trainer_folder / f"checkpoint-{step}", source / "phase2" / f"checkpoint-{step}")
+    (source / "phase2" / "checkpoint-20" / "trainer_state.json").unlink()
+    patterns = ["phase1/checkpoint-{step}", "phase2/checkpoint-{step+15}"]
+    added = add([str(source)], "mine", patterns=patterns)
+    rows = [(row["split"], row["step"]) for row in runs.read_log(added.run)]
+    assert added.steps == (10, 15, 35)
+    assert rows == [("heldout", 0), ("train", 5), ("heldout", 10), ("train", 10), ("heldout", 15)]
+
+
 def test_warning_counts_odd_numbers_of_all_phases(root, trainer_folder, tmp_path):
     for phase, losses in ((1, ["nan", "inf"]), (2, ["nan"])):
         folder = shutil.copytree(trainer_folder / "checkpoint-20", tmp_path / f"source/phase{phase}/checkpoint-20")
@@ -177,7 +191,7 @@ def test_log_of_a_long_training_can_be_read(root, trainer_folder, tmp_path):
     """A Trainer that logs each of 600,000 updates has more rows than a run's log may have; evenly spaced ones stay."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     entries = [{"step": step, "loss": 5.0} for step in range(600_000)] + [{"step": 20, "eval_loss": 4.0}]
-    (source / "checkpoint-20" / "trainer_state.json").write_text(json.dumps({"log_history": entries}))
+    (source / "checkpoint-20" / "trainer_state.json").write_text(json.dumps({"global_step": 20, "log_history": entries}))
     rows = runs.read_log(add([str(source)], "mine").run)
     steps = [row["step"] for row in rows if row["split"] == "train"]
     assert 5_000 < len(steps) <= 10_000 and steps[-1] == 599_999 and len({*np.diff(steps)}) == 1
