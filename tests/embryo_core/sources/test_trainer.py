@@ -191,7 +191,8 @@ def test_log_of_a_long_training_can_be_read(root, trainer_folder, tmp_path):
     """A Trainer that logs each of 600,000 updates has more rows than a run's log may have; evenly spaced ones stay."""
     source = shutil.copytree(trainer_folder, tmp_path / "source")
     entries = [{"step": step, "loss": 5.0} for step in range(600_000)] + [{"step": 20, "eval_loss": 4.0}]
-    (source / "checkpoint-20" / "trainer_state.json").write_text(json.dumps({"global_step": 20, "log_history": entries}))
+    state = {"global_step": 20, "log_history": entries}
+    (source / "checkpoint-20" / "trainer_state.json").write_text(json.dumps(state))
     rows = runs.read_log(add([str(source)], "mine").run)
     steps = [row["step"] for row in rows if row["split"] == "train"]
     assert 5_000 < len(steps) <= 10_000 and steps[-1] == 599_999 and len({*np.diff(steps)}) == 1
