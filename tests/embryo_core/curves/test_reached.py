@@ -1,5 +1,7 @@
 """Tests of when a score reached a share of its last value, compared with values computed by hand and with a loop."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -124,6 +126,16 @@ def test_last_score_within_chance_is_never_reached():
     assert reached_steps(answers, "matthews", [0.95]) == [None]
     answers.loc[answers["example"] < 200, "answer"] = answers["gold"]
     assert reached_steps(answers, "matthews", [0.95])[0].step == 0
+
+
+@pytest.mark.parametrize(("sure", "is_reached"), [(389, False), (390, True)])
+def test_last_score_is_above_0_in_390_of_400_draws(sure: int, is_reached: bool):
+    """A draw's score is above 0 if it has one of four questions, chosen such that this many draws do."""
+    draws = np.random.default_rng(7).integers(0, 40, (400, 40))
+    right = next(four for four in combinations(range(40), 4) if np.isin(draws, four).any(axis=1).sum() == sure)
+    answers = pd.DataFrame({"step": 5, "seed": 1, "question": range(40)})
+    answers["exact"] = answers["question"].isin(right).astype(float)
+    assert (reached_steps(answers, "exact", [0.95]) != [None]) == is_reached
 
 
 def test_questions_are_resampled_as_examples_are():

@@ -17,10 +17,10 @@ def run(tmp_path) -> Run:
     return make_run(tmp_path)
 
 
-def evidence(run: Run, *rows: tuple) -> Evidence:
-    """Return evidence with only these scores: rows of metric, group, layer and the values at STEPS."""
+def evidence(run: Run, *rows: tuple, steps: tuple[int, ...] = STEPS) -> Evidence:
+    """Return evidence with only these scores: rows of metric, group, layer and the values at these steps."""
     frames = [
-        pd.DataFrame({"metric": metric, "step": STEPS, "layer": layer, "group": group, "value": values, "n": N})
+        pd.DataFrame({"metric": metric, "step": steps, "layer": layer, "group": group, "value": values, "n": N})
         for metric, group, layer, values in rows
     ]
     scored_evidence = Evidence(run)
@@ -33,6 +33,6 @@ def evidence(run: Run, *rows: tuple) -> Evidence:
     return scored_evidence
 
 
-def risen(at: int, low: float = 0.0, high: float = 0.8) -> list[float]:
+def risen(at: int, low: float = 0.0, high: float = 0.8, steps: tuple[int, ...] = STEPS) -> list[float]:
     """Return the value `low` before the step `at`, and `high` from there on."""
-    return [high if step >= at else low for step in STEPS]
+    return [high if step >= at else low for step in steps]

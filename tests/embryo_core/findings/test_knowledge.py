@@ -18,6 +18,16 @@ def test_each_fate_needs_more_than_1_percent_of_facts(run, monkeypatch, kinds: i
     assert verdict_of(tested.comparisons) == verdict and f"{1000 // kinds:,} learned" in tested.statistic
 
 
+@pytest.mark.parametrize(("learned", "outcome"), [(9_750, (False, True)), (10_250, (True, False))])
+def test_fate_of_1_percent_of_a_million_facts_is_the_limit(run, monkeypatch, learned: int, outcome: tuple[bool, bool]):
+    """The interval of a share of 1 % has a width of 0.04 %."""
+    facts = pd.DataFrame({"history": ["learned"] * learned + ["never learned"] * (10**6 - learned)})
+    monkeypatch.setattr(results, "read_histories", lambda run: facts)
+    tested = knowledge.four_histories(evidence(run, (knowledge.PRECISION_METRIC, "all", None, risen(8))))
+    (comparison,) = (each for each in tested.comparisons if each.what == "learned")
+    assert (comparison.holds, comparison.opposed) == outcome
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_fates_need_three_steps(run, steps: int):
     """No fact can be forgotten at the first step or oscillate over two."""

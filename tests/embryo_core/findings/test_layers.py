@@ -26,6 +26,16 @@ def test_syntax_and_semantics_are_compared_in_the_best_layer(run, syntax: int, s
     assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4 and not tested.statistic
 
 
+@pytest.mark.parametrize(("at", "verdict"), [(1996, "reproduced"), (2001, "contradicted")])
+def test_rises_within_a_factor_of_two_are_together(run, at: int, verdict: str):
+    """Syntax rises after step 998 and by step 999, semantics after 1995 and by 1996, or after 2000 and by 2001."""
+    steps = (0, 998, 999, 1995, 1996, 2000, 2001, 4000)
+    starts = {"pos": 999, "constituent": 999, "srl": at, "coref": at}
+    rows = [f1(task, 1, risen(start, 0.4, 0.9, steps)) for task, start in starts.items()]
+    tested = layers.syntax_and_semantics_together(evidence(run, *rows, steps=steps))
+    assert verdict_of(tested.comparisons) == verdict and len(tested.comparisons) == 4
+
+
 def test_task_that_never_rises_is_only_named(run):
     """Coreference stays at its first value and is not compared."""
     scored_evidence = evidence(
@@ -155,8 +165,9 @@ def test_head_without_a_diagonal_comes_after_the_last_step(run):
     assert comparison.value == 1 and comparison.unit == "checkpoints"
 
 
-def test_run_without_diagonals_has_no_comparisons(run):
-    """No head gains 0.05."""
-    rows = [(layers.SAME_METRIC, "1", layer, risen(8, 0.1, 0.14)) for layer in (1, 2)]
+@pytest.mark.parametrize(("gain", "found"), [(0.0499, "none"), (0.0501, "1, 2")])
+def test_diagonal_is_a_gain_of_5_percent(run, gain: float, found: str):
+    """Without a diagonal there is no comparison."""
+    rows = [(layers.SAME_METRIC, "1", layer, risen(8, 0.1, 0.1 + gain)) for layer in (1, 2)]
     tested = layers.diagonals_from_above(evidence(run, *rows))
-    assert not tested.comparisons and "none" in tested.statistic
+    assert len(tested.comparisons) == (found != "none") and f"at the end: {found}." in tested.statistic
