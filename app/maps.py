@@ -14,7 +14,6 @@ from embryo_core.browser.head_maps import MAX_MAPS
 from embryo_core.curves import normalise_rows
 from embryo_core.curves.step_scales import Scale, log_spaced
 from embryo_core.figures.attention import METRIC, normalised_suffix
-from embryo_core.figures.figure import data_note
 from embryo_core.results import AttentionHistory
 from embryo_core.share import HeadHistory, all_heads_gif, averaged
 from embryo_core.types import Run
@@ -85,10 +84,9 @@ def added_to_grid(run: Run, steps: tuple[int, ...], normalised: bool, bar_steps:
     return payloads.added_payload(run.name)
 
 
-def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool) -> bytes:
-    """Return the averaged maps of all heads at these steps as a GIF. Raises ResultsError."""
+def gif(run: Run, steps: tuple[int, ...], normalised: bool, scale: Scale, shared: bool, note: str) -> bytes:
+    """Return the averaged maps of all heads at these steps as a GIF with this small print. Raises ResultsError."""
     weights = _weights(run, steps, normalised)
-    note = data_note(run, METRIC) + normalised_suffix(normalised)
     return all_heads_gif(run.name, np.array(steps), weights, scale, shared, unit=run.step_unit, note=note)
 
 

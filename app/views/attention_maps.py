@@ -157,6 +157,7 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
     head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=key)
     step, name = view.evaluated_step(steps), grid_name(run.name)
     note = data_note(run, METRIC) + attention.normalised_suffix(style.normalised)
+    printed = attention.print_all_heads(note, style.scale, style.shared)
     caption = attention.describe_all_heads(
         run,
         len(grid_steps),
@@ -171,14 +172,14 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
         return attention.maps_csv(attention.weights_table(weights, step), run.name, note)
 
     def animation() -> bytes:
-        return maps.gif(run, steps, style.normalised, style.scale, style.shared)
+        return maps.gif(run, steps, style.normalised, style.scale, style.shared, printed)
 
     _show_files(
         name,
         "Attention of every head",
         caption,
         run.name,
-        attention.print_all_heads(note, style.scale, style.shared),
+        printed,
         File("CSV, the weights of all heads", f"{name}-step{step}.csv", table),
         File("GIF, all heads over these steps", f"{name}.gif", animation),
     )

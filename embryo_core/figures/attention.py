@@ -157,10 +157,10 @@ def describe_all_heads(run: Run, steps: int, block: int, shared: bool, normalise
 
 
 def print_all_heads(note: str, scale: Scale, shared: bool) -> str:
-    """Return the small print of a file with the small maps of all heads; `note` names the data."""
+    """Return the small print of a file with the small maps of all heads; `note` names the data, "" if unknown."""
     scope = "all weights" if shared else "each head's weights"
     colours = f"{scale} colours up to the {map_style.CLIP_PERCENTILE}th percentile of {scope}"
-    return f"{note}; rows are layers, columns are heads; {colours}"
+    return "; ".join(filter(None, (note, "rows are layers, columns are heads", colours)))
 
 
 def describe_sharing(run: Run) -> str:

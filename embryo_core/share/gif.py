@@ -1,10 +1,12 @@
-"""A head's history as an animated GIF: each frame is the map at one step, with axes, colour bar, step and source.
+"""Attention maps as animated GIFs, of one head or of all heads; each step is a frame.
 
-The font is DejaVu Sans, which matplotlib includes: Pillow's own font has only Latin letters, and no "▁".
+Pillow draws them on pictures of palette indices: first the colours of weights, then greys for text and lines. The font
+is DejaVu Sans, which matplotlib includes: Pillow's own font has only Latin letters, and no "▁".
 """
 
 import io
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import distribution
 
@@ -14,30 +16,99 @@ from PIL import Image, ImageDraw, ImageFont
 from embryo_core.curves.step_scales import Scale, axis_shares
 from embryo_core.share import map_style
 from embryo_core.share.head_history import HeadHistory
-from embryo_core.share.map_style import Label
+from embryo_core.share.map_style import EDGE, Label
+from embryo_core.types import StepUnit
 from embryo_core.words import name_step
 
 FRAME_MS, LAST_MS = 350, 2500  # milliseconds of a frame, and of the last one
 STILL_MS = 40  # milliseconds of an early frame that still looks like the first
 VISIBLE_CHANGE = 1.0  # mean change of the maps above which it is visible, in colour levels
 HEADER_HEIGHT = 64  # pixels above the map, for title and step
-COLOURS, GREYS = 240, 16  # entries of the palette, 256 in all
+MAP_SIDE, MAP_GAP = 64, 4  # pixels: side of a small map, and gap between two of them
+GRID_LEFT, GRID_TOP = 34, HEADER_HEIGHT + 12  # pixels left of and above the small maps, for the numbers of their heads
 FONT = map_style.FONT_SIZE - 1  # pixels; smaller, since this font is wider than a browser's
-BLACK, GREY, PALE = (30, 30, 30), (110, 110, 110), (210, 210, 210)  # red, green, blue
+TITLE_FONT, STEP_FONT, NOTE_FONT = 15, 14, 12  # pixels
+LINE_HEIGHT = 16  # pixels of a line of the note
+COLOURS, GREYS = 240, 16  # entries of the palette
+BLACK, GREY, PALE, WHITE = 242, 246, 252, 255  # greys of the palette
 ANCHORS = {"left": "lm", "center": "mm", "right": "rm"}
 
 
 def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
-    """Return the history as a looping GIF, with one frame per step and colours on a linear or log scale."""
-    canvas = _Canvas(history, scale)
+    """Return one head's maps as a looping GIF with axes and legend, on a linear or log colour scale."""
+    margins, legend = map_style.margins(history), map_style.legend(history, scale)
+    side = history.size * max(1, round(map_style.MAX_SIDE / history.size))  # a weight is an integer number of pixels
+    left, below = EDGE + margins.left, HEADER_HEIGHT + side + margins.bottom
+    width = left + max(side, map_style.MAX_SIDE) + margins.right + EDGE
+    canvas = _canvas(width, below + 92, history.title, history.note)
+    pen = ImageDraw.Draw(canvas)
+    _write(pen, map_style.axis_labels(history), (left, HEADER_HEIGHT), (side, side))
+    bar = _levels(np.linspace(0, 1, legend.width))
+    canvas.paste(Image.fromarray(np.tile(bar, (legend.height, 1))), (left, below + 6))
+    _write(pen, legend.labels, (left, below + 6), (legend.width, legend.height))
+    marks = _draw_steps(pen, history.steps, left, below + 62, side)
     positions = map_style.colour_positions(history.weights, map_style.end_of(history), scale)
-    levels = np.rint(positions * (COLOURS - 1)).astype(np.uint8)
-    return animated([canvas.frame(i, level) for i, level in enumerate(levels)], levels)
+    names = [name_step(step, history.step_unit) for step in history.steps]
+    return _animate(canvas, names, _levels(positions)[:, None, None], (left, HEADER_HEIGHT), side, marks)
 
 
-def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
-    """Return frames as a looping GIF; those before the maps' `levels` [S, height, width] first change are short."""
-    change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2))
+def all_heads_gif(
+    run: str,
+    steps: np.ndarray,
+    weights: np.ndarray,
+    scale: Scale = "linear",
+    shared: bool = False,
+    *,
+    unit: StepUnit,
+    note: str = "",
+) -> bytes:
+    """Return the maps of all heads, weights [S, layers, heads, L, L] at steps [S], as a GIF; rows are layers.
+
+    The colour scale ends at a weight of each head's own (`map_style.colour_end`), or at a common one if `shared`. The
+    `note` is printed below the maps.
+    """
+    layers, heads = weights.shape[1:3]
+    scale_ends = map_style.colour_end(weights) if shared else map_style.colour_ends(weights)[:, :, None, None]
+    positions = map_style.colour_positions(map_style.shrink(weights, MAP_SIDE), scale_ends, scale)
+    distance = MAP_SIDE + MAP_GAP
+    width = max(GRID_LEFT + heads * distance + MAP_GAP, 420)
+    canvas = _canvas(width, GRID_TOP + layers * distance + EDGE, f"{run}: attention of every head", note)
+    pen = ImageDraw.Draw(canvas)
+    for head in range(heads):
+        middle = GRID_LEFT + head * distance + MAP_SIDE // 2
+        pen.text((middle, GRID_TOP - 10), str(head + 1), BLACK, _font(FONT), anchor="mm")
+    for layer in range(layers):
+        middle = GRID_TOP + layer * distance + MAP_SIDE // 2
+        pen.text((GRID_LEFT - 10, middle), str(layer + 1), BLACK, _font(FONT), anchor="rm")
+    names = [name_step(step, unit) for step in steps]
+    return _animate(canvas, names, _levels(positions), (GRID_LEFT, GRID_TOP), MAP_SIDE)
+
+
+def _animate(
+    canvas: Image.Image,
+    steps: Sequence[str],
+    levels: np.ndarray,
+    corner: tuple[int, int],
+    side: int,
+    marks: Sequence[tuple[int, int]] = (),
+) -> bytes:
+    """Return frames with maps of colour levels [S, layers, heads, M, M] from `corner` on, as a looping GIF.
+
+    Each frame has the name of its step and its mark, if there are any. Frames before the maps first change are short.
+    """
+    frames, palette = [], _palette()
+    for i, step in enumerate(steps):
+        frame = canvas.copy()
+        pen = ImageDraw.Draw(frame)
+        pen.text((EDGE, 38), step, BLACK, _font(STEP_FONT))
+        for x, y in marks[i : i + 1]:
+            pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
+        for layer, head in np.ndindex(levels.shape[1:3]):
+            picture = Image.fromarray(levels[i, layer, head]).resize((side, side), Image.Resampling.NEAREST)
+            frame.paste(picture, (corner[0] + head * (side + MAP_GAP), corner[1] + layer * (side + MAP_GAP)))
+        frame.putpalette(palette)
+        frames.append(frame)
+    change = np.abs(levels - levels[0].astype(int)).mean(axis=(1, 2, 3, 4))
     still = max(int(np.argmax(change > VISIBLE_CHANGE)) - 1, 0)  # the last still frame has the full duration
     times = [STILL_MS] * still + [FRAME_MS] * (len(frames) - 1 - still) + [LAST_MS]
     file = io.BytesIO()
@@ -45,94 +116,63 @@ def animated(frames: list[Image.Image], levels: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-class _Canvas:
-    """The constant part of all frames, drawn once, and the positions of the parts that change."""
-
-    def __init__(self, history: HeadHistory, scale: Scale):
-        self.history = history
-        margins = map_style.margins(history)
-        self.cell = max(1, round(map_style.MAX_SIDE / history.size))  # a weight has an integer number of pixels
-        self.side = self.cell * history.size
-        self.left = map_style.EDGE + margins.left
-        self.below = HEADER_HEIGHT + self.side + margins.bottom
-        width = self.left + max(self.side, map_style.MAX_SIDE) + margins.right + map_style.EDGE
-        notes = map_style.note_lines(history)
-        self.base = Image.new("RGB", (width, self.below + 104 + 16 * len(notes)), "white")
-        self.pen = ImageDraw.Draw(self.base)
-        self.pen.text((map_style.EDGE, 14), history.title, BLACK, font(16))
-        self._write(map_style.axis_labels(history), (self.left, HEADER_HEIGHT), (self.side, self.side))
-        legend = map_style.legend_of(history, scale)
-        levels = np.rint(np.linspace(0, COLOURS - 1, legend.width)).astype(np.uint8)
-        self.bar = picture(np.tile(levels, (legend.height, 1)))
-        self._write(legend.labels, (self.left, self.below + 6), (legend.width, legend.height))
-        self._draw_steps()
-        for i, line in enumerate(notes):
-            self.pen.text((map_style.EDGE, self.below + 92 + 16 * i), line, GREY, font(12))
-        self.palette = palette()
-
-    def frame(self, index: int, level: np.ndarray) -> Image.Image:
-        """Return the frame of one step, whose map has the palette levels [L, L]."""
-        frame = self.base.copy()
-        pen = ImageDraw.Draw(frame)
-        pen.text((map_style.EDGE, 38), name_step(self.history.steps[index], self.history.step_unit), BLACK, font(14))
-        x, y = self.marks[index], self.below + 62
-        pen.ellipse((x - 5, y - 5, x + 5, y + 5), BLACK)
-        frame = frame.quantize(palette=self.palette, dither=Image.Dither.NONE)
-        frame.paste(picture(level.repeat(self.cell, axis=0).repeat(self.cell, axis=1)), (self.left, HEADER_HEIGHT))
-        frame.paste(self.bar, (self.left, self.below + 6))
-        return frame
-
-    def _write(self, labels: Iterable[Label], corner: tuple[int, int], box: tuple[int, int]) -> None:
-        """Write the labels of a box (width, height) at its corner; skip labels for which the box is too narrow."""
-        for label in labels:
-            if box[0] < label.least:
-                continue
-            x, y = (
-                c + fraction * length + shift
-                for c, fraction, length, shift in zip(corner, label.share, box, label.offset)
-            )
-            if label.turned:
-                self._write_turned(label, round(x), round(y))
-            else:
-                self.pen.text((x, y), label.text, BLACK, font(FONT), anchor=ANCHORS[label.align])
-
-    def _write_turned(self, label: Label, x: int, y: int) -> None:
-        """Write a label that reads upwards, centred at x; it ends at y or is centred there, by its alignment."""
-        left, top, right, bottom = font(FONT).getbbox(label.text)
-        image = Image.new("L", (int(right - left) + 2, int(bottom - top) + 2))
-        ImageDraw.Draw(image).text((1 - left, 1 - top), label.text, 255, font(FONT))
-        image = image.rotate(90, expand=True)
-        corner = (x - image.width // 2, y if label.align == "right" else y - image.height // 2)
-        self.base.paste(Image.new("RGB", image.size, BLACK), corner, image)
-
-    def _draw_steps(self) -> None:
-        """Draw a line with a mark for each step, on a log axis."""
-        steps = self.history.steps
-        self.marks = (self.left + axis_shares(steps, "log") * self.side).round().astype(int).tolist()
-        y = self.below + 62
-        self.pen.line((self.left, y, self.left + self.side, y), PALE, 2)
-        for x in self.marks:
-            self.pen.line((x, y - 4, x, y + 4), GREY)
-        end_labels = ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),)
-        for i, anchor in end_labels:
-            self.pen.text((self.marks[i], y + 10), f"{steps[i]:,}", GREY, font(FONT), anchor=anchor)
+# === Parts of a frame ===
 
 
-def picture(levels: np.ndarray) -> Image.Image:
-    """Return palette levels [height, width] as an image."""
-    return Image.frombytes("P", levels.shape[::-1], levels.tobytes())
+def _canvas(width: int, height: int, title: str, note: str) -> Image.Image:
+    """Return a white picture with a title, and with a note below the `height`; a long title makes it wider."""
+    width = max(width, round(_font(TITLE_FONT).getlength(title)) + 2 * EDGE)
+    letters = int((width - 2 * EDGE) / (0.6 * NOTE_FONT))  # of a line; as in map_svg.js
+    lines = textwrap.wrap(note, letters, break_on_hyphens=False)
+    canvas = Image.new("L", (width, height + EDGE + LINE_HEIGHT * len(lines)), WHITE)
+    pen = ImageDraw.Draw(canvas)
+    pen.text((EDGE, 14), title, BLACK, _font(TITLE_FONT))
+    for i, line in enumerate(lines):
+        pen.text((EDGE, height + LINE_HEIGHT * i), line, GREY, _font(NOTE_FONT))
+    return canvas
 
 
-def palette() -> Image.Image:
-    """Return an image whose palette has the colours of weights, then greys for text and lines."""
+def _write(pen: ImageDraw.ImageDraw, labels: Iterable[Label], corner: tuple[int, int], box: tuple[int, int]) -> None:
+    """Write the labels of a box (width, height) at its corner; skip labels for which the box is too narrow."""
+    for label in labels:
+        if box[0] < label.least:
+            continue
+        x, y = (
+            c + fraction * length + shift
+            for c, fraction, length, shift in zip(corner, label.share, box, label.offset, strict=True)
+        )
+        if label.turned:  # it reads upwards
+            font = ImageFont.TransposedFont(_font(FONT), Image.Transpose.ROTATE_90)
+            _, _, width, height = font.getbbox(label.text)
+            pen.text((x - width / 2, y if label.align == "right" else y - height / 2), label.text, BLACK, font)
+        else:
+            pen.text((x, y), label.text, BLACK, _font(FONT), anchor=ANCHORS[label.align])
+
+
+def _draw_steps(pen: ImageDraw.ImageDraw, steps: np.ndarray, left: int, y: int, length: int) -> list[tuple[int, int]]:
+    """Draw a line with a mark for each step, on a log axis; return the positions of the marks."""
+    marks = [(left + round(share * length), y) for share in axis_shares(steps, "log").tolist()]
+    pen.line((left, y, left + length, y), PALE, 2)
+    for x, _ in marks:
+        pen.line((x, y - 4, x, y + 4), GREY)
+    for i, anchor in ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),):
+        pen.text((marks[i][0], y + 10), f"{steps[i]:,}", GREY, _font(FONT), anchor=anchor)
+    return marks
+
+
+def _levels(positions: np.ndarray) -> np.ndarray:
+    """Return the palette's indices of positions on the colour scale, 0 to 1."""
+    return np.rint(positions * (COLOURS - 1)).astype(np.uint8)
+
+
+def _palette() -> bytes:
+    """Return the colours of weights, then greys from black to white, as red, green and blue."""
     greys = np.linspace(0, 255, GREYS).round().astype(np.uint8)[:, None].repeat(3, axis=1)
-    image = Image.new("P", (1, 1))
-    image.putpalette(np.concatenate([map_style.colours(COLOURS), greys]).tobytes())
-    return image
+    return np.concatenate([map_style.colours(COLOURS), greys]).tobytes()
 
 
 @cache
-def font(size: int) -> ImageFont.FreeTypeFont:
+def _font(size: int) -> ImageFont.FreeTypeFont:
     """Return the font of all text, in a size in pixels."""
     path = distribution("matplotlib").locate_file("matplotlib/mpl-data/fonts/ttf/DejaVuSans.ttf")
     return ImageFont.truetype(str(path), size)

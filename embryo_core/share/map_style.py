@@ -1,9 +1,13 @@
-"""The style of a head's map in every renderer: colours, colour scales, and positions of labels and legend.
+"""The style of attention maps in every renderer: colours, colour scales, and positions of labels and legend.
 
-It is shared by the canvas of the dashboard and of the HTML page (head_map.js), the SVG and the GIF.
+One head's map has three renderers, which share this style:
+
+- The canvas (head_map.js) plays it on the page, on the static site and in the HTML document: a step is painted within a
+  frame of the screen.
+- SVG (map_svg.js) is drawn by the browser for print, where letters stay letters; a PNG file is the same painted.
+- Pillow (gif.py) writes GIFs, which browsers cannot, and needs no browser.
 """
 
-import textwrap
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -91,8 +95,8 @@ def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
 
 def picture(history: HeadHistory, i: int) -> np.ndarray:
     """Return the map at the i-th step as a picture [L, L, 3] uint8, on the history's linear colour scale."""
-    shares = np.minimum(history.weights[i] / end_of(history), 1)
-    return colours()[np.rint((COLOUR_COUNT - 1) * shares).astype(int)]
+    positions = colour_positions(history.weights[i], end_of(history), "linear")
+    return colours()[np.rint((COLOUR_COUNT - 1) * positions).astype(int)]
 
 
 def colours(count: int = COLOUR_COUNT) -> np.ndarray:
@@ -143,8 +147,9 @@ def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale)
     return 1 + np.log10(np.maximum(shares, 10.0**-DECADES)) / DECADES
 
 
-def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
-    """Return a colour bar with labels at its ends and middle; `larger` is the share of weights above `end`."""
+def legend(history: HeadHistory, scale: Scale) -> Legend:
+    """Return the colour bar of a history, with labels at its ends and middle, and the share of larger weights."""
+    end, larger = end_of(history), _larger(history)
     end_text = f"≥ {end:.2g}" if larger else f"{end:.2g}"
     if scale == "linear":
         texts = "0", f"{end / 2:.2g}", end_text
@@ -158,11 +163,6 @@ def legend(end: float, scale: Scale, larger: float = 0) -> Legend:
     if larger:
         labels_beside.append(Label(f"{100 * larger:.1f} % are larger", (1, 1), (12, 10), "left"))
     return Legend((*labels_below, *labels_beside))
-
-
-def legend_of(history: HeadHistory, scale: Scale) -> Legend:
-    """Return the colour bar of a history."""
-    return legend(end_of(history), scale, _larger(history))
 
 
 # === Layout ===
@@ -200,12 +200,6 @@ def _shorten(text: str) -> str:
     return text if len(text) <= MAX_LABEL_LENGTH else f"{text[: MAX_LABEL_LENGTH - 1]}…"
 
 
-def note_lines(history: HeadHistory) -> list[str]:
-    """Return the note, wrapped to the width of a map's picture."""
-    letters = (margins(history).left + MAX_SIDE) // 7  # a letter is about 7 pixels wide
-    return textwrap.wrap(history.note, letters, break_on_hyphens=False)
-
-
 # === Data for the browser ===
 
 
@@ -228,5 +222,5 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
         "font": FONT_SIZE,
         "margins": asdict(margins(history)),
         "labels": [asdict(label) for label in axis_labels(history)],
-        "legend": asdict(legend_of(history, scale)),
+        "legend": asdict(legend(history, scale)),
     }

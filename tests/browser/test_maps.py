@@ -92,7 +92,7 @@ def test_canvas_svg_and_page_draw_same_colours(visit, app, offline, tiny_results
     (picture,) = pictures(svg, history.size)
     expect_colours(picture, shares[-1], shares[-1], scale)
     texts = [text.text for text in svg.iter(f"{SVG}text")]
-    labels = [*map_style.axis_labels(history), *map_style.legend_of(history, scale).labels]
+    labels = [*map_style.axis_labels(history), *map_style.legend(history, scale).labels]
     expected = [label.text for label in labels if label.least <= SIDE]
     assert texts[: len(expected) + 1] == ["tiny, layer 2, head 1, step 16", *expected]
     assert " ".join(texts[len(expected) + 1 :]) == small_print(["tiny"], history.note)

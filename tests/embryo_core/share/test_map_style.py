@@ -58,7 +58,7 @@ def test_colour_positions_are_linear_or_logarithmic():
 )
 def test_legend_labels_both_ends_and_the_middle(scale, wanted):
     """The labels are the weights at positions 0, 0.5 and 1 of either scale."""
-    assert [label.text for label in map_style.legend(0.5, scale).labels] == wanted
+    assert [label.text for label in map_style.legend(replace(history(20), shared_end=0.5), scale).labels] == wanted
 
 
 def test_a_few_large_weights_do_not_darken_the_rest():
@@ -70,7 +70,7 @@ def test_a_few_large_weights_do_not_darken_the_rest():
     assert map_style.clipping(shown).endswith("this head over 1 step; 0.8 % of this head's are larger.")
     twice = replace(shown, steps=np.array([0, 8]), weights=np.concatenate([weights, weights]))
     assert "this head over all 2 steps; " in map_style.clipping(twice)
-    texts = [label.text for label in map_style.legend_of(shown, "linear").labels]
+    texts = [label.text for label in map_style.legend(shown, "linear").labels]
     assert "≥ 0.01" in texts and "0.8 % are larger" in texts
     assert " at 0.5" in map_style.clipping(replace(shown, shared_end=0.5))
 
@@ -112,14 +112,6 @@ def test_axis_title_names_the_token_at_position_0():
     assert titles == {"[CLS]": "to position (0 is [CLS])", None: "to position"}
 
 
-def test_long_note_is_broken_into_lines():
-    """No word is lost."""
-    note = "Attention weights, averaged over 2,075 sentences of a-file-with-a-name-that-is-long-enough.conllu.xz " * 2
-    long = replace(history(4), note=note.strip())
-    lines = map_style.note_lines(long)
-    assert len(lines) > 1 and " ".join(lines) == long.note
-
-
 # === Drawing for the browser ===
 
 
@@ -131,7 +123,7 @@ def test_drawing_for_the_browser_has_the_same_style(tokens):
     assert drawing["colours"] == map_style.colours(256).tolist() and drawing["decades"] == map_style.DECADES
     assert map_style.Margins(**drawing["margins"]) == map_style.margins(shown)
     assert [label["text"] for label in drawing["labels"]] == [label.text for label in map_style.axis_labels(shown)]
-    assert drawing["legend"]["width"] == map_style.legend_of(shown, "log").width
+    assert drawing["legend"]["width"] == map_style.legend(shown, "log").width
     assert map_style.drawing(shown, "linear")["decades"] is None
 
 
