@@ -13,7 +13,7 @@ from app.view import View
 from embryo_core.browser.head_maps import GRID_SIZE, grid_name
 from embryo_core.curves.step_scales import SCALES, Scale, log_spaced
 from embryo_core.figures import attention
-from embryo_core.figures.figure import Caption, citation, data_note, small_print
+from embryo_core.figures.figure import Caption, citation, small_print
 from embryo_core.figures.markdown import literal
 from embryo_core.share import HeadHistory, gif_bytes, html_page, map_style
 from embryo_core.share.head_history import METRIC
@@ -156,7 +156,7 @@ def _show_all_heads(view: View, history: HeadHistory, style: MapStyle) -> None:
     key = GRID_KEY + COMPARED * bool(bar_steps)
     head_maps.head_grid(grid, step_maps, layers, heads, on_head=pickers.choose_head, key=key)
     step, name = view.evaluated_step(steps), grid_name(run.name)
-    note = data_note(run, METRIC) + attention.normalised_suffix(style.normalised)
+    note = attention.maps_note(run, style.normalised)
     printed = attention.print_all_heads(note, style.scale, style.shared)
     caption = attention.describe_all_heads(
         run,

@@ -71,7 +71,7 @@ def head_tile(
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Return the head tile's data, with the strength of its pattern [S], and its weights [S, L, L] as colour levels."""
     small = map_style.shrink(weights, head_maps.GRID_SIZE)
-    levels = np.rint(255 * np.minimum(small / map_style.colour_end(small), 1)).astype(np.uint8)
+    levels = map_style.colour_levels(small, map_style.colour_end(small))
     about = {
         "label": f"{title}, {pattern}. Opens Attention.",
         "title": title,

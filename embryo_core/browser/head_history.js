@@ -1,9 +1,9 @@
 // One head's maps at every checkpoint, [steps, L, L], drawn in the browser as the step changes.
 
 // Weights as float32, or as codes of a byte (see `history_payload`).
-function weightsOf({ peak, coded }, body) {
+function weightsOf({ maximum, coded }, body) {
   if (!coded) return new Float32Array(body.buffer);
-  const weights = Float32Array.from({ length: 256 }, (_, code) => peak * shareOf(code, coded));
+  const weights = Float32Array.from({ length: 256 }, (_, code) => maximum * shareOf(code, coded));
   return Float32Array.from(body, (code) => weights[code]);
 }
 

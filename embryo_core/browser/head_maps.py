@@ -21,12 +21,12 @@ GRID_SIZE = 32  # positions: larger maps are averaged over square blocks, so tha
 
 def history_payload(history: HeadHistory, scale: Scale, compact: bool = False) -> bytes:
     """Pack one head's history for the browser: weights as float32, or with `compact` as one byte each (`quantise`)."""
-    shown = {"run": history.run, "layer": history.layer, "head": history.head, "name": history.name}
+    shown = {"layer": history.layer, "head": history.head, "name": history.name}
     shown |= {"shared": history.shared_end is not None, "at": [*history.bar_steps] or [*map(int, history.steps)]}
     header = map_style.drawing(history, scale) | shown
     if compact:
         codes = quantise(history.weights / history.maximum)
-        return pack(header | {"peak": history.maximum, "coded": DECADES}, codes)
+        return pack(header | {"coded": DECADES}, codes)
     return pack(header, history.weights.astype("<f4"))
 
 

@@ -27,9 +27,9 @@ POSITIONS = {  # label and formula of each of `scores.POSITIONS`
 }
 
 
-def normalised_note(run: Run) -> str:
-    """Return the note on the data of a run's averaged maps, whose rows are normalised."""
-    return f"{data_note(run, METRIC)}{normalised_suffix(True)}".lstrip(", ")
+def maps_note(run: Run, normalised: bool) -> str:
+    """Return the note on the data of a run's averaged maps, whose rows may be `normalised`; "" if it has none."""
+    return f"{data_note(run, METRIC)}{normalised_suffix(normalised)}".lstrip(", ")
 
 
 def normalised_suffix(normalised: bool) -> str:
@@ -63,7 +63,7 @@ def position_weight_table(run: Run, layer: int, head: int, normalised: bool) -> 
     if not results.steps_done(run, METRIC):
         return pd.DataFrame(columns=["step", "position", "weight", "layer", "head"])
     table = position_rows(results.read_position_weights(run, layer, head, normalised)).assign(layer=layer, head=head)
-    return table.assign(data=normalised_note(run)) if normalised else table
+    return table.assign(data=maps_note(run, True)) if normalised else table
 
 
 def position_rows(weights: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from embryo_core import results
 from embryo_core.curves import normalise_rows
 from embryo_core.errors import FigureError
 from embryo_core.figures import style
-from embryo_core.figures.attention import METRIC, describe_sharing, normalised_note, normalised_suffix
+from embryo_core.figures.attention import METRIC, describe_sharing, maps_note, normalised_suffix
 from embryo_core.figures.axis import STEP_COLUMN, AxisChoice
 from embryo_core.figures.cells import add_points, outline
 from embryo_core.figures.figure import Caption, Figure, make_figure, sentences
@@ -39,7 +39,7 @@ def layers_over_steps(runs: Sequence[Run], axis: AxisChoice, head: int, step: in
     block = maps.shape[-1] // small.shape[-1]
     table = layers_table(small, head, steps, block)
     if normalised:
-        table = table.assign(data=normalised_note(run))
+        table = table.assign(data=maps_note(run, True))
     block_note = f"; each cell is the mean of {block} × {block} weights" if block > 1 else ""
     return make_figure(
         [run],

@@ -43,13 +43,13 @@ def gif_bytes(history: HeadHistory, scale: Scale = "linear") -> bytes:
     canvas = _canvas(width, below + 92, history.title, history.note)
     pen = ImageDraw.Draw(canvas)
     _write(pen, map_style.axis_labels(history), (left, HEADER_HEIGHT), (side, side))
-    bar = _levels(np.linspace(0, 1, legend.width))
+    bar = map_style.colour_levels(np.linspace(0, 1, legend.width), 1, count=COLOURS)
     canvas.paste(Image.fromarray(np.tile(bar, (legend.height, 1))), (left, below + 6))
     _write(pen, legend.labels, (left, below + 6), (legend.width, legend.height))
     marks = _draw_steps(pen, history.steps, left, below + 62, side)
-    positions = map_style.colour_positions(history.weights, map_style.end_of(history), scale)
+    levels = map_style.colour_levels(history.weights, map_style.end_of(history), scale, COLOURS)
     names = [name_step(step, history.step_unit) for step in history.steps]
-    return _animate(canvas, names, _levels(positions)[:, None, None], (left, HEADER_HEIGHT), side, marks)
+    return _animate(canvas, names, levels[:, None, None], (left, HEADER_HEIGHT), side, marks)
 
 
 def all_heads_gif(
@@ -69,7 +69,7 @@ def all_heads_gif(
     """
     layers, heads = weights.shape[1:3]
     scale_ends = map_style.colour_end(weights) if shared else map_style.colour_ends(weights)[:, :, None, None]
-    positions = map_style.colour_positions(map_style.shrink(weights, MAP_SIDE), scale_ends, scale)
+    levels = map_style.colour_levels(map_style.shrink(weights, MAP_SIDE), scale_ends, scale, COLOURS)
     distance = MAP_SIDE + MAP_GAP
     width = max(GRID_LEFT + heads * distance + MAP_GAP, 420)
     canvas = _canvas(width, GRID_TOP + layers * distance + EDGE, f"{run}: attention of every head", note)
@@ -81,7 +81,7 @@ def all_heads_gif(
         middle = GRID_TOP + layer * distance + MAP_SIDE // 2
         pen.text((GRID_LEFT - 10, middle), str(layer + 1), BLACK, _font(FONT), anchor="rm")
     names = [name_step(step, unit) for step in steps]
-    return _animate(canvas, names, _levels(positions), (GRID_LEFT, GRID_TOP), MAP_SIDE)
+    return _animate(canvas, names, levels, (GRID_LEFT, GRID_TOP), MAP_SIDE)
 
 
 def _animate(
@@ -158,11 +158,6 @@ def _draw_steps(pen: ImageDraw.ImageDraw, steps: np.ndarray, left: int, y: int, 
     for i, anchor in ((0, "la"), (-1, "ra")) if len(steps) > 1 else ((0, "la"),):
         pen.text((marks[i][0], y + 10), f"{steps[i]:,}", GREY, _font(FONT), anchor=anchor)
     return marks
-
-
-def _levels(positions: np.ndarray) -> np.ndarray:
-    """Return the palette's indices of positions on the colour scale, 0 to 1."""
-    return np.rint(positions * (COLOURS - 1)).astype(np.uint8)
 
 
 def _palette() -> bytes:

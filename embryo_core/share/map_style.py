@@ -95,8 +95,7 @@ def shrink(weights: np.ndarray, limit: int) -> np.ndarray:
 
 def picture(history: HeadHistory, i: int) -> np.ndarray:
     """Return the map at the i-th step as a picture [L, L, 3] uint8, on the history's linear colour scale."""
-    positions = colour_positions(history.weights[i], end_of(history), "linear")
-    return colours()[np.rint((COLOUR_COUNT - 1) * positions).astype(int)]
+    return colours()[colour_levels(history.weights[i], end_of(history))]
 
 
 def colours(count: int = COLOUR_COUNT) -> np.ndarray:
@@ -145,6 +144,13 @@ def colour_positions(weights: np.ndarray, end: float | np.ndarray, scale: Scale)
     if scale == "linear":
         return shares
     return 1 + np.log10(np.maximum(shares, 10.0**-DECADES)) / DECADES
+
+
+def colour_levels(
+    weights: np.ndarray, end: float | np.ndarray, scale: Scale = "linear", count: int = COLOUR_COUNT
+) -> np.ndarray:
+    """Return the numbers of the weights' colours among `colours(count)`, uint8; see `colour_positions`."""
+    return np.rint(colour_positions(weights, end, scale) * (count - 1)).astype(np.uint8)
 
 
 def legend(history: HeadHistory, scale: Scale) -> Legend:
@@ -207,7 +213,6 @@ def drawing(history: HeadHistory, scale: Scale) -> dict[str, Any]:
     """Return what head_map.js needs to draw a history, except the weights, as JSON values."""
     return {
         "title": history.title,
-        "note": history.note,
         "steps": history.steps.tolist(),
         "countedIn": history.step_unit,
         "size": history.size,

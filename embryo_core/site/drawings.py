@@ -13,7 +13,7 @@ from embryo_core.curves.step_scales import log_spaced
 from embryo_core.errors import FigureError
 from embryo_core.figures import attention, head_behaviour, patterns, query_captions
 from embryo_core.figures.axis import AxisChoice, StepAxis
-from embryo_core.figures.figure import Caption, data_note, sentences
+from embryo_core.figures.figure import Caption, sentences
 from embryo_core.share import averaged
 from embryo_core.share.head_history import METRIC
 from embryo_core.site.parts import Drawing, Panel, Runs, SitePage
@@ -110,7 +110,7 @@ def all_heads(runs: Runs, axis: AxisChoice) -> Drawing:
     block = -(-weights.shape[-1] // head_maps.GRID_SIZE)
     caption = attention.describe_all_heads(run, len(steps), block, False, False, omission)
     payload = head_maps.grid_payload(run.name, head_maps.grid(shown_steps, weights), unit=run.step_unit)
-    note = attention.print_all_heads(data_note(run, METRIC), "linear", False)
+    note = attention.print_all_heads(attention.maps_note(run, False), "linear", False)
     return Drawing(HEAD_GRID, payload, head_maps.grid_name(run.name), "Attention of every head", caption, run, note)
 
 

@@ -33,7 +33,7 @@ def test_history_is_transferred_exactly(maps):
     history = HeadHistory("tiny", 2, 4, "Attention weights", STEPS, maps[:, 1, 3], step_unit=StepUnit.UPDATES)
     header, body = read(head_maps.history_payload(history, "log"))
     assert header["steps"] == [0, 8, 16] and header["name"] == "tiny-attention-layer2-head4"
-    assert (header["run"], header["layer"], header["head"]) == ("tiny", 2, 4)
+    assert (header["layer"], header["head"]) == (2, 4)
     assert header["maximum"] == history.weights.max()
     assert np.array_equal(np.frombuffer(body, "<f4").reshape(3, 6, 6), history.weights)
 

@@ -22,7 +22,7 @@ def test_page_holds_every_weight_and_the_style(history, scale):
     codes = np.frombuffer(base64.b64decode(data["codes"]), "<u2").reshape(history.weights.shape)
     np.testing.assert_allclose(codes / 65535 * data["maximum"], history.weights, atol=0.5 / 65535)
     style = json.loads(json.dumps(map_style.drawing(history, scale)))
-    assert {name: data[name] for name in style if name != "note"} == {k: v for k, v in style.items() if k != "note"}
+    assert {name: data[name] for name in style} == style
     assert history.note in data["note"] and f"Scale: {scale}." in data["note"] and "all 3 steps" in data["note"]
 
 
