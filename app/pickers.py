@@ -10,7 +10,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import notices, permalink
 from embryo_core import query
-from embryo_core.curves import HISTORIES
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.smoothing import WINDOWS
 
@@ -28,7 +27,6 @@ MAX_CHARACTERS = {  # limits of the texts that readers type, by their names in t
     "facts": 100,
     "word_search": 100,
 }
-ANY = "any"  # in a picker of histories: every history
 SCALINGS = {"raw": "As measured", "rescaled": "Relative to last step"}  # value in the URL -> label
 
 
@@ -39,13 +37,14 @@ def pick_one(
     default: Any = None,
     format_func: Callable[[Any], str] = str,
     segmented: bool = False,
+    widget: Callable[..., Any] = st.selectbox,
     optional: bool = False,
     report: bool = True,
     hidden: Mapping[str, str] = MappingProxyType({}),
     then: Callable[[Any], object] = lambda chosen: None,
     **appearance: Any,
 ) -> Any:
-    """Pick one of the options with a select box, or with segments if they are few; `name` is its name in the URL.
+    """Pick one of the options with a `widget`, or with segments if they are few; `name` is its name in the URL.
 
     Options may be a mapping to their labels; else `format_func` labels them. An `optional` choice is left out of the
     URL while it is the first option. If a link names none of the options, `report` shows a message, and the URL is kept
@@ -56,9 +55,10 @@ def pick_one(
         options, format_func = [*options], options.__getitem__
     texts = {str(option): option for option in options}
     value = texts.get(permalink.get(name) or "", default if default in options else options[0])
-    widget: Any = st.segmented_control if segmented else st.selectbox
-    extra = {"required": True, "format_func": _marked(format_func)} if segmented else {"format_func": format_func}
-    chosen = draw_widget(name, value, widget, label, options, then=then, **appearance, **extra)
+    if segmented:
+        widget = partial(st.segmented_control, required=True)
+    labelled = _marked(format_func) if segmented else format_func
+    chosen = draw_widget(name, value, widget, label, options, format_func=labelled, then=then, **appearance)
     permalink.put_in_url(name, None if optional and chosen == options[0] else chosen)
     if report:
         picker = hidden.get(permalink.get(name) or "")
@@ -169,19 +169,17 @@ def options() -> DeltaGenerator:
 
 
 def pick_smoothing() -> None:
-    """Draw a slider for the smoothing of the page's curves; report a link whose value is not on it."""
-    chosen = draw_widget(
+    """Draw a slider for the smoothing of the page's curves."""
+    pick_one(
         SMOOTHING,
-        chosen_smoothing(),
-        st.select_slider,
         "Smoothing",
         WINDOWS,
         format_func=_smoothing_name,
+        widget=st.select_slider,
+        optional=True,
         help="Adds the mean of this number of neighbouring points to each curve. Markers stay as measured.",
         width=150,
     )
-    permalink.put_in_url(SMOOTHING, None if chosen == 1 else chosen)
-    check_link(SMOOTHING, map(str, WINDOWS), _smoothing_name(chosen))
 
 
 def chosen_smoothing() -> int:
@@ -211,11 +209,6 @@ def choose_head(layer: int, head: int) -> None:
 def pick_rescaled(label: str) -> bool:
     """Pick whether curves are divided by their last values, and return it."""
     return pick_one("unit", label, SCALINGS, segmented=True) == "rescaled"
-
-
-def pick_history(name: str) -> str:
-    """Pick and return one of the histories of facts, pairs or examples, or ANY."""
-    return pick_one(name, "History", (ANY, *HISTORIES))
 
 
 def pick_text(name: str, label: str, default: str = "", **appearance: Any) -> str:

@@ -1,4 +1,4 @@
-"""Tables of every page: rows to search and to click, and ranked words."""
+"""Tables of every page: rows to search, to filter and to click, and ranked words."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -10,11 +10,13 @@ import streamlit as st
 from streamlit.column_config import NumberColumn, ProgressColumn, TextColumn
 
 from app.components import messages
-from app.pickers import ANY
+from app.pickers import pick_one
+from embryo_core.curves import HISTORIES
 from embryo_core.figures.axis import StepAxis
 from embryo_core.figures.markdown import literal
 
 MIN_PERCENT = 5e-5  # probability: a smaller one would be shown as 0.00 %
+ANY = "any"  # in a picker of histories: every history
 PERCENT: dict[str, Any] = {"format": "percent", "step": 0.001}  # options of a column of shares
 
 
@@ -47,8 +49,13 @@ def search(table: pd.DataFrame, columns: Sequence[str], text: str) -> pd.DataFra
     return table[np.logical_or.reduce([column.str.contains(query, regex=False) for column in texts])]
 
 
+def pick_history(name: str) -> str:
+    """Pick and return one of the histories of facts, pairs or examples, or ANY."""
+    return pick_one(name, "History", (ANY, *HISTORIES))
+
+
 def filter_history(table: pd.DataFrame, history: str) -> pd.DataFrame:
-    """Return the rows with a history, or all rows for ANY (see `pickers.pick_history`)."""
+    """Return the rows with a history, or all rows for ANY."""
     return table if history == ANY else table[table["history"] == history]
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.column_config import Column, NumberColumn, TextColumn
 
 from app import figures, notices, permalink, pickers, results, task_data, widgets
-from app.tables import correlation_columns, filter_history, show_rows, steps_in_unit
+from app.tables import correlation_columns, filter_history, pick_history, show_rows, steps_in_unit
 from app.view import View
 from embryo_core.errors import ResultsError
 from embryo_core.figures import finetuning, finetuning_examples, finetuning_tables
@@ -139,7 +139,7 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
     table = examples = task_data.read_examples(view.run, task, seed)
     if "history" in table:
         with right:
-            history = pickers.pick_history("example_history")
+            history = pick_history("example_history")
         examples = filter_history(table, history)
     examples = finetuning_examples.with_some_steps(examples, step, view.run.step_unit)
     texts = task_data.read_texts(view.run, task)

@@ -9,7 +9,7 @@ from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 from app import figures, notices, permalink, pickers, results, task_data, widgets
 from app.caching import cached, results_state
 from app.question_queue import in_turn
-from app.tables import PERCENT, filter_history, show_rows, steps_in_unit
+from app.tables import PERCENT, filter_history, pick_history, show_rows, steps_in_unit
 from app.view import View
 from embryo_core import runs
 from embryo_core.figures import grammar, grammar_pairs
@@ -115,7 +115,7 @@ def _show_pairs(view: View, shapes: pd.DataFrame, step: int) -> None:
     with left:
         paradigm = pickers.pick_one("paradigm", "Paradigm", list(shapes["group"]), format_func=group_label)
     with right:
-        history = pickers.pick_history("pairs_of")
+        history = pick_history("pairs_of")
     sentences = {pair.number: pair for pair in task_data.read_pairs(view.run, paradigm)}
     table = grammar_pairs.pairs_at(view.run, paradigm, step, [*sentences.values()])
     filtered = filter_history(table, history)

@@ -5,7 +5,7 @@ import streamlit as st
 from streamlit.column_config import CheckboxColumn, NumberColumn, TextColumn
 
 from app import figures, notices, permalink, pickers, results, widgets
-from app.tables import PERCENT, filter_history, search, show_rows
+from app.tables import PERCENT, filter_history, pick_history, search, show_rows
 from app.view import View
 from app.views.query_ask import choose_text, question_of
 from embryo_core.curves import HISTORIES
@@ -132,7 +132,7 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         with relation_column:
             relation = pickers.pick_one("relation", "Relation", relations, default)
         with history_column:
-            history = pickers.pick_history("history")
+            history = pick_history("history")
         words = pickers.pick_text("facts", "Search", placeholder="a subject, an object or an answer")
         of_relation = facts[facts["relation"] == relation]
         includes_named = pickers.pick_switch(
