@@ -89,15 +89,15 @@ steps_done = cached_resource(results_state, 64)(store.steps_done)
 def answers(run: Run, relation: str, **where: int | str) -> pd.DataFrame:
     """Return the answers to a relation with these values of columns, such as one `step` or one `fact`.
 
-    Columns are those of `results.read_cloze`. Raises ResultsError.
+    Columns are those of `results.read_relation`. Raises ResultsError.
     """
-    rows = _answers(run, relation, categories=True)
+    rows = _answers(run, relation)
     for column, value in where.items():
         rows = rows[rows[column] == value]
     return rows.astype({"fact": "str", "prediction": "str"})
 
 
-_answers = cached_resource(results_state, 2)(store.read_cloze)
+_answers = cached_resource(results_state, 2)(store.read_relation)
 
 
 def templates(run: Run) -> dict[str, str]:

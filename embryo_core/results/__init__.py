@@ -22,6 +22,7 @@ from embryo_core.results.read import (
     read_metrics,
     read_pair_scores,
     read_probes,
+    read_relation,
     read_scores,
     read_spans,
     read_surprisals,

@@ -108,19 +108,20 @@ def read_words(run: Run, metric: str, group: str | None = None, step: int | None
     return rows.select(["metric", "step", "tag", "word", "band", "n", "correct"]).to_pandas()
 
 
-def read_cloze(
-    run: Run,
-    relation: str | None = None,
-    fact: str | None = None,
-    step: int | None = None,
-    categories: bool = False,
-) -> pd.DataFrame:
-    """Return step and columns of `measurements.ClozeAnswer`, by relation, fact, step; fast if a relation is given.
-
-    With `categories`, which take less memory, texts are categories.
-    """
+def read_cloze(run: Run, relation: str | None = None, fact: str | None = None, step: int | None = None) -> pd.DataFrame:
+    """Return step and columns of `measurements.ClozeAnswer`, by relation, fact, step; fast if a relation is given."""
     rows = read_table(run, tables.CLOZE, _equals("relation", relation) & _equals("fact", fact), step)
-    return rows.select(["step", *tables.CLOZE.columns]).to_pandas(strings_to_categorical=categories)
+    return rows.select(["step", *tables.CLOZE.columns]).to_pandas()
+
+
+def read_relation(run: Run, relation: str) -> pd.DataFrame:
+    """Return the answers to all facts of a relation, by fact and step; texts are categories, which take less memory.
+
+    Columns: step, fact, rank, probability, prediction, prediction_probability (see `measurements.ClozeAnswer`).
+    """
+    columns = ["step", "fact", "rank", "probability", "prediction", "prediction_probability"]
+    rows = read_table(run, tables.CLOZE, _equals("relation", relation), columns=columns)
+    return rows.to_pandas(strings_to_categorical=True)
 
 
 @memoized

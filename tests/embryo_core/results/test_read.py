@@ -111,9 +111,10 @@ def test_relation_does_not_depend_on_row_groups(run, rows):
     results.compact(run)
     write_again(run, "cloze", rows)
     for relation, answers in results.read_cloze(run).groupby("relation"):
-        frame = results.read_cloze(run, relation, categories=True)
-        texts = dict.fromkeys(("fact", "relation", "subject", "object", "prediction"), "str")
-        pd.testing.assert_frame_equal(frame.astype(texts), answers.reset_index(drop=True).astype(texts))
+        expected = answers.reset_index(drop=True)
+        pd.testing.assert_frame_equal(results.read_cloze(run, relation), expected)
+        frame = results.read_relation(run, relation).astype({"fact": "str", "prediction": "str"})
+        pd.testing.assert_frame_equal(frame, expected[frame.columns])
 
 
 @pytest.mark.parametrize("compacted", [False, True])
