@@ -4,7 +4,6 @@ A file may be untrusted: its checksum shows that it is complete, not that its ro
 """
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ MAX_CELLS = 2**25  # cells of a pivot table with a column per step, unless it is
 MAX_CELLS_PER_ROW = 4  # cells of a dense pivot table per row of the table
 MAX_TEXT = 4096  # bytes of a text
 MAX_SIZE = 1024  # layers or heads of a model
-SUMMARY_METADATA = (b"made_from", b"steps", b"asked_at_every_step")  # keys of summaries.py
+SUMMARY_METADATA = (b"made_from", b"steps")  # keys of summaries.py
 # bytes column -> another column, and the function from its values to the count of numbers in each cell
 NUMBER_COUNTS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "weights": ("length", lambda length: pc.power(length, 2)),
@@ -41,12 +40,6 @@ def bounds_of(run: Run) -> Bounds:
     layers, heads = (min(size or MAX_SIZE, MAX_SIZE) for size in (sizes.num_hidden_layers, sizes.num_attention_heads))
     positions = min(sizes.max_position_embeddings or MAX_LENGTH, MAX_LENGTH)
     return BOUNDS | {"layer": (0, layers), "head": (1, heads), "length": (1, positions)}
-
-
-def max_step_rows(table: Table, bounds: Bounds) -> int:
-    """Return the largest number of rows of a table at one step, given the bounds of the columns in its key."""
-    keys = [bounds.get(name) for name in table.key if name != "step"]
-    return min(MAX_STEP_ROWS, prod(int(key[1] - key[0]) + 1 if key else MAX_STEP_ROWS for key in keys))
 
 
 def check_size(footer: pq.FileMetaData, max_rows: int, max_values: int) -> None:

@@ -7,9 +7,7 @@ import pyarrow.compute as pc
 from msgspec.json import Decoder, encode
 
 from embryo_core import curves
-from embryo_core.errors import ResultsError
 from embryo_core.results.memo import memoized
-from embryo_core.results.parquet_files import open_table
 from embryo_core.results.rows import read_table, read_values
 from embryo_core.results.summaries import PendingRows, Summary, read_summary
 from embryo_core.results.tables import CLOZE, Table
@@ -24,7 +22,6 @@ FACT_HISTORIES = Table(
 )
 SCHEMA = FACT_HISTORIES.schema
 STEPS_KEY = b"steps"  # metadata key: the steps as a JSON list
-WHOLE_KEY = b"asked_at_every_step"  # metadata key: "yes" if every fact was asked at every step
 COLUMNS = ("relation", "fact", "step", "rank")
 TEXT_COLUMNS = ["relation", "fact", "subject", "object"]
 STEPS_DECODER = Decoder(list[int])
@@ -42,15 +39,6 @@ def read_histories(run: Run) -> pd.DataFrame:
 def read_right_answers(run: Run) -> RightAnswers:
     """Return the steps at which each fact was answered right. Raises ResultsError."""
     return RightAnswers(*_right(read_summary(run, FACTS_SUMMARY)))
-
-
-def takes_pending(run: Run) -> bool:
-    """Return whether the stored summary has all facts at every step, so that a pending step can be added to it."""
-    try:
-        with open_table(run, run.results / f"{FACT_HISTORIES.name}.parquet", FACT_HISTORIES) as stored:
-            return stored is not None and stored.footer.metadata.get(WHOLE_KEY) == b"yes"
-    except (ResultsError, FileNotFoundError):
-        return False
 
 
 def _right(rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
@@ -84,15 +72,12 @@ def _compute(run: Run) -> pa.Table:
     tables = [_relation_ranks(run, relation) for relation in read_values(run, CLOZE, "relation")]
     steps = np.unique(np.concatenate([np.zeros(0, np.int64), *(ranks.columns for _, ranks in tables)]))
     right = [np.zeros((0, len(steps)), bool), *((ranks.reindex(columns=steps) == 1).to_numpy() for _, ranks in tables)]
-    is_whole = all(ranks.shape[1] == len(steps) and ranks.notna().all(axis=None) for _, ranks in tables)
     words = pa.concat_tables([SCHEMA.empty_table().select(TEXT_COLUMNS), *(words for words, _ in tables)])
-    return _summary(words, steps, np.concatenate(right), is_whole)
+    return _summary(words, steps, np.concatenate(right))
 
 
 def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
-    """Return the summary with the answers at pending steps; None unless every step asked all facts."""
-    if summary.schema.metadata.get(WHOLE_KEY) != b"yes" or len({metric for metric, _ in pending}) != 1:
-        return None
+    """Return the summary with the answers at pending steps; None unless each of these asked all facts."""
     steps, right = _right(summary)
     facts = summary.select(["relation", "fact"]).combine_chunks()
     for (_, step), answers in pending.items():
@@ -102,17 +87,15 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
         if place == len(steps) or steps[place] != step:
             steps, right = np.insert(steps, place, step), np.insert(right, place, False, axis=1)
         right[:, place] = answers["rank"].to_numpy() == 1
-    return _summary(summary.select(TEXT_COLUMNS), steps, right, is_whole=True)
+    return _summary(summary.select(TEXT_COLUMNS), steps, right)
 
 
-def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray, is_whole: bool) -> pa.Table:
+def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray) -> pa.Table:
     """Return the summary of facts from whether each was answered right at the steps [S], bool [F, S]."""
     history, first = _developed(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
     columns = {name: words[name] for name in TEXT_COLUMNS} | {"history": history, "first": first, "right": packed}
-    return pa.table(
-        columns, SCHEMA.with_metadata({STEPS_KEY: encode(steps.tolist()), WHOLE_KEY: "yes" if is_whole else "no"})
-    )
+    return pa.table(columns, SCHEMA.with_metadata({STEPS_KEY: encode(steps.tolist())}))
 
 
 def _relation_ranks(run: Run, relation: str) -> tuple[pa.Table, pd.DataFrame]:

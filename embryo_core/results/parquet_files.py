@@ -86,7 +86,7 @@ def _verify(run: Run, path: Path) -> VerifiedFile | None:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A table's file, verified and open, with no more rows than the limits for the run allow."""
+    """A table's file, verified and open, with no more rows than the limits allow."""
 
     table: Table
     bounds: Bounds
@@ -121,12 +121,11 @@ def open_table(run: Run, path: Path, table: Table) -> Iterator[OpenTable | None]
 
     Raises ResultsError for every fault of the file, and FileNotFoundError if a writer replaced it meanwhile.
     """
-    bounds = checks.bounds_of(run)
     with read_errors(run, path), ExitStack() as opened:
         if file := _verify(run, path):
             opened.enter_context(file.opened)
-            examined = _examine(file, table, checks.max_step_rows(table, bounds))
-        yield OpenTable(table, bounds, file.opened, *examined) if file else None
+            examined = _examine(file, table)
+        yield OpenTable(table, checks.bounds_of(run), file.opened, *examined) if file else None
 
 
 @contextmanager
@@ -147,8 +146,8 @@ def read_errors(run: Run, path: Path) -> Iterator[None]:
 
 
 @lru_cache(maxsize=256)  # cached, so that the rows of a file are counted once
-def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFragment, dict[str, list[int]]]:
-    """Return `fragment` and `done` of an `OpenTable`. Raises ValueError if a step has more than `most` rows."""
+def _examine(file: VerifiedFile, table: Table) -> tuple[ParquetFileFragment, dict[str, list[int]]]:
+    """Return `fragment` and `done` of an `OpenTable`. Raises ValueError if a step has more than `MAX_STEP_ROWS`."""
     fragment = ParquetFileFormat().make_fragment(file.opened)
     fragment.ensure_complete_metadata()
     footer, done = fragment.metadata, dict[str, list[int]]()
@@ -162,8 +161,8 @@ def _examine(file: VerifiedFile, table: Table, most: int) -> tuple[ParquetFileFr
     counts = pa.concat_tables(_with_texts(_count(rows.unify_dictionaries(), ([], "count_all"))) for rows in groups)
     checks.check_rows(table, counts.select(names), BOUNDS, names)
     for metric, step, rows in sorted(zip(*_count(counts, ("count_all", "sum")).to_pydict().values(), strict=True)):
-        if rows > most:
-            raise ValueError(f"step {step} has {rows:,} rows; the maximum is {most:,}")
+        if rows > checks.MAX_STEP_ROWS:
+            raise ValueError(f"step {step} has {rows:,} rows; the maximum is {checks.MAX_STEP_ROWS:,}")
         done.setdefault(metric, []).append(step)
     if len(set().union(*done.values())) > MAX_CHECKPOINTS:
         raise ValueError(f"it has more than {MAX_CHECKPOINTS:,} steps")

@@ -87,7 +87,7 @@ def write_summary(run: Run, summary: Summary) -> None:
         rows = summary.compute(run)
         rows = rows.replace_schema_metadata({**(rows.schema.metadata or {}), SOURCE_KEY: source})
         with replacing_table(path) as temporary:
-            pq.write_table(rows, temporary, compression="zstd", write_page_checksum=True)
+            pq.write_table(rows, temporary, compression="zstd")
 
 
 def is_written(run: Run, summary: Summary) -> bool:

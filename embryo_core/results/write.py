@@ -28,7 +28,7 @@ from embryo_core.errors import DatasetMismatch, ResultsError
 from embryo_core.measurements import Findings
 from embryo_core.results import attention_codec, pending
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
-from embryo_core.results.fact_histories import FACTS_SUMMARY, takes_pending
+from embryo_core.results.fact_histories import FACTS_SUMMARY
 from embryo_core.results.parquet_files import is_stored, remove_table, replacing_table, write_checksum
 from embryo_core.results.provenance import DatasetId, check_dataset, read_sources
 from embryo_core.results.read import EXAMPLES_FILE, steps_by_metric
@@ -41,7 +41,7 @@ from embryo_core.results.summaries import (
     is_written,
     write_summary,
 )
-from embryo_core.results.tables import ATTENTION, CLOZE, TABLES, Table
+from embryo_core.results.tables import ATTENTION, TABLES, Table
 from embryo_core.runs import own_folder, write_json
 from embryo_core.runs.atomic_files import UNFINISHED
 from embryo_core.runs.schema import ExampleQuestion
@@ -111,17 +111,9 @@ def compact(run: Run) -> None:
 
 
 def _are_few(run: Run, waiting: pending.Pending) -> bool:
-    """Return whether every metric has fewer than one pending evaluation per STEPS_PER_PENDING compacted steps.
-
-    Answers to facts never count as few, unless they can be added to their summary.
-    """
-    for metric, count in Counter(metric for metric, _ in waiting).items():
-        folders = [folder for (name, _), folder in waiting.items() if name == metric]
-        tables = [table for table in TABLES if any(is_stored(folder / f"{table.name}.parquet") for folder in folders)]
-        steps = max(len(steps_of_file(run, table).get(metric, ())) for table in tables)
-        if steps <= STEPS_PER_PENDING * count or (CLOZE in tables and not takes_pending(run)):
-            return False
-    return True
+    """Return whether every metric has fewer than one pending evaluation per STEPS_PER_PENDING compacted steps."""
+    counts, steps = Counter(metric for metric, _ in waiting), steps_by_metric(run)
+    return all(len(steps[metric]) - count > STEPS_PER_PENDING * count for metric, count in counts.items())
 
 
 def _is_changed(run: Run, table: Table, waiting: pending.Pending) -> bool:
@@ -239,11 +231,10 @@ def replace_table(run: Run, table: Table, chunks: Iterable[pa.Table]) -> None:
 def _write_file(path: Path, table: Table, chunks: Iterable[pa.Table]) -> None:
     """Write sorted rows, with a row group for each value of the table's group columns."""
     schema = attention_codec.stored_schema(table.schema)
-    options = {
+    options: dict[str, Any] = {
         "compression": "zstd",
         "use_dictionary": [column.name for column in schema if column.type == pa.string()],
         "write_statistics": [name for name in schema.names if name != attention_codec.STORED_COLUMN],
-        "write_page_checksum": True,
     }
     if attention_codec.STORED_COLUMN in schema.names:
         options["compression_level"] = {attention_codec.STORED_COLUMN: 3}  # 5 % smaller than at the default, 1

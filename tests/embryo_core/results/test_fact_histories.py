@@ -76,7 +76,7 @@ def test_reevaluated_step_replaces_its_answers(run, ranks):
     results.compact(run)
     again = {fact: [1, 1, rank[2], 1] for fact, rank in ranks.items()}
     write(run, again, STEPS[2:3])
-    assert fact_histories.takes_pending(run) and rows_of(results.read_histories(run)) == slow_histories(again)
+    assert rows_of(results.read_histories(run)) == slow_histories(again)
 
 
 @pytest.fixture
@@ -90,7 +90,6 @@ def test_pending_answers_are_merged_into_summary(run, ranks, compacted, request)
     """The pending step may be later, earlier, in between, or evaluated again; answers of other steps are not read."""
     write(run, {key: [3 - (rank == 1)] * len(STEPS) for key, (rank, *_) in ranks.items()}, compacted)
     results.compact(run)
-    assert fact_histories.takes_pending(run)
     again = tuple(step for step in STEPS if step not in compacted) or STEPS[2:3]
     write(run, ranks, again)
     expected = {
@@ -118,7 +117,7 @@ def test_equal_number_of_facts_may_be_different_facts(run, ranks):
 
 @pytest.mark.parametrize("change", ["fewer", "more", "two metrics"])
 def test_differing_facts_are_summarised_from_answers(run, ranks, change):
-    """The summary cannot be extended if some facts were not asked at every step, or if two evaluations asked facts."""
+    """The summary cannot be extended by a step that asked other facts."""
     fewer = dict(list(ranks.items())[:-7])
     write(run, fewer if change == "more" else ranks, STEPS[:3])
     results.compact(run)
@@ -132,7 +131,7 @@ def test_differing_facts_are_summarised_from_answers(run, ranks, change):
     rows = rows_of(results.read_histories(run))
     assert rows[: len(expected)] == expected and len(rows) - len(expected) == (change == "two metrics")
     results.compact(run)
-    assert rows_of(results.read_histories(run)) == rows and not fact_histories.takes_pending(run)
+    assert rows_of(results.read_histories(run)) == rows
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut", "of another table"])
