@@ -11,7 +11,7 @@ from msgspec import convert
 
 from embryo_core import runs
 from embryo_core.comparison.cost import parameters, training_flops
-from embryo_core.comparison.differences import continues
+from embryo_core.comparison.differences import continues, identify_sources
 from embryo_core.errors import EmbryoError
 from embryo_core.runs.schema import CorpusCard, Settings
 from embryo_core.tokenizers.tokenizer import load_tokenizer
@@ -171,7 +171,7 @@ def _describe_domain(run: Run) -> str | None:
     names = sorted(source if isinstance(source, str) else source.name for source in sources)
     if not names:
         return None
-    identities = sorted(source if isinstance(source, str) else source.sha256 or source.name for source in sources)
+    identities = identify_sources(sources)
     labels = names if len(names) < 3 else [names[0], f"{len(names) - 1} more"]
     digest = sha256("\n".join(identities).encode()).hexdigest()[:DIGEST_LENGTH]
     return ", ".join(labels) + ("" if identities == labels else f" ({digest})")

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec import convert
 
 from embryo_core import results, runs
 from embryo_core.curves import difference_interval
 from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_shares
 from embryo_core.findings.layers import PROBE_NAMES
 from embryo_core.groups import ALL
+from embryo_core.runs.schema import CorpusCard, SourceCard
 from embryo_core.types import Run
 
 WORLD_KNOWLEDGE = "world knowledge"
@@ -62,22 +64,30 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> pd.DataFrame:
 
 
 def _on_same_data(measure: str, compared_runs: Iterable[Run]) -> bool:
-    """Return whether the runs were evaluated on the same data, as far as these are recorded.
+    """Return whether the runs were evaluated on the same data, or held-out text, as far as these are recorded.
 
     Of facts and pairs only common ones are compared, so that their limits may differ.
     """
+    if measure in LOG_COLUMNS:
+        texts = (identify_sources(convert(run.corpus, CorpusCard).heldout_sources) for run in compared_runs)
+        return len({tuple(text) for text in texts if text}) < 2
     records = [record for run in compared_runs if (record := results.data_options(run, _metric_of(measure)))]
     if measure.startswith((WORLD_KNOWLEDGE, PAIRS_PREFIX)):
         records = [{**record, "limit": None} for record in records]
     return all(record == records[0] for record in records)
 
 
+def identify_sources(sources: Iterable[SourceCard | str]) -> list[str]:
+    """Return the SHA-256 of each source of text, or its name if run.json has none, sorted."""
+    return sorted(source if isinstance(source, str) else source.sha256 or source.name for source in sources)
+
+
 def _metric_of(measure: str) -> str:
-    """Return the metric whose results a measure compares, "" for measures of the log. A user's task is a metric."""
+    """Return the metric whose results a measure compares. A user's task is a metric."""
     task = measure.removeprefix(PROBES_PREFIX)
     if task != measure and task not in PROBE_NAMES.values():
         return f"{METRICS[PROBES_PREFIX]}:{task}"
-    return next((metric for start, metric in METRICS.items() if measure.startswith(start)), "")
+    return next(metric for start, metric in METRICS.items() if measure.startswith(start))
 
 
 def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame]) -> dict[Run, int]:

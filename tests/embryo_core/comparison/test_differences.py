@@ -53,18 +53,34 @@ def test_measure_of_one_run_has_no_difference(two_runs: list[Run]):
     assert pd.isna(row[["step_first", "step_second", "difference", "low", "high"]]).all()
 
 
-def test_masked_accuracy_is_that_of_the_held_out_text(two_runs: list[Run]):
-    """Rows of the training split are ignored, and so are rows without masked tokens."""
-    for run, right, n in ((two_runs[0], 0.2, 100), (two_runs[1], 0.5, 50)):
+def write_logs(compared_runs: list[Run]) -> None:
+    """Log accuracies of 0.2 and 0.5 on held-out text at step 8, and rows that do not count."""
+    for run, right, n in zip(compared_runs, (0.2, 0.5), (100, 50), strict=True):
         measured = [("heldout", 8, right, n), ("train", 8, 0.9, 9), ("heldout", 16, 0.0, 0), ("train", 16, 0.9, 9)]
         rows = [
             {"split": split, "step": step, "loss": 1.0, "masked_lm_accuracy": accuracy, "n_masked": masked}
             for split, step, accuracy, masked in measured
         ]
         (run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_masked_accuracy_is_that_of_the_held_out_text(two_runs: list[Run]):
+    """Rows of the training split are ignored, and so are rows without masked tokens."""
+    write_logs(two_runs)
     row = differences(two_runs[:1], two_runs[1:]).set_index("measure").loc["masked accuracy"]
     assert row["difference"] == pytest.approx(0.3) and row["low"] < 0.3 < row["high"]
     assert (row["step_first"], row["step_second"], row["n_first"], row["n_second"]) == (8, 8, 100, 50)
+
+
+def test_masked_accuracies_on_different_texts_are_not_compared(two_runs: list[Run]):
+    """A text is known by its SHA-256; one that is not recorded is not known to differ."""
+    write_logs(two_runs)
+    text, renamed, other = ([{"name": name, "sha256": sha256}] for name, sha256 in (("a", "1"), ("b", "1"), ("a", "2")))
+    first = replace(two_runs[0], corpus={"heldout_sources": text})
+    for sources, compared in (([], True), (renamed, True), (other, False)):
+        second = replace(two_runs[1], corpus={"heldout_sources": sources})
+        row = differences([first], [second]).set_index("measure").loc["masked accuracy"]
+        assert pd.notna(row["difference"]) == compared
 
 
 def test_probing_is_compared_in_each_runs_best_layer(two_runs: list[Run]):
