@@ -6,6 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from embryo_core import runs
+from embryo_core.engine.capabilities import heads
 from embryo_core.engine.device import CPU, CPU_TOKENS, Device, use_one_core_per_pass
 from embryo_core.tokenizers.checks import check_vocabulary
 from embryo_core.types import Checkpoint
@@ -45,6 +46,7 @@ class Engine:
         """Read the sizes of a model whose tokenizer has `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
         use_one_core_per_pass()
         check_vocabulary(checkpoint, pieces)
+        self.heads = heads(checkpoint)  # capabilities of the heads in the checkpoint's own folder
         self.architecture = runs.read_config(checkpoint, runs.Architecture)
         self.max_positions = self.architecture.max_position_embeddings
         self.num_layers = self.architecture.num_hidden_layers

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.engine import decoder_network as network
-from embryo_core.engine.capabilities import heads
 from embryo_core.engine.decoder_network import DecoderLayer, DecoderNetwork
 from embryo_core.engine.engine import Engine
 from embryo_core.engine.fast_engine import ACTIVATIONS, CheckpointTensors, nbytes
@@ -30,7 +29,24 @@ class FastDecoder(Engine):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
         super().__init__(checkpoint, pieces)
         self.mapped = sum(path.stat().st_size for path, _ in runs.weights_files(checkpoint)) >= MAPPED_BYTES
-        self._network = _read_network(checkpoint, self.architecture, pieces, self.mapped)
+        architecture, config = self.architecture, runs.read_config(checkpoint, runs.DecoderConfig)
+        layout, hidden = DECODERS[architecture.model_type], self.hidden_size
+        tensors = CheckpointTensors(checkpoint, layout.unread, config.epsilon, self.mapped)
+        base = layout.base if tensors.has_prefix(layout.base) else ""
+        words = tensors.take(f"{base}{layout.names['words']}.weight", architecture.vocab_size, hidden)
+        positions = None
+        if name := layout.names.get("positions"):
+            positions = tensors.take(f"{base}{name}.weight", architecture.max_position_embeddings, hidden)
+        table = words[:pieces] if self.mapped else words[:pieces].clone()
+        self._network = DecoderNetwork(
+            table,
+            None if positions is None else copy_float32(positions),
+            frequencies(architecture, config) if layout.rotary else torch.empty(0),
+            [_layer(architecture, config, tensors, base, i) for i in range(self.num_layers)],
+            tensors.norm(base + layout.names["final_norm"], hidden),
+            _decoder(architecture, config, tensors, table) if "next_words" in self.heads else None,
+        )
+        tensors.finish()
         self.nbytes = nbytes(self._network)
         self.hidden_states = partial(network.hidden_states, self._network)
         self.attentions = partial(network.attentions, self._network)
@@ -59,29 +75,6 @@ def is_fast(checkpoint: Checkpoint) -> bool:
 def decoder_activation(config: runs.DecoderConfig, layout: DecoderLayout) -> str:
     """Return the engine's name of a decoder's activation; "" if the engine lacks it."""
     return ACTIVATIONS.get(str(config.activation_function or config.hidden_act or layout.activation), "")
-
-
-def _read_network(checkpoint: Checkpoint, architecture: runs.Architecture, pieces: int, mapped: bool) -> DecoderNetwork:
-    """Read a checkpoint, without vocabulary rows beyond the tokenizer's `pieces`. Raises BrokenCheckpoint."""
-    layout, config = DECODERS[architecture.model_type], runs.read_config(checkpoint, runs.DecoderConfig)
-    names, hidden = layout.names, architecture.hidden_size
-    tensors = CheckpointTensors(checkpoint, layout.unread, config.epsilon, mapped)
-    base = layout.base if tensors.has_prefix(layout.base) else ""
-    words = tensors.take(f"{base}{names['words']}.weight", architecture.vocab_size, hidden)
-    positions = None
-    if name := names.get("positions"):
-        positions = tensors.take(f"{base}{name}.weight", architecture.max_position_embeddings, hidden)
-    table = words[:pieces] if mapped else words[:pieces].clone()
-    network = DecoderNetwork(
-        table,
-        None if positions is None else copy_float32(positions),
-        frequencies(architecture, config) if layout.rotary else torch.empty(0),
-        [_layer(architecture, config, tensors, base, i) for i in range(architecture.num_hidden_layers)],
-        tensors.norm(base + names["final_norm"], hidden),
-        _decoder(architecture, config, tensors, table) if "next_words" in heads(checkpoint) else None,
-    )
-    tensors.finish()
-    return network
 
 
 def frequencies(architecture: runs.Architecture, config: runs.DecoderConfig) -> Tensor:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from embryo_core import runs
 from embryo_core.engine import network
-from embryo_core.engine.capabilities import heads
 from embryo_core.engine.engine import Engine
 from embryo_core.engine.kernels import Linear, copy_float32, make_linear
 from embryo_core.engine.network import Detector, EmbeddingTables, EncoderLayer, EncoderNetwork, Norm, WordHead
@@ -34,7 +33,17 @@ class FastEncoder(Engine):
     def __init__(self, checkpoint: Checkpoint, pieces: int):
         """Read a checkpoint for a tokenizer of `pieces` pieces. Raises BrokenCheckpoint, TokenizerMismatch."""
         super().__init__(checkpoint, pieces)
-        self._network = read_network(checkpoint, self.architecture, pieces)
+        unread = (*UNREAD_NAMES, *self.architecture.layout.unread)
+        tensors = CheckpointTensors(checkpoint, unread, self.architecture.layer_norm_eps)
+        embeddings = _embeddings(self.architecture, tensors, pieces)
+        self._network = EncoderNetwork(
+            embeddings,
+            [_layer(self.architecture, tensors, i) for i in range(self.architecture.groups)],
+            self.num_layers,
+            _head(self.architecture, tensors, embeddings.words) if "masked_words" in self.heads else None,
+            _detector(self.architecture, tensors) if "replaced_tokens" in self.heads else None,
+        )
+        tensors.finish()
         self.nbytes = nbytes(self._network)
         self.hidden_states = partial(network.hidden_states, self._network)
         self.attentions = partial(network.attentions, self._network)
@@ -49,17 +58,6 @@ class FastEncoder(Engine):
         engines: "Sequence[FastEncoder]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
     ) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, mask, positions)
-
-
-def read_network(checkpoint: Checkpoint, architecture: runs.Architecture, pieces: int) -> EncoderNetwork:
-    """Read a checkpoint, for the first `pieces` rows of its vocabulary. Raises BrokenCheckpoint."""
-    tensors = CheckpointTensors(checkpoint, (*UNREAD_NAMES, *architecture.layout.unread), architecture.layer_norm_eps)
-    embeddings = _embeddings(architecture, tensors, pieces)
-    groups = [_layer(architecture, tensors, i) for i in range(architecture.groups)]
-    head = _head(architecture, tensors, embeddings.words) if "masked_words" in heads(checkpoint) else None
-    detector = _detector(architecture, tensors) if "replaced_tokens" in heads(checkpoint) else None
-    tensors.finish()
-    return EncoderNetwork(embeddings, groups, architecture.num_hidden_layers, head, detector)
 
 
 def nbytes(part: Any) -> int:

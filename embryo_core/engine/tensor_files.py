@@ -178,7 +178,10 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
         raise ValueError("a tensor has another length than declared")
     numbers = {key: _numbers(mapping, dtype, locations[key][0], sizes[key]) for key, (dtype, _) in storages.items()}
     if order != sys.byteorder:
-        numbers = {key: _swap_bytes(storage) for key, storage in numbers.items()}
+        numbers = {
+            key: storage.view(torch.uint8).view(len(storage), storage.itemsize).flip(1).view(storage.dtype).view(-1)
+            for key, storage in numbers.items()
+        }
     elif not is_archive:
         numbers = {
             key: storage.clone() for key, storage in numbers.items()
@@ -190,11 +193,6 @@ def _read_pickled(file: IO[bytes], mapping: mmap.mmap) -> dict[str, Tensor]:
     if sum(tensor.numel() * tensor.element_size() for tensor in tensors.values()) > 2 * len(mapping):
         raise ValueError("its tensors are larger than the file")  # tied tensors appear twice
     return tensors
-
-
-def _swap_bytes(numbers: Tensor) -> Tensor:
-    """Return numbers [n] with the bytes of each in the opposite order."""
-    return numbers.view(torch.uint8).view(len(numbers), numbers.itemsize).flip(1).view(numbers.dtype).view(-1)
 
 
 def _member_location(file: IO[bytes], member: ZipInfo) -> tuple[int, int]:

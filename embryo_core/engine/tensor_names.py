@@ -13,7 +13,7 @@ from zipfile import ZipFile, is_zipfile
 from embryo_core import runs
 from embryo_core.errors import BrokenCheckpoint, MissingWeights
 from embryo_core.families import ENCODERS
-from embryo_core.runs.checkpoint_files import MAX_PICKLED, check_weights, read_header
+from embryo_core.runs.checkpoint_files import MAX_PICKLED, check_weights
 from embryo_core.runs.manifests import MAX_CHECKPOINTS
 from embryo_core.runs.trust import state_of
 from embryo_core.types import Checkpoint
@@ -63,8 +63,8 @@ def heads_of(path: Path, root: Path, architecture: runs.Architecture) -> frozens
 @lru_cache(maxsize=MAX_CHECKPOINTS)
 def _heads_of(path: Path, root: Path, architecture: runs.Architecture, _state: object) -> frozenset[str]:
     """Return the result of `heads_of`, cached per `_state` of the file."""
-    check_weights(path, root, architecture)
-    names = _texts(path) if runs.is_pickled(path, root) else read_header(path, root)[0]
+    tensors = check_weights(path, root, architecture)
+    names = _texts(path) if tensors is None else tensors
     layout = ENCODERS.get(architecture.model_type)
     own_heads = {capability: layout.names.get(part) for capability, part in HEAD_ONLY_PARTS.items()} if layout else {}
     return frozenset(

@@ -12,7 +12,6 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutputWithPoolingAndCrossAttentions
 from transformers.utils import logging
 
-from embryo_core.engine.capabilities import heads
 from embryo_core.engine.device import CPU, Device
 from embryo_core.engine.engine import Engine
 from embryo_core.engine.tensor_files import broken_error
@@ -41,13 +40,13 @@ class TransformersEngine(Engine):
         self._checkpoint, self._device, self._pieces = checkpoint, device, pieces
         with reporting_failures(checkpoint, "compute"):
             self._final_parts = _final_parts(model)
-            if "next_words" in heads(checkpoint):
+            if "next_words" in self.heads:
                 _check_causal(checkpoint, model)
         model = model.to(device.name, device.dtype)
         self._base = model.base_model
         self._unprojected = _without_projection(self._base, self._final_parts)
-        self._head: Any = _head_of(model) if heads(checkpoint) & {"masked_words", "next_words"} else None
-        self._detector = model if "replaced_tokens" in heads(checkpoint) else None
+        self._head: Any = _head_of(model) if self.heads & {"masked_words", "next_words"} else None
+        self._detector = model if "replaced_tokens" in self.heads else None
         self.max_positions = count_positions(self._base, self.max_positions)
         self.nbytes = sum(values.numel() * values.element_size() for values in (*model.parameters(), *model.buffers()))
         self.max_batch_tokens = device.max_batch_tokens(pieces)

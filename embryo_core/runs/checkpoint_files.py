@@ -102,14 +102,19 @@ def check_parts(files: Mapping[Path, Path], sizes: Architecture) -> None:
         raise refusal(next(iter(files)), problem, BrokenCheckpoint)
 
 
-def check_weights(path: Path, root: Path, sizes: Architecture) -> None:
-    """Raise BrokenCheckpoint unless the file matches its header and has no more numbers than the sizes allow."""
+def check_weights(path: Path, root: Path, sizes: Architecture) -> dict[str, TensorHeader] | None:
+    """Raise BrokenCheckpoint unless the file matches its header and has no more numbers than the sizes allow.
+
+    Returns the header of each tensor, or None for a file that torch pickled.
+    """
     if is_pickled(path, root):
-        return _check_pickled(path, root, sizes)
+        _check_pickled(path, root, sizes)
+        return None
     tensors, _ = read_header(path, root)
     if (count := sum(prod(tensor.shape) for tensor in tensors.values())) > sizes.max_parameters:
         most = f"the maximum by config.json is {sizes.max_parameters:,}"
         raise refusal(path, f"has {count:,} numbers ({most})", BrokenCheckpoint)
+    return tensors
 
 
 def is_pickled(path: Path, root: Path) -> bool:

@@ -37,14 +37,14 @@ class Tokenizer:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self.mask = special.mask if special else MASK
-        self.mask_id: Any = self._find_optional(self.mask)  # an int, or None without a mask
-        self.cls_id = self._find_optional(special.cls if special else "[CLS]")
-        self.sep_id = self._find_optional(special.sep if special else "[SEP]")
+        self.mask_id = self._find(self.mask)
+        self.cls_id = self._find(special.cls if special else "[CLS]")
+        self.sep_id = self._find(special.sep if special else "[SEP]")
         self.begin, self.end = (  # [0 or 1] int64: ids before and after every text
             np.array([] if token_id is None else [token_id], np.int64) for token_id in (self.cls_id, self.sep_id)
         )
-        self.pad_id = self._find_optional(special.pad) if special else self._find("[PAD]", "<pad>")
-        self.unk_id = self._find_optional(special.unk) if special else self._find("[UNK]", "<unk>")
+        self.pad_id = self._find(special.pad) if special else self._find("[PAD]", "<pad>")
+        self.unk_id = self._find(special.unk) if special else self._find("[UNK]", "<unk>")
         highest = max(self._tokenizer.get_vocab(with_added_tokens=True).values())
         if highest >= self.vocabulary_size:
             raise BrokenRun(f"{path} gives a piece the id {highest}, but has {self.vocabulary_size} pieces; repair it.")
@@ -181,7 +181,10 @@ class Tokenizer:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the piece of each id as in the vocabulary, with its word-boundary prefix."""
-        return [self._piece(int(i)) for i in ids]
+        return [
+            self.word_start + self.new_words[i] if i in self.new_words else self._tokenizer.id_to_token(i) or ""
+            for i in map(int, ids)
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return pieces as running text, special tokens included."""
@@ -212,9 +215,6 @@ class Tokenizer:
             for i, piece, word in zip(ids, pieces, spelled, strict=True)
         ]
 
-    def _piece(self, i: int) -> str:
-        return self.word_start + self.new_words[i] if i in self.new_words else self._tokenizer.id_to_token(i) or ""
-
     def _masked(self, text: str) -> str:
         """Return a text with the tokenizer's own mask in place of "[MASK]" and the space before it, as in training."""
         return text if self.mask is None else text.replace(f" {MASK}", self.mask).replace(MASK, self.mask)
@@ -222,16 +222,15 @@ class Tokenizer:
     def _ids(self, text: str) -> list[int]:
         return _ids_of(self._tokenizer, self.path, text)
 
-    def _find(self, *names: str) -> int:
-        """Return the id of the first of these tokens in the vocabulary. Raises BrokenRun."""
-        for name in names:
-            if (id_of_token := self._tokenizer.token_to_id(name)) is not None:
+    def _find(self, name: str | None, *others: str) -> Any:
+        """Return the id of the first of these tokens in the vocabulary; None without a name. Raises BrokenRun."""
+        if name is None:
+            return None
+        for token in (name, *others):
+            if (id_of_token := self._tokenizer.token_to_id(token)) is not None:
                 return id_of_token
-        raise BrokenRun(f"{self.path} has no token {' or '.join(names)}; it is not the tokenizer of this run.")
-
-    def _find_optional(self, name: str | None) -> int | None:
-        """Return the id of a token; None if the run has no such token."""
-        return None if name is None else self._find(name)
+        names = " or ".join((name, *others))
+        raise BrokenRun(f"{self.path} has no token {names}; it is not the tokenizer of this run.")
 
     def _find_word_start(self) -> str:
         """Return the prefix of a word's first piece: "▁" (SentencePiece), "Ġ" (byte-level BPE) or ""."""
