@@ -1,8 +1,7 @@
 """The network of GPT-2 and GPT-NeoX in plain torch and float32: its parts, and the passes from ids to outputs.
 
 Each half of a layer normalises its input and adds its output to the residual. A piece attends only to itself and to
-earlier pieces, so padding after a text changes nothing, and no pass reads the attention mask. The output matrix is
-applied at selected positions only.
+earlier pieces. The output matrix is applied at selected positions only.
 """
 
 from typing import NamedTuple
@@ -107,7 +106,7 @@ def attend(states: Tensor, layer: DecoderLayer, angles: Tensor) -> Tensor:
 
 
 @compiled
-def hidden_states(network: DecoderNetwork, ids: Tensor, _mask: Tensor | None) -> Tensor:
+def hidden_states(network: DecoderNetwork, ids: Tensor) -> Tensor:
     """Compute states [layers + 1, B, L, H] of ids [B, L], from the embeddings to the states after the final norm."""
     states, angles = [embed(ids, network)], rotation(ids.shape[1], network.frequencies)
     for layer in network.layers:
@@ -117,7 +116,7 @@ def hidden_states(network: DecoderNetwork, ids: Tensor, _mask: Tensor | None) ->
 
 
 @compiled
-def attentions(network: DecoderNetwork, ids: Tensor, _mask: Tensor | None) -> Tensor:
+def attentions(network: DecoderNetwork, ids: Tensor) -> Tensor:
     """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
     states, angles = embed(ids, network), rotation(ids.shape[1], network.frequencies)
     weights: list[Tensor] = []

@@ -13,26 +13,23 @@ from embryo_core.types import Checkpoint
 
 
 class Engine:
-    """A loaded checkpoint. `mask` [B, 1, 1, L] is True at tokens; None means no padding.
-
-    An engine has the passes of its checkpoint's capabilities (see capabilities.py).
-    """
+    """A loaded checkpoint, with the passes of its capabilities (see capabilities.py). Ids have no padding."""
 
     mapped = False  # whether the weights stay in their file
     nbytes: int  # memory of the weights
     max_batch_tokens = CPU_TOKENS
 
-    # C engines of one class, ids [C, B, L], mask, n positions (rows, columns) -> word logits [n, V] of each engine, for
-    # masked words, or for the piece after each piece
-    logits: Callable[[Sequence[Any], Tensor, Tensor | None, tuple[Tensor, Tensor]], list[Tensor]]
+    # C engines of one class, ids [C, B, L], n positions (rows, columns) -> word logits [n, V] of each engine, which are
+    # those of masked words, or of the piece after each piece
+    logits: Callable[[Sequence[Any], Tensor, tuple[Tensor, Tensor]], list[Tensor]]
     # word embeddings [V, E], and position embeddings [P, E], if any
     embeddings: Callable[[], tuple[Tensor, Tensor | None]]
-    # ids [B, L], mask -> states [layers + 1, B, L, H]
-    hidden_states: Callable[[Tensor, Tensor | None], Tensor]
-    # ids [B, L], mask -> attention weights [layers, B, heads, L, L]
-    attentions: Callable[[Tensor, Tensor | None], Tensor]
-    # ids [B, L], mask -> logits [B, L] that each token was replaced
-    detect: Callable[[Tensor, Tensor | None], Tensor]
+    # ids [B, L] -> states [layers + 1, B, L, H]
+    hidden_states: Callable[[Tensor], Tensor]
+    # ids [B, L] -> attention weights [layers, B, heads, L, L]
+    attentions: Callable[[Tensor], Tensor]
+    # ids [B, L] -> logits [B, L] that each token was replaced
+    detect: Callable[[Tensor], Tensor]
     # ids [1, L], position -> masked-word logits [layers + 1, V] of every layer's state there, through the final norm,
     # if the model has one, and the head
     layer_logits: Callable[[Tensor, int], Tensor]

@@ -57,9 +57,7 @@ class FastDecoder(Engine):
         return self._network.words.float(), self._network.positions
 
     @staticmethod
-    def logits(
-        engines: "Sequence[FastDecoder]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
-    ) -> list[Tensor]:
+    def logits(engines: "Sequence[FastDecoder]", ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
         return network.logits([engine._network for engine in engines], ids, positions)
 
 

@@ -54,10 +54,8 @@ class FastEncoder(Engine):
         return self._network.embeddings.words.float(), self._network.embeddings.positions
 
     @staticmethod
-    def logits(
-        engines: "Sequence[FastEncoder]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
-    ) -> list[Tensor]:
-        return network.logits([engine._network for engine in engines], ids, mask, positions)
+    def logits(engines: "Sequence[FastEncoder]", ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
+        return network.logits([engine._network for engine in engines], ids, positions)
 
 
 def nbytes(part: Any) -> int:

@@ -26,7 +26,7 @@ from embryo_core.types import Checkpoint
 
 
 class Model:
-    """A loaded checkpoint. Arrays of ids are [B, L]; attention_mask is 1 at tokens and 0 at padding.
+    """A loaded checkpoint. Arrays of ids are [B, L]: B sequences of equal length, without padding.
 
     `capabilities` are names: "masked_words", "next_words", "words", "replaced_tokens", "states", "attentions",
     "trainable" (see capabilities.py). Other outputs raise MissingCapability, and outputs that are NaN or infinite raise
@@ -56,17 +56,13 @@ class Model:
         """Return the model that predicts masked words: this one, or an ELECTRA's generator."""
         return self._generator or self
 
-    def mlm_logits(
-        self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def mlm_logits(self, ids: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Compute masked-word logits [n, V] at the n positions (rows[i], columns[i]), and only there."""
-        return word_logits([self], ids[None], attention_mask, rows, columns)[0]
+        return word_logits([self], ids[None], rows, columns)[0]
 
-    def next_logits(
-        self, ids: np.ndarray, attention_mask: np.ndarray, rows: np.ndarray, columns: np.ndarray
-    ) -> np.ndarray:
+    def next_logits(self, ids: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Compute logits [n, V] of the piece after each of the n positions (rows[i], columns[i]), and only there."""
-        return word_logits([self], ids[None], attention_mask, rows, columns, "next_words")[0]
+        return word_logits([self], ids[None], rows, columns, "next_words")[0]
 
     @torch.inference_mode()
     def forward_with_past(
@@ -104,22 +100,22 @@ class Model:
         return self._finite("logits", self._engine.head(torch.as_tensor(states)))
 
     @torch.inference_mode()
-    def replaced_logits(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+    def replaced_logits(self, ids: np.ndarray) -> np.ndarray:
         """Compute logits [B, L], above 0 where the model judges a token replaced (Clark et al., 2020, Section 2)."""
         self._need("replaced_tokens")
-        return self._finite("logits", self._engine.detect(torch.as_tensor(ids), _mask(attention_mask)))
+        return self._finite("logits", self._engine.detect(torch.as_tensor(ids)))
 
     @torch.inference_mode()
-    def hidden_states(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+    def hidden_states(self, ids: np.ndarray) -> np.ndarray:
         """Compute states [num_layers + 1, B, L, H], embeddings first; the last have passed a decoder's final norm."""
         self._need("states")
-        return self._finite("states", self._engine.hidden_states(torch.as_tensor(ids), _mask(attention_mask)))
+        return self._finite("states", self._engine.hidden_states(torch.as_tensor(ids)))
 
     @torch.inference_mode()
-    def attentions(self, ids: np.ndarray, attention_mask: np.ndarray) -> np.ndarray:
+    def attentions(self, ids: np.ndarray) -> np.ndarray:
         """Compute attention weights [num_layers, B, heads, L, L], row = from, column = to."""
         self._need("attentions")
-        return self._finite("attentions", self._engine.attentions(torch.as_tensor(ids), _mask(attention_mask)))
+        return self._finite("attentions", self._engine.attentions(torch.as_tensor(ids)))
 
     def _finite(self, name: str, tensor: Tensor) -> np.ndarray:
         """Return numbers as an array; raise BrokenCheckpoint if one is NaN or infinite, as when weights overflow."""
@@ -144,28 +140,23 @@ class Model:
 
 @torch.inference_mode()
 def word_logits(
-    models: Sequence[Model],
-    ids: np.ndarray,
-    attention_mask: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    capability: str = "masked_words",
+    models: Sequence[Model], ids: np.ndarray, rows: np.ndarray, columns: np.ndarray, capability: str = "masked_words"
 ) -> list[np.ndarray]:
     """Compute word logits [n, V] of each of C models of one run; model c reads ids[c] [B, L].
 
-    All models share the attention mask and the positions. Compiled code loops over the models, without the GIL. Raises
-    MissingCapability if a model lacks the capability, "masked_words" or "next_words".
+    All models share the positions. Compiled code loops over the models, without the GIL. Raises MissingCapability if a
+    model lacks the capability, "masked_words" or "next_words".
     """
     for model in models:
         model._need(capability)
     positions = (torch.as_tensor(rows), torch.as_tensor(columns))
     engines = [model.masked_word_model._engine for model in models]
-    all_ids, mask = torch.as_tensor(ids), _mask(attention_mask)
+    all_ids = torch.as_tensor(ids)
     logits: list[Tensor] = []
     for _, group in groupby(engines, key=type):  # usually one kind for a whole run
         of_type = [*group]
         ids_of_type = all_ids[len(logits) : len(logits) + len(of_type)]
-        logits += of_type[0].logits(of_type, ids_of_type, mask, positions)
+        logits += of_type[0].logits(of_type, ids_of_type, positions)
     return [model._finite("logits", of_model) for model, of_model in zip(models, logits, strict=True)]
 
 
@@ -198,8 +189,3 @@ def _engine(checkpoint: Checkpoint, pieces: int, device: Device) -> Engine:
     from embryo_core.engine.transformers_engine import TransformersEngine  # slow to import
 
     return TransformersEngine(checkpoint, pieces, device)
-
-
-def _mask(attention_mask: np.ndarray) -> Tensor | None:
-    """Return a mask [B, 1, 1, L], True at tokens; None without padding."""
-    return None if attention_mask.all() else torch.as_tensor(attention_mask, dtype=torch.bool)[:, None, None]

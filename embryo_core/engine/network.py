@@ -139,14 +139,12 @@ def embed_once(network: EncoderNetwork, ids: Tensor) -> tuple[Tensor, Tensor]:
 def apply_layer(
     states: Tensor,
     layer: EncoderLayer,
-    mask: Tensor | None,
-    positions: tuple[Tensor, Tensor] | None,
+    positions: tuple[Tensor, Tensor] | None = None,
     query_key_value: Tensor | None = None,
 ) -> Tensor:
     """Apply a layer to states [B, L, H]; return new states [B, L, H], or [n, H] at n `positions` (rows, columns).
 
-    `mask` [B, 1, 1, L] is True at tokens; None means no padding, which is faster. Query, key and value [B, L, 3 H] may
-    be passed if they have been computed.
+    Query, key and value [B, L, 3 H] may be passed if they have been computed.
     """
     if query_key_value is None:
         query_key_value = linear(states, layer.query_key_value)
@@ -159,19 +157,17 @@ def apply_layer(
         else:
             query = query[rows, :, columns][:, :, None]  # [n, heads, 1, D]
             key, value = key[rows], value[rows]
-            mask = None if mask is None else mask[rows]
-    context = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    context = scaled_dot_product_attention(query, key, value)
     context = context.transpose(1, 2).reshape(states.shape)
     attention_output = apply_norm(linear(context, layer.output).add_(states), layer.attention_norm)
     inner = activate(linear(attention_output, layer.inner), layer.activation)
     return apply_norm(linear(inner, layer.outer).add_(attention_output), layer.norm)
 
 
-def attend(states: Tensor, layer: EncoderLayer, mask: Tensor | None) -> Tensor:
+def attend(states: Tensor, layer: EncoderLayer) -> Tensor:
     """Compute the attention weights [B, heads, L, L] of a layer on states [B, L, H]."""
     query, key, _ = split(linear(states, layer.query_key_value), layer.heads)
-    scores = query @ key.transpose(2, 3) * query.shape[3] ** -0.5
-    return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1)
+    return (query @ key.transpose(2, 3) * query.shape[3] ** -0.5).softmax(-1)
 
 
 def apply_head(states: Tensor, head: WordHead) -> Tensor:
@@ -180,11 +176,11 @@ def apply_head(states: Tensor, head: WordHead) -> Tensor:
 
 
 @compiled
-def hidden_states(network: EncoderNetwork, ids: Tensor, mask: Tensor | None) -> Tensor:
+def hidden_states(network: EncoderNetwork, ids: Tensor) -> Tensor:
     """Compute states [layers + 1, B, L, H] of ids [B, L], the embeddings first."""
     states = [embed(ids, network.embeddings)]
     for i in range(network.depth):
-        states.append(apply_layer(states[-1], layer_at(network, i), mask, None))
+        states.append(apply_layer(states[-1], layer_at(network, i)))
     return torch.stack(states)
 
 
@@ -197,51 +193,49 @@ def layer_logits(network: EncoderNetwork, ids: Tensor, position: int) -> Tensor:
     states, final_position = embed(ids, network.embeddings), (torch.tensor([0]), torch.tensor([position]))
     states_of_layers = [states[:, position]]
     for i in range(network.depth - 1):
-        states = apply_layer(states, layer_at(network, i), None, None)
+        states = apply_layer(states, layer_at(network, i))
         states_of_layers.append(states[:, position])
-    states_of_layers.append(apply_layer(states, layer_at(network, network.depth - 1), None, final_position))
+    states_of_layers.append(apply_layer(states, layer_at(network, network.depth - 1), final_position))
     head = network.head
     assert head is not None
     return apply_head(torch.cat(states_of_layers), head)
 
 
-def detect(network: EncoderNetwork, ids: Tensor, mask: Tensor | None) -> Tensor:
+def detect(network: EncoderNetwork, ids: Tensor) -> Tensor:
     """Compute logits [B, L] that each of ids [B, L] is a replaced token."""
     detector = network.detector
     assert detector is not None
     states = embed(ids, network.embeddings)
     for i in range(network.depth):
-        states = apply_layer(states, layer_at(network, i), mask, None)
+        states = apply_layer(states, layer_at(network, i))
     return linear(activate(linear(states, detector.dense), detector.activation), detector.decision).squeeze(-1)
 
 
-def attentions(network: EncoderNetwork, ids: Tensor, mask: Tensor | None) -> Tensor:
+def attentions(network: EncoderNetwork, ids: Tensor) -> Tensor:
     """Compute attention weights [layers, B, heads, L, L] of ids [B, L]."""
     states, weights = embed(ids, network.embeddings), []
     for i in range(network.depth):
         layer = layer_at(network, i)
-        weights.append(attend(states, layer, mask))
-        states = apply_layer(states, layer, mask, None)
+        weights.append(attend(states, layer))
+        states = apply_layer(states, layer)
     return torch.stack(weights)
 
 
 @compiled
-def logits(
-    networks: list[EncoderNetwork], ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
-) -> list[Tensor]:
+def logits(networks: list[EncoderNetwork], ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
     """Compute masked-word logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     logits_of: list[Tensor] = []
     for i, network in enumerate(networks):
         states, shared_states = embed_once(network, ids[i])
         first_states: Tensor | None = shared_states
         for j in range(network.depth - 1):
-            states = apply_layer(states, layer_at(network, j), mask, None, first_states)
+            states = apply_layer(states, layer_at(network, j), None, first_states)
             first_states = None
         last_layer, head = layer_at(network, network.depth - 1), network.head
         if len(positions[0]) <= 2 * len(states):  # for more positions, computing the whole last layer is cheaper
-            states = apply_layer(states, last_layer, mask, positions, first_states)
+            states = apply_layer(states, last_layer, positions, first_states)
         else:
-            states = apply_layer(states, last_layer, mask, None, first_states)[positions[0], positions[1]]
+            states = apply_layer(states, last_layer, None, first_states)[positions[0], positions[1]]
         assert head is not None
         logits_of.append(apply_head(states, head))
     return logits_of

@@ -70,30 +70,28 @@ class TransformersEngine(Engine):
         return logits[:, : self._pieces].float().cpu()
 
     def layer_logits(self, ids: Tensor, position: int) -> Tensor:
-        states = self.hidden_states(ids, None)[:, 0, position]
+        states = self.hidden_states(ids)[:, 0, position]
         with reporting_failures(self._checkpoint, "compute"):  # the final parts have been applied to the last state
             last = self._output(states[-1:].to(self._device.name, self._device.dtype))
         return torch.cat([self.head(states[:-1]), last])
 
-    def detect(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        return self._pass(ids, mask, self._detector).logits.float().cpu()
+    def detect(self, ids: Tensor) -> Tensor:
+        return self._pass(ids, self._detector).logits.float().cpu()
 
-    def hidden_states(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        outputs = self._pass(ids, mask, self._unprojected, output_hidden_states=True)
+    def hidden_states(self, ids: Tensor) -> Tensor:
+        outputs = self._pass(ids, self._unprojected, output_hidden_states=True)
         states = (*outputs.hidden_states[:-1], outputs.last_hidden_state)
         return torch.stack([state.float().cpu() for state in states])
 
-    def attentions(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        attentions = self._pass(ids, mask, output_attentions=True).attentions
+    def attentions(self, ids: Tensor) -> Tensor:
+        attentions = self._pass(ids, output_attentions=True).attentions
         return torch.stack([weights.float().cpu() for weights in attentions])
 
     @staticmethod
-    def logits(
-        engines: "Sequence[TransformersEngine]", ids: Tensor, mask: Tensor | None, positions: tuple[Tensor, Tensor]
-    ) -> list[Tensor]:
+    def logits(engines: "Sequence[TransformersEngine]", ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
         logits = []
         for engine, ids_of_engine in zip(engines, ids, strict=True):
-            states = engine._pass(ids_of_engine, mask).last_hidden_state
+            states = engine._pass(ids_of_engine).last_hidden_state
             with reporting_failures(engine._checkpoint, "compute"):
                 logits.append(engine._output(states[positions[0].to(states.device), positions[1].to(states.device)]))
         return logits
@@ -101,16 +99,15 @@ class TransformersEngine(Engine):
     def forward_with_past(self, ids: Tensor, past: Tensor | None, last: int) -> tuple[Tensor, Tensor]:
         if past is not None:  # here the past is the ids, which are read again, since not every class has a cache
             ids = torch.cat([past[:, :, 0].expand(len(ids), -1), ids], 1)
-        states = self._pass(ids, None).last_hidden_state[:, -last:]
+        states = self._pass(ids).last_hidden_state[:, -last:]
         with reporting_failures(self._checkpoint, "compute"):
             return self._output(states.flatten(0, 1)).unflatten(0, (len(ids), last)), ids[:, :, None]
 
-    def _pass(self, ids: Tensor, mask: Tensor | None, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
+    def _pass(self, ids: Tensor, model: PreTrainedModel | None = None, **outputs: bool) -> Any:
         """Run a model, by default the base model without a head, on ids [B, L]."""
-        attention_mask = torch.ones_like(ids) if mask is None else mask[:, 0, 0].long()
-        device = self._device.name
+        ids = ids.to(self._device.name)
         with reporting_failures(self._checkpoint, "compute"):
-            return (model or self._base)(input_ids=ids.to(device), attention_mask=attention_mask.to(device), **outputs)
+            return (model or self._base)(input_ids=ids, attention_mask=torch.ones_like(ids), **outputs)
 
 
 def _head_of(model: PreTrainedModel) -> PreTrainedModel:

@@ -62,7 +62,7 @@ class AttentionMetric(Metric):
 
         def attend(batch: np.ndarray) -> list[Any]:
             ids = np.stack([sentences[i].ids for i in batch])
-            weights = model.attentions(ids, np.ones_like(ids))
+            weights = model.attentions(ids)
             return [observer.sum_batch(batch, weights) for observer in observers]
 
         lengths = np.array([len(sentence.ids) for sentence in sentences])

@@ -108,7 +108,7 @@ def word_states(model: "Model", data: WordSample) -> np.ndarray:
     at_words = np.zeros((model.num_layers + 1, len(data.sentence), model.hidden_size), np.float32)
 
     def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
-        states = model.hidden_states(ids, np.ones_like(ids))  # [layers + 1, b, L, D]
+        states = model.hidden_states(ids)  # [layers + 1, b, L, D]
         for row, sentence in enumerate(batch):
             for word in np.flatnonzero(data.sentence == sentence):
                 at_words[:, word] = states[:, row, data.start[word] : data.end[word]].mean(axis=1)

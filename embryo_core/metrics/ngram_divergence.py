@@ -99,10 +99,10 @@ class NgramDivergence(Metric):
             columns = data.position[indices]
             previous = ids[rows, columns - 1]
             if "next_words" in model.capabilities:
-                logits = model.next_logits(ids, np.ones_like(ids), rows, columns - 1)
+                logits = model.next_logits(ids, rows, columns - 1)
             else:
                 ids[rows, columns] = model.tokenizer.mask_id
-                logits = model.mlm_logits(ids, np.ones_like(ids), rows, columns)
+                logits = model.mlm_logits(ids, rows, columns)
             for i, logits_of_line, piece in zip(indices, logits, previous.tolist(), strict=True):
                 divergences_of[i] = divergences(logits_of_line, data.bigrams, piece)
 

@@ -64,7 +64,7 @@ def _score_masked(
         rows, columns, positions = np.arange(len(batch)), first + piece_index[batch], np.arange(ids.shape[1])
         is_masked = (positions >= columns[:, None]) & (positions < first + end[batch, None])
         masked_ids = np.where(is_masked, model.tokenizer.mask_id, ids)
-        logits = model.mlm_logits(masked_ids, np.ones_like(ids), rows, columns)  # [b, V]
+        logits = model.mlm_logits(masked_ids, rows, columns)  # [b, V]
         scores[batch] = _log_probabilities(logits, ids[rows, columns])
 
     batches.map_batches(model, sentences, score, sentence)
@@ -82,7 +82,7 @@ def _score_from_left(
         indices = np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in batch])
         indices = indices[columns[indices] > 0]  # nothing predicts the first token of a text
         rows = np.searchsorted(batch, sentence[indices])  # the indices of a batch ascend
-        logits = model.next_logits(ids, np.ones_like(ids), rows, columns[indices] - 1)  # [p, V]
+        logits = model.next_logits(ids, rows, columns[indices] - 1)  # [p, V]
         scores[indices] = _log_probabilities(logits, ids[rows, columns[indices]])
 
     batches.map_batches(

@@ -75,7 +75,7 @@ def _cosines(model: "Model", data: treebank_words.EncodedSentences) -> list[Scor
 
     def measure(batch: np.ndarray, ids: np.ndarray) -> None:
         inside = data.sentences[batch[0]].inside
-        cosines[:, batch] = mean_cosine(model.hidden_states(ids, np.ones_like(ids))[:, :, inside])
+        cosines[:, batch] = mean_cosine(model.hidden_states(ids)[:, :, inside])
 
     batches.map_batches(model, [sentence.ids for sentence in data.sentences], measure)
     return [

@@ -32,7 +32,7 @@ class ReplacedTokenAccuracy(WordMetric):
         verdicts = [np.empty(0, bool)] * len(data.sentences)
 
         def read_batch(batch: np.ndarray, ids: np.ndarray) -> None:
-            for i, row in zip(batch, model.replaced_logits(ids, np.ones_like(ids)) > 0, strict=True):
+            for i, row in zip(batch, model.replaced_logits(ids) > 0, strict=True):
                 verdicts[i] = row
 
         batches.map_batches(model, data.sentences, read_batch)
@@ -54,10 +54,9 @@ class ReplacedTokenAccuracy(WordMetric):
             batch_chances = np.concatenate([chances[offsets[i] : offsets[i + 1]] for i in batch])
             originals = ids[rows, columns]
             ids[rows, columns] = model.tokenizer.mask_id
-            attention_mask = np.ones_like(ids)
-            logits = model.mlm_logits(ids, attention_mask, rows, columns)
+            logits = model.mlm_logits(ids, rows, columns)
             ids[rows, columns] = sample_others(logits, originals, batch_chances)
-            is_original = model.replaced_logits(ids, attention_mask)[rows, columns] <= 0
+            is_original = model.replaced_logits(ids)[rows, columns] <= 0
             are_replaced[batch] = np.bincount(rows[is_original], minlength=len(batch)) == 0
 
         batches.map_batches(model, data.sentences, judge_batch, data.sentence)

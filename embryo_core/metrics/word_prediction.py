@@ -43,7 +43,7 @@ class TokenReconstruction(PieceMetric):
 
     def best_pieces(self, model: "Model", ids: np.ndarray) -> np.ndarray:
         rows, columns = np.divmod(np.arange(ids.size), ids.shape[1])
-        return model.mlm_logits(ids, np.ones_like(ids), rows, columns).argmax(axis=1).reshape(ids.shape)
+        return model.mlm_logits(ids, rows, columns).argmax(axis=1).reshape(ids.shape)
 
 
 class NextWordPrediction(PieceMetric):
@@ -60,7 +60,7 @@ class NextWordPrediction(PieceMetric):
         best = np.full(ids.shape, -1)  # nothing predicts the first piece
         if length > 1:
             rows, columns = np.divmod(np.arange(batch * (length - 1)), length - 1)
-            logits = model.next_logits(ids, np.ones_like(ids), rows, columns)
+            logits = model.next_logits(ids, rows, columns)
             best[:, 1:] = logits.argmax(axis=1).reshape(batch, length - 1)
         return best
 
@@ -78,7 +78,7 @@ class MaskPrediction(WordMetric):
             is_masked = (positions >= data.start[batch, None]) & (positions < data.end[batch, None])  # [b, L]
             rows, columns = np.nonzero(is_masked)
             masked_ids = np.where(is_masked, model.tokenizer.mask_id, ids)
-            best = model.mlm_logits(masked_ids, np.ones_like(ids), rows, columns).argmax(axis=1)
+            best = model.mlm_logits(masked_ids, rows, columns).argmax(axis=1)
             wrong_counts = np.bincount(rows, best != ids[rows, columns], minlength=len(batch))
             correct[batch] = wrong_counts == 0
 

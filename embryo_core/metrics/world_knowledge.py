@@ -119,7 +119,7 @@ def ask(model: "Model", questions: Questions, indices: np.ndarray) -> list[FactR
 
     def ask_batch(batch: np.ndarray, ids: np.ndarray) -> None:
         numbers = indices[batch]
-        logits = predict(ids, np.ones_like(ids), np.arange(len(numbers)), questions.at[numbers])  # [b, V]
+        logits = predict(ids, np.arange(len(numbers)), questions.at[numbers])  # [b, V]
         replies.update(zip(batch.tolist(), _replies(logits, questions.objects[numbers]), strict=True))
 
     batches.map_batches(model, questions.ids, ask_batch, indices)

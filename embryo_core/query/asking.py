@@ -262,16 +262,14 @@ def _by_layer(question: Question, position: int, k: int, models: Sequence["Model
 
 def _layer_logits(question: Question, position: int, models: Sequence["Model"]) -> np.ndarray:
     """Compute logits [C, layers, V] of the head on every layer's state at one position of a question."""
-    ids, attention_mask = question.ids[None], np.ones_like(question.ids)[None]
+    ids = question.ids[None]
     row, column = np.array([0]), np.array([position - 1])
     logits = []
     for model in models:
         between_chunks()
         if question.continues:  # the last states are already normalised, and the head would normalise them again
-            states = model.hidden_states(ids, attention_mask)[:-1, 0, -1]
-            logits.append(
-                np.concatenate([model.next_head(states), model.next_logits(ids, attention_mask, row, column)])
-            )
+            states = model.hidden_states(ids)[:-1, 0, -1]
+            logits.append(np.concatenate([model.next_head(states), model.next_logits(ids, row, column)]))
         else:
             logits.append(model.layer_logits(question.ids, position))
     return np.stack(logits)

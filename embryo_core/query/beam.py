@@ -240,13 +240,8 @@ def _logits(
             between_chunks()
             chunk = ids[i : i + models_per_pass, j : j + max_rows]
             row_indices = np.arange(chunk.shape[1])
-            chunk_logits = word_logits(
-                models[i : i + models_per_pass],
-                chunk,
-                np.ones_like(chunk[0]),
-                row_indices,
-                np.full_like(row_indices, position),
-            )
+            columns = np.full_like(row_indices, position)
+            chunk_logits = word_logits(models[i : i + models_per_pass], chunk, row_indices, columns)
             yield from ((c, j, of_model) for c, of_model in enumerate(chunk_logits, i))
 
 

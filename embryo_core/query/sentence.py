@@ -79,4 +79,4 @@ def read_sentence(text: str, tokenizer: "Tokenizer", max_positions: int) -> np.n
 def _attention(model: "Model", ids: np.ndarray) -> np.ndarray:
     """Compute the attention [layers, heads, L, L] of one sequence of ids [L]."""
     between_chunks()
-    return model.attentions(ids[None], np.ones_like(ids)[None])[:, 0]
+    return model.attentions(ids[None])[:, 0]

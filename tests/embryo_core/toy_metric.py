@@ -36,8 +36,6 @@ class LastPiece(Metric):
         for ids in data.ids:
             visible_ids = ids.copy()
             visible_ids[-2] = model.tokenizer.mask_id
-            logits = model.mlm_logits(
-                visible_ids[None], np.ones_like(ids)[None], np.array([0]), np.array([len(ids) - 2])
-            )
+            logits = model.mlm_logits(visible_ids[None], np.array([0]), np.array([len(ids) - 2]))
             hits.append(logits[0].argmax() == ids[-2])
         return Findings(scores=[Score(self.name, float(np.mean(hits)), len(hits), "all")])

@@ -85,7 +85,7 @@ def test_imported_series_can_be_queried(folder: Path, family: str):
     assert [c.step for c in checkpoints] == list(run.planned_steps) == [0, 25, 100] and checkpoints[0].tokens is None
     for checkpoint in checkpoints:
         ids, segments = batch()
-        states = load(checkpoint).hidden_states(ids, np.ones_like(ids))
+        states = load(checkpoint).hidden_states(ids)
         expected = originals.states_of(family, values[checkpoint.step], ids, np.zeros_like(segments))
         assert np.abs(states - np.stack(expected)).max() < TOLERANCE
     assert query.ask(run, "w1 [MASK] w2").steps == (0, 25, 100)

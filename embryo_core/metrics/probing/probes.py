@@ -47,7 +47,7 @@ def span_features(model: "Model", data: ProbingData, memory: int) -> Tensor:
     first = np.searchsorted(data.sentence[by_sentence], np.arange(len(data.sentences) + 1))
 
     def pool(batch: np.ndarray, ids: np.ndarray) -> None:
-        states = torch.from_numpy(model.hidden_states(ids, np.ones_like(ids))).flatten(1, 2)  # [layers + 1, b L, H]
+        states = torch.from_numpy(model.hidden_states(ids)).flatten(1, 2)  # [layers + 1, b L, H]
         spans = np.concatenate([by_sentence[first[i] : first[i + 1]] for i in batch])
         begin = np.repeat(np.arange(len(batch)) * ids.shape[1], first[batch + 1] - first[batch])
         means = _means(states, data.start[spans] + begin, data.end[spans] + begin)

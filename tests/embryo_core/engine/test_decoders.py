@@ -46,17 +46,16 @@ def test_decoder_outputs_equal_those_of_transformers(own_run: Run, family: str) 
     model = load(checkpoint)
     own = AutoModelForCausalLM.from_pretrained(checkpoint.path, attn_implementation="eager").eval()
     ids = np.array([[1, *range(5, 14), 2], [1, *range(20, 29), 2]])
-    mask = np.ones_like(ids)
     before: list[torch.Tensor] = []  # the last layer's states, before the final norm
     layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
     layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
     with torch.inference_mode():
         output = own(torch.as_tensor(ids), output_hidden_states=True, output_attentions=True)
     rows, columns = np.array([0, 1, 1]), np.array([4, 0, 10])
-    logits = model.next_logits(ids, mask, rows, columns)
+    logits = model.next_logits(ids, rows, columns)
     np.testing.assert_allclose(logits, output.logits.numpy()[rows, columns], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.hidden_states(ids, mask), torch.stack(output.hidden_states), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(model.attentions(ids, mask), torch.stack(output.attentions), atol=1e-6)
+    np.testing.assert_allclose(model.hidden_states(ids), torch.stack(output.hidden_states), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(model.attentions(ids), torch.stack(output.attentions), atol=1e-6)
     lens = model.next_head(before[0].numpy()[rows, columns])
     np.testing.assert_allclose(lens, logits, rtol=1e-5, atol=1e-4)
     assert model.capabilities == GIVEN and model.max_positions == 40
@@ -71,21 +70,20 @@ def test_opt_with_narrow_embeddings_has_states_of_one_width(own_run: Run, norm_f
     checkpoint = write(own_run, decoders.make("opt", **change))
     model, own = load(checkpoint), AutoModelForCausalLM.from_pretrained(checkpoint.path).eval()
     ids = np.array([[1, *range(5, 14), 2]])
-    mask = np.ones_like(ids)
     unprojected: list[torch.Tensor] = []
     own.model.decoder.project_out.register_forward_pre_hook(lambda _, inputs: unprojected.append(inputs[0]))
     with torch.inference_mode():
         output = own(torch.as_tensor(ids), output_hidden_states=True)
     states = torch.stack([*output.hidden_states[:-1], *unprojected])
-    np.testing.assert_allclose(model.hidden_states(ids, mask), states, rtol=1e-5, atol=1e-5)
-    logits = model.next_logits(ids, mask, np.array([0]), np.array([4]))
+    np.testing.assert_allclose(model.hidden_states(ids), states, rtol=1e-5, atol=1e-5)
+    logits = model.next_logits(ids, np.array([0]), np.array([4]))
     np.testing.assert_allclose(logits, output.logits.numpy()[0, [4]], rtol=1e-5, atol=1e-5)
     assert model.next_head(states[1, 0, :1].numpy()).shape == (1, 700)
 
 
 def test_missing_prediction_head_is_reported(own_run: Run) -> None:
     """An encoder does not output next words, and a decoder does not output masked words."""
-    at = np.array([[1, 5]]), np.ones((1, 2)), np.array([0]), np.array([0])
+    at = np.array([[1, 5]]), np.array([0]), np.array([0])
     encoder = load(runs.checkpoint(own_run, 16))
     with pytest.raises(MissingCapability, match="does not output next words"):
         encoder.next_logits(*at)
@@ -93,13 +91,12 @@ def test_missing_prediction_head_is_reported(own_run: Run) -> None:
         load(write(own_run, decoders.make("gpt2"))).mlm_logits(*at)
 
 
-def test_right_padding_does_not_change_outputs(own_run: Run) -> None:
-    """A batch of two lengths gives the same logits as each text alone."""
+def test_later_pieces_do_not_change_outputs(own_run: Run) -> None:
+    """The start of a text gives the same logits alone as in a batch of longer texts."""
     model = load(write(own_run, decoders.make("gpt_neox")))
     ids = np.array([[1, 7, 8, 9, 10], [1, 11, 12, 0, 0]])
-    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
-    together = model.next_logits(ids, mask, np.array([1]), np.array([2]))
-    alone = model.next_logits(ids[1:, :3], np.ones((1, 3)), np.array([0]), np.array([2]))
+    together = model.next_logits(ids, np.array([1]), np.array([2]))
+    alone = model.next_logits(ids[1:, :3], np.array([0]), np.array([2]))
     np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-5)
 
 
@@ -121,7 +118,7 @@ def test_is_decoder_turns_encoder_family_into_decoder(own_run: Run, decoder: boo
     if decoder:
         ids = np.array([[1, 5, 6]])
         own = BertLMHeadModel.from_pretrained(checkpoint.path).eval()(torch.as_tensor(ids)).logits[0, 1:2]
-        logits = load(checkpoint).next_logits(ids, np.ones_like(ids), np.array([0]), np.array([1]))
+        logits = load(checkpoint).next_logits(ids, np.array([0]), np.array([1]))
         np.testing.assert_allclose(logits, own.detach(), rtol=1e-5, atol=1e-5)
 
 
@@ -129,7 +126,7 @@ def test_decoder_without_head_gives_no_next_words(own_run: Run) -> None:
     """The architecture in config.json decides."""
     checkpoint = write(own_run, decoders.make("gpt_neox").gpt_neox)
     assert checkpoint_capabilities(checkpoint) == GIVEN - {"next_words", "words"}
-    assert load(checkpoint).hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
+    assert load(checkpoint).hidden_states(np.array([[5, 6]])).shape == (3, 1, 2, 32)
 
 
 def test_list_of_decoders_agrees_with_transformers() -> None:

@@ -65,41 +65,38 @@ def rename(folder, new) -> None:
 
 
 def check(model: Model) -> None:
-    """Check that states, attentions, logits and the lens equal those of transformers in a batch with padding."""
+    """Check that states, attentions, logits and the lens equal those of transformers in a batch of two texts."""
     assert isinstance(model._engine, FastDecoder)
     own = AutoModelForCausalLM.from_pretrained(
         model.checkpoint.path, attn_implementation="eager", dtype=torch.float32
     ).eval()
     ids = np.array([[1, *range(5, 14), 2], [1, *range(20, 29), 2]])
-    mask = np.ones_like(ids)
-    ids[1, 7:] = mask[1, 7:] = 0
-    rows, columns = np.nonzero(mask)
+    rows, columns = np.indices(ids.shape).reshape(2, -1)
     before: list[torch.Tensor] = []  # the last layer's states, before the final norm
     layers = next(part for part in own.modules() if isinstance(part, torch.nn.ModuleList) and len(part) == 2)
     layers[1].register_forward_hook(lambda _, __, out: before.append(out[0] if isinstance(out, tuple) else out))
     with torch.inference_mode():
         output = own(
             torch.as_tensor(ids),
-            attention_mask=torch.as_tensor(mask),
             output_hidden_states=True,
             output_attentions=True,
         )
     states, logits = torch.stack(output.hidden_states).numpy(), output.logits.numpy()[rows, columns, :PIECES]
-    close(model, model.hidden_states(ids, mask)[:, rows, columns], states[:, rows, columns])
-    close(model, model.next_logits(ids, mask, rows, columns), logits)
+    close(model, model.hidden_states(ids)[:, rows, columns], states[:, rows, columns])
+    close(model, model.next_logits(ids, rows, columns), logits)
     check_read_on(model, ids, output.logits.numpy()[..., :PIECES])
     close(model, model.next_head(before[0].numpy()[rows, columns]), logits)
     theirs = torch.stack(output.attentions).numpy()
     scores = np.log(
         theirs, where=theirs > 0, out=np.zeros_like(theirs)
     )  # an absolute error in a score is a relative error in its weight
-    ours = model.attentions(ids, mask).transpose(1, 3, 0, 2, 4)[rows, columns]
+    ours = model.attentions(ids).transpose(1, 3, 0, 2, 4)[rows, columns]
     theirs = theirs.transpose(1, 3, 0, 2, 4)[rows, columns]
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=rounding(model, ids.shape[1], scores))
 
 
 def check_read_on(model: Model, ids: np.ndarray, theirs: np.ndarray) -> None:
-    """Check that logits after the last pieces do not depend on how the text was split before: [B, L, V], no padding."""
+    """Check that logits after the last pieces do not depend on how the text was split before: [B, L, V]."""
     whole, _ = model.forward_with_past(ids[:1], last=ids.shape[1])
     close(model, whole, theirs[:1])
     both = np.stack([ids[0], np.append(ids[0, :4], ids[1, 4:7].repeat(3)[: ids.shape[1] - 4])])
@@ -160,7 +157,7 @@ def test_buffers_of_old_files_are_ignored(own_run: Run, family: str) -> None:
     runs.write_manifest(checkpoint.path, 8, None, None)
     check(load(runs.checkpoint(own_run, 8)))
     through = TransformersEngine(runs.checkpoint(own_run, 8), PIECES)
-    assert through.hidden_states(torch.tensor([[5, 6]]), None).shape == (3, 1, 2, 32)
+    assert through.hidden_states(torch.tensor([[5, 6]])).shape == (3, 1, 2, 32)
     assert not TensorMeter(1).measure(runs.checkpoint(own_run, 8)).infinite
 
 
@@ -180,7 +177,7 @@ def test_unsupported_configuration_uses_transformers(own_run: Run, family: str, 
     own = AutoModelForCausalLM.from_pretrained(checkpoint.path).eval()
     ids = np.array([[1, 5, 6, 7]])
     logits = own(torch.as_tensor(ids)).logits[0, 3:].detach().numpy()
-    close(model, model.next_logits(ids, np.ones_like(ids), np.array([0]), np.array([3])), logits)
+    close(model, model.next_logits(ids, np.array([0]), np.array([3])), logits)
 
 
 @pytest.mark.parametrize("what", ["missing", "foreign", "shape", "head", "infinite"])

@@ -52,13 +52,10 @@ def small(kind: type[torch.nn.Module], **settings: object) -> torch.nn.Module:
     return kind(kind.config_class(**config))
 
 
-def padded_ids(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """Return ids and attention mask of TEXTS in one batch; the second is shorter and padded."""
+def ids_of_texts(tokenizer: Tokenizer) -> np.ndarray:
+    """Return ids of TEXTS in one batch; the longer text is cut."""
     rows = [tokenizer.encode_text(text) for text in TEXTS]
-    ids = np.full((2, max(map(len, rows))), tokenizer.pad_id)
-    for row, own in zip(ids, rows, strict=True):
-        row[: len(own)] = own
-    return ids, (ids != tokenizer.pad_id).astype(np.int64)
+    return np.stack([row[: min(map(len, rows))] for row in rows])
 
 
 @pytest.fixture(params=["albert", "bert", "electra", "electra with a projection", "electra's generator"])
@@ -75,25 +72,21 @@ def checkpoint(request: pytest.FixtureRequest, own_run: Run) -> Checkpoint:
     return store(own_run, models[request.param]())
 
 
-@pytest.mark.parametrize("with_padding", [False, True])
-def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
+@pytest.mark.parametrize("texts", [1, 2])
+def test_all_outputs_equal_those_of_transformers(checkpoint, texts):
     """Hidden states, attentions and, with a head, logits at every position are compared with the stored model's."""
     model = load(checkpoint)
-    ids, mask = padded_ids(model.tokenizer)
-    if not with_padding:
-        ids, mask = ids[:1], mask[:1]
-    rows, columns = np.nonzero(mask)
+    ids = ids_of_texts(model.tokenizer)[:texts]
+    rows, columns = np.indices(ids.shape).reshape(2, -1)
     architecture = json.loads((checkpoint.path / "config.json").read_text())["architectures"][0]
     kind = getattr(transformers, architecture)
     reference = kind.from_pretrained(checkpoint.path, dtype=torch.float32, attn_implementation="eager").eval()
     with torch.no_grad():
-        expected = reference(
-            torch.tensor(ids), torch.tensor(mask), output_hidden_states=True, output_attentions=True, return_dict=True
-        )
-    states, attentions = model.hidden_states(ids, mask), model.attentions(ids, mask)
+        expected = reference(torch.tensor(ids), output_hidden_states=True, output_attentions=True, return_dict=True)
+    states, attentions = model.hidden_states(ids), model.attentions(ids)
     theirs = torch.stack(expected.hidden_states).numpy()
     assert states.shape == (model.num_layers + 1, *ids.shape, model.hidden_size) == theirs.shape
-    close(model, ids, states[:, rows, columns], theirs[:, rows, columns])
+    close(model, ids, states, theirs)
     theirs = torch.stack(expected.attentions).numpy()
     assert attentions.shape == (model.num_layers, len(ids), model.num_heads, ids.shape[1], ids.shape[1])
     scores = np.log(
@@ -103,11 +96,10 @@ def test_all_outputs_equal_those_of_transformers(checkpoint, with_padding):
     if "masked_words" in model.capabilities:
         logits = expected["prediction_logits" if architecture.endswith("PreTraining") else "logits"].numpy()
         logits = logits[rows, columns]
-        close(model, ids, model.mlm_logits(ids, mask, rows, columns), logits)
-        close(model, ids, model.mlm_logits(ids, mask, rows[-2:], columns[-2:]), logits[-2:])
-        own = columns[rows == 0]
-        by_layer = np.stack([model.layer_logits(ids[0, : len(own)], column) for column in own], axis=1)
-        assert by_layer.shape == (model.num_layers + 1, len(own), model.vocabulary_size)
+        close(model, ids, model.mlm_logits(ids, rows, columns), logits)
+        close(model, ids, model.mlm_logits(ids, rows[-2:], columns[-2:]), logits[-2:])
+        by_layer = np.stack([model.layer_logits(ids[0], column) for column in range(ids.shape[1])], axis=1)
+        assert by_layer.shape == (model.num_layers + 1, ids.shape[1], model.vocabulary_size)
         close(model, ids, by_layer[-1], logits[rows == 0])
 
 
@@ -124,7 +116,7 @@ def test_discriminator_has_no_masked_words(own_run):
     given = "attentions, replaced tokens, states, trainable"
     expected = rf"step16 \(ElectraForPreTraining\) does not output masked words, only {given}; choose"
     with pytest.raises(MissingCapability, match=expected):
-        model.mlm_logits(ids, np.ones_like(ids), [0], [1])
+        model.mlm_logits(ids, [0], [1])
     with pytest.raises(MissingCapability, match=expected):
         model.layer_logits(ids[0], 1)
 
@@ -144,19 +136,17 @@ def test_discriminator_with_generator_predicts_words(own_run):
     checkpoint, discriminator, generator = with_generator(own_run)
     model = load(checkpoint)
     assert model.capabilities == {"masked_words", "words", "replaced_tokens", "states", "attentions", "trainable"}
-    ids, mask = padded_ids(model.tokenizer)
-    rows, columns = np.nonzero(mask)
+    ids = ids_of_texts(model.tokenizer)
+    rows, columns = np.indices(ids.shape).reshape(2, -1)
     with torch.no_grad():
         of_discriminator, of_generator = (
-            part(torch.tensor(ids), torch.tensor(mask), output_hidden_states=True)
-            for part in (discriminator, generator)
+            part(torch.tensor(ids), output_hidden_states=True) for part in (discriminator, generator)
         )
     for loaded, expected in ((model, of_discriminator), (model.masked_word_model, of_generator)):
-        theirs = torch.stack(expected.hidden_states).numpy()[:, rows, columns]
-        close(loaded, ids, loaded.hidden_states(ids, mask)[:, rows, columns], theirs)
+        close(loaded, ids, loaded.hidden_states(ids), torch.stack(expected.hidden_states).numpy())
     logits = of_generator.logits.numpy()[rows, columns]
-    close(model.masked_word_model, ids, model.mlm_logits(ids, mask, rows, columns), logits)
-    close(model.masked_word_model, ids, model.layer_logits(ids[0, : mask[0].sum()], 1)[-1:], logits[1:2])
+    close(model.masked_word_model, ids, model.mlm_logits(ids, rows, columns), logits)
+    close(model.masked_word_model, ids, model.layer_logits(ids[0], 1)[-1:], logits[1:2])
     alone = load(runs.generator(checkpoint))
     assert alone.masked_word_model is alone and model.nbytes > alone.nbytes
 
@@ -195,7 +185,7 @@ def test_logits_beyond_the_tokenizer_are_left_out(own_run, kind, tied):
     with torch.no_grad():
         output = stored.eval()(torch.tensor(ids))
     expected = (output["prediction_logits"] if "prediction_logits" in output else output["logits"])[0, 2, :700].numpy()
-    ours = model.mlm_logits(ids, np.ones_like(ids), [0], [2])
+    ours = model.mlm_logits(ids, [0], [2])
     assert ours.shape == (1, 700) and model.vocabulary_size == 700
     close(model, ids, ours[0], expected)
 
@@ -235,7 +225,7 @@ def test_masked_language_model_variants_agree_with_transformers(own_run, kind, s
     with torch.no_grad():
         reference = kind.from_pretrained(checkpoint.path, dtype=torch.float32).eval()
         expected = reference(torch.tensor(ids[None])).logits[0, at]
-    close(model, ids[None], model.mlm_logits(ids[None], np.ones((1, len(ids))), [0], [at])[0], expected.numpy())
+    close(model, ids[None], model.mlm_logits(ids[None], [0], [at])[0], expected.numpy())
 
 
 @pytest.mark.parametrize(
@@ -261,7 +251,7 @@ def test_stored_decoder_takes_precedence_over_tied_embeddings(own_run, kind, dec
     ids = model.tokenizer.encode_text(TEXTS[1])[None]
     with torch.no_grad():
         expected = reference(torch.tensor(ids)).logits[0, 2].numpy()
-    close(model, ids, model.mlm_logits(ids, np.ones_like(ids), [0], [2])[0], expected)
+    close(model, ids, model.mlm_logits(ids, [0], [2])[0], expected)
 
 
 @pytest.mark.parametrize("wrapper", ["module.", "_orig_mod.", "module._orig_mod."])
@@ -282,9 +272,9 @@ def test_models_of_one_run_may_need_different_engines(own_run):
     for activation in ("gelu", "silu", "gelu"):
         models.append(load(store(own_run, small(BertForMaskedLM, hidden_act=activation))))
     ids = np.array([[[2, 9, 4, 3]], [[2, 8, 4, 3]], [[2, 7, 4, 3]]])
-    whole = word_logits(models, ids, np.ones((1, 4)), [0], [2])
+    whole = word_logits(models, ids, [0], [2])
     for model, own, logits in zip(models, ids, whole, strict=True):
-        assert np.array_equal(model.mlm_logits(own, np.ones((1, 4)), [0], [2]), logits)
+        assert np.array_equal(model.mlm_logits(own, [0], [2]), logits)
 
 
 def test_loading_is_silent_and_in_float32(tiny_run, capfd, caplog):
@@ -296,14 +286,14 @@ def test_loading_is_silent_and_in_float32(tiny_run, capfd, caplog):
 
 
 def test_models_in_one_call_equal_single_calls(tiny_run):
-    """Each model has its own ids; padding and positions are shared."""
+    """Each model has its own ids; the positions are shared."""
     models = [load(checkpoint) for checkpoint in runs.checkpoints(tiny_run)]
-    ids, mask = padded_ids(models[0].tokenizer)
-    rows, columns = np.nonzero(mask)
-    own = np.stack([np.where(mask, (ids + 3 * i) % 700, ids) for i in range(3)])
-    actual = word_logits(models, own, mask, rows, columns)
+    ids = ids_of_texts(models[0].tokenizer)
+    rows, columns = np.indices(ids.shape).reshape(2, -1)
+    own = np.stack([(ids + 3 * i) % 700 for i in range(3)])
+    actual = word_logits(models, own, rows, columns)
     for model, its, logits in zip(models, own, actual, strict=True):
-        np.testing.assert_array_equal(logits, model.mlm_logits(its, mask, rows, columns))
+        np.testing.assert_array_equal(logits, model.mlm_logits(its, rows, columns))
     assert not np.allclose(actual[0], actual[1])
 
 
@@ -311,10 +301,10 @@ def test_loading_another_model_does_not_change_the_first(tiny_run):
     """Both models are checkpoints of the same run."""
     first = load(runs.checkpoint(tiny_run, 0))
     ids = np.array([[2, 9, 3]])
-    before = first.mlm_logits(ids, np.ones_like(ids), [0], [1])
+    before = first.mlm_logits(ids, [0], [1])
     second = load(runs.checkpoint(tiny_run, 16))
-    assert np.array_equal(first.mlm_logits(ids, np.ones_like(ids), [0], [1]), before)
-    assert not np.allclose(second.mlm_logits(ids, np.ones_like(ids), [0], [1]), before)
+    assert np.array_equal(first.mlm_logits(ids, [0], [1]), before)
+    assert not np.allclose(second.mlm_logits(ids, [0], [1]), before)
 
 
 # === Broken checkpoints ===
@@ -357,12 +347,12 @@ def test_bare_encoder_gives_its_states(own_run):
     """AutoModel saves an encoder under other names; it is read through transformers, without a masked-word head."""
     checkpoint = runs.checkpoint(own_run, 8)
     ids = np.array([[2, 7, 8, 9, 3]])
-    whole = load(checkpoint).hidden_states(ids, np.ones_like(ids))
+    whole = load(checkpoint).hidden_states(ids)
     transformers.AutoModel.from_pretrained(checkpoint.path, dtype="auto").save_pretrained(checkpoint.path)
     runs.write_manifest(checkpoint.path, 8, sequences=32, tokens=2048)
     model = load(runs.checkpoint(own_run, 8))
     assert "masked_words" not in model.capabilities
-    np.testing.assert_allclose(model.hidden_states(ids, np.ones_like(ids)), whole, atol=1e-5)
+    np.testing.assert_allclose(model.hidden_states(ids), whole, atol=1e-5)
 
 
 def test_missing_weight_is_refused(own_run):
@@ -410,7 +400,7 @@ def test_overflow_of_finite_weights_fails_each_metric_once(own_run):
     ids = np.array([[2, 7, 8, 9, 3]])
     for ask in (model.hidden_states, model.attentions, lambda *of: model.mlm_logits(*of, [0], [2])):
         with pytest.raises(BrokenCheckpoint, match=r"step8: its .* are NaN or infinite"):
-            ask(ids, np.ones_like(ids))
+            ask(ids)
     names = ["token_reconstruction", "mask_prediction", "world_knowledge", "attention", "head_behaviour", "positions"]
     report = evaluate(own_run, SAMPLE_DATA, names, [8], limit=3)
     assert len(report.failures) == len(names) and all("NaN or infinite" in reason for reason in report.failures)

@@ -39,24 +39,24 @@ def both(checkpoint: Checkpoint) -> tuple[Model, Model]:
 def check_against_transformers(model: Model) -> None:
     """Check logits against transformers' own class, and the shapes of states, attentions and embeddings."""
     ids = np.array([[1, *range(5, 14), 2]])
-    mask, at = np.ones_like(ids), (np.array([0]), np.array([4]))
+    at = np.array([0]), np.array([4])
     own = AutoModelForMaskedLM.from_pretrained(model.checkpoint.path, attn_implementation="eager").eval()
     with torch.inference_mode():
-        expected = own(torch.as_tensor(ids), attention_mask=torch.as_tensor(mask)).logits[0, 4].numpy()
-    logits = model.mlm_logits(ids, mask, *at)
+        expected = own(torch.as_tensor(ids)).logits[0, 4].numpy()
+    logits = model.mlm_logits(ids, *at)
     assert logits.shape == (1, model.vocabulary_size)
     assert np.abs(logits[0] - expected[: logits.shape[1]]).max() <= 1e-5 * np.abs(expected).max()
-    states = model.hidden_states(ids, mask)
+    states = model.hidden_states(ids)
     assert states.shape == (3, 1, 11, 32)
     assert np.abs(model.layer_logits(ids[0], 4)[-1] - logits).max() <= 1e-5 * np.abs(expected).max()
     if "attentions" in model.capabilities:
-        weights = model.attentions(ids, mask)
+        weights = model.attentions(ids)
         assert weights.shape == (2, 1, 2, 11, 11)
         assert np.abs(weights.sum(-1) - 1).max() < 11 * np.finfo(np.float32).eps
     words, positions = model.embeddings()
     assert len(words) == model.vocabulary_size and (positions is None or len(positions) >= model.max_positions)
     longest = np.full((1, model.max_positions), 5)
-    assert np.isfinite(model.hidden_states(longest, np.ones_like(longest))).all()
+    assert np.isfinite(model.hidden_states(longest)).all()
 
 
 @pytest.mark.parametrize("engine", [FastEncoder, TransformersEngine])
@@ -77,11 +77,11 @@ def test_both_engines_agree_on_the_demo(demo):
     """Both sum in float32 in different orders: outputs agree to 1e-5 of the largest value."""
     fast, hub = both(demo)
     ids = fast.tokenizer.encode_text("The capital of France is [MASK] , a city on the river .")[None]
-    mask, at = np.ones_like(ids), (np.array([0, 0]), np.array([6, 2]))
+    at = np.array([0, 0]), np.array([6, 2])
     for one, other in (
-        (fast.mlm_logits(ids, mask, *at), hub.mlm_logits(ids, mask, *at)),
-        (fast.hidden_states(ids, mask), hub.hidden_states(ids, mask)),
-        (fast.attentions(ids, mask), hub.attentions(ids, mask)),
+        (fast.mlm_logits(ids, *at), hub.mlm_logits(ids, *at)),
+        (fast.hidden_states(ids), hub.hidden_states(ids)),
+        (fast.attentions(ids), hub.attentions(ids)),
         (fast.layer_logits(ids[0], 6), hub.layer_logits(ids[0], 6)),
     ):
         assert np.abs(one - other).max() <= 1e-5 * np.abs(one).max()
@@ -92,20 +92,8 @@ def test_groups_that_do_not_divide_the_layers_are_those_of_transformers(own_run)
     sizes = {"num_hidden_layers": 18, "num_hidden_groups": 14, "embedding_size": 16, "initializer_range": 0.5}
     fast, hub = both(write(own_run, "albert", sizes))
     ids = np.array([[1, 7, 9, 4, 11, 2]])
-    one, other = fast.hidden_states(ids, np.ones_like(ids)), hub.hidden_states(ids, np.ones_like(ids))
+    one, other = fast.hidden_states(ids), hub.hidden_states(ids)
     assert np.abs(one - other).max() <= 1e-4 * np.abs(one).max()
-
-
-def test_padding_does_not_change_logits(demo):
-    """A sentence in a batch with a longer one has the same logits as alone."""
-    _, hub = both(demo)
-    short, long = (hub.tokenizer.encode_text(text) for text in ("The [MASK] runs .", "The [MASK] runs to the sea ."))
-    ids = np.full((2, len(long)), hub.tokenizer.pad_id)
-    ids[0, : len(short)], ids[1] = short, long
-    mask = np.arange(len(long)) < np.array([[len(short)], [len(long)]])
-    together = hub.mlm_logits(ids, mask, np.array([0]), np.array([2]))
-    alone = hub.mlm_logits(short[None], np.ones_like(short)[None], np.array([0]), np.array([2]))
-    assert np.abs(together - alone).max() <= 1e-5 * np.abs(alone).max()
 
 
 def write(run: Run, family: str, change: dict | None = None) -> Checkpoint:
@@ -213,7 +201,7 @@ def test_models_can_be_loaded_by_several_threads(own_run):
     with ThreadPoolExecutor(8) as threads:
         models = list(threads.map(load, [checkpoint] * 24))
     ids, at = np.array([[1, 5, 6, 2]]), (np.array([0]), np.array([1]))
-    actual = [model.mlm_logits(ids, np.ones_like(ids), *at) for model in models]
+    actual = [model.mlm_logits(ids, *at) for model in models]
     assert all(np.array_equal(logits, actual[0]) for logits in actual)
 
 
@@ -225,7 +213,7 @@ def test_class_of_another_task_gives_no_masked_words(own_run):
     rewrite(checkpoint, "config.json", json.dumps(config).encode())
     model = load(runs.checkpoint(own_run, 8))
     assert checkpoint_capabilities(model.checkpoint) == {"states", "attentions", "trainable"}
-    assert model.hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
+    assert model.hidden_states(np.array([[5, 6]])).shape == (3, 1, 2, 32)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +240,7 @@ def test_unusual_config_is_read_safely_or_refused(own_run, change, message):
     rewrite(checkpoint, "config.json", json.dumps(config | change).encode())
     if message is None and "vocab_size" not in change:
         model = load(runs.checkpoint(own_run, 8))
-        assert model.num_layers == 2 and model.hidden_states(np.array([[5, 6]]), np.ones((1, 2))).shape == (3, 1, 2, 32)
+        assert model.num_layers == 2 and model.hidden_states(np.array([[5, 6]])).shape == (3, 1, 2, 32)
         return
     with pytest.raises(Exception, match=message or "has 100") as raised:
         load(runs.checkpoint(own_run, 8))
@@ -308,9 +296,9 @@ def test_bigbird_reads_long_text_after_short_one(own_run):
     """After a short text, transformers would use full attention for good; it also pads what it returns."""
     model = load(write(own_run, "big_bird", {"max_position_embeddings": 800}))
     ids = np.random.default_rng(0).integers(5, 700, (1, 733))
-    before = model.hidden_states(ids, np.ones_like(ids))
-    model.hidden_states(ids[:, :9], np.ones((1, 9)))
-    assert before.shape == (3, 1, 733, 32) and (model.hidden_states(ids, np.ones_like(ids)) == before).all()
+    before = model.hidden_states(ids)
+    model.hidden_states(ids[:, :9])
+    assert before.shape == (3, 1, 733, 32) and (model.hidden_states(ids) == before).all()
 
 
 def test_full_device_memory_is_reported(own_run, monkeypatch):
@@ -322,7 +310,7 @@ def test_full_device_memory_is_reported(own_run, monkeypatch):
 
     monkeypatch.setattr(RobertaModel, "forward", full)
     with pytest.raises(ConfigError, match=r"step8 does not fit into the memory of its device .*--device cpu"):
-        model.hidden_states(np.array([[1, 5, 2]]), np.ones((1, 3)))
+        model.hidden_states(np.array([[1, 5, 2]]))
 
 
 def test_model_larger_than_memory_is_refused(own_run, monkeypatch):
@@ -348,7 +336,7 @@ def test_bfloat16_is_close_to_float32(tiny_run):
     ids = np.array([[2, 7, 9, 4, 11, 3]])
     at = (np.array([0]), np.array([3]))
     models = (load(checkpoint, device) for device in (CPU, Device("cpu", torch.bfloat16)))
-    one, other = (model.mlm_logits(ids, np.ones_like(ids), *at) for model in models)
+    one, other = (model.mlm_logits(ids, *at) for model in models)
     assert 0 < np.abs(one - other).max() <= 32 * torch.finfo(torch.bfloat16).eps * np.abs(one).max()
 
 

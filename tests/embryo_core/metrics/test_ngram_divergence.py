@@ -50,9 +50,7 @@ def test_divergences_equal_plain_sums(trained_model: Model):
     for number, place in zip(data.line, data.position, strict=True):
         visible_ids = data.lines[number].copy()
         visible_ids[data.position[data.line == number]] = trained_model.tokenizer.mask_id
-        logits = trained_model.mlm_logits(
-            visible_ids[None], np.ones_like(visible_ids[None]), np.array([0]), np.array([place])
-        )[0]
+        logits = trained_model.mlm_logits(visible_ids[None], np.array([0]), np.array([place]))[0]
         total = sum(math.exp(float(logit)) for logit in logits)
         p = [math.exp(float(logit)) / total for logit in logits]
         for group, q in (("unigram", unigram), ("bigram", bigram.get(heldout[number][place - 1], unigram))):
@@ -117,7 +115,7 @@ def test_unigram_model_has_no_divergence_from_unigrams(trained_model: Model, mon
     """The divergence from unigrams is 0 within rounding, that from bigrams is not."""
     data = read(NgramDivergence(), trained_model)
     logits = np.log(data.bigrams.unigram).astype(np.float32)
-    monkeypatch.setattr(trained_model, "mlm_logits", lambda ids, mask, rows, columns: np.tile(logits, (len(rows), 1)))
+    monkeypatch.setattr(trained_model, "mlm_logits", lambda ids, rows, columns: np.tile(logits, (len(rows), 1)))
     scores = {score.group: score.value for score in NgramDivergence().compute(trained_model, data).scores[::2]}
     assert scores["unigram"] == pytest.approx(0, abs=1e-6) and scores["bigram"] > 0.1
 

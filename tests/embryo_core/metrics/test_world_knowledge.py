@@ -103,7 +103,7 @@ def test_ties_are_ranked_in_vocabulary_order(trained_model, monkeypatch):
     """With equal logits, an object's rank is its place in the vocabulary, and the first piece is the prediction."""
     data = read(WorldKnowledge(), trained_model)
     vocabulary = len(data.vocabulary)
-    monkeypatch.setattr(trained_model, "mlm_logits", lambda ids, mask, rows, columns: np.zeros((len(rows), vocabulary)))
+    monkeypatch.setattr(trained_model, "mlm_logits", lambda ids, rows, columns: np.zeros((len(rows), vocabulary)))
     answers = WorldKnowledge().compute(trained_model, data).cloze
     assert [answer.rank for answer in answers] == [piece + 1 for piece in data.questions.objects]
     assert {answer.prediction for answer in answers} == {data.vocabulary[0]}

@@ -162,9 +162,9 @@ def log_probabilities_of_pairs(model: Model, question: query.Question) -> np.nda
     """Compute the joint log probability [V * V] of every pair of pieces at two masks."""
     first, second = question.masks
     filled = question.filled(np.arange(model.vocabulary_size)[:, None])  # [V, L]
-    rows, mask = np.arange(len(filled)), np.ones_like(filled)
-    given = model.mlm_logits(filled, mask, rows, np.full_like(rows, second))  # [V, V]
-    alone = model.mlm_logits(question.ids[None], mask[:1], [0], [first])  # [1, V]
+    rows = np.arange(len(filled))
+    given = model.mlm_logits(filled, rows, np.full_like(rows, second))  # [V, V]
+    alone = model.mlm_logits(question.ids[None], [0], [first])  # [1, V]
     return ((alone - beam.logsumexp(alone)).T + (given - beam.logsumexp(given))).ravel()
 
 

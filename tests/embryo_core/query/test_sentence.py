@@ -16,7 +16,7 @@ def test_weights_equal_the_models_attention(tiny_run):
     attention = attend(tiny_run, TEXT, 8)
     model = load(runs.checkpoint(tiny_run, 8))
     ids = model.tokenizer.encode_text(TEXT)[None]
-    np.testing.assert_array_equal(attention.weights, model.attentions(ids, np.ones_like(ids))[:, 0])
+    np.testing.assert_array_equal(attention.weights, model.attentions(ids)[:, 0])
     np.testing.assert_allclose(attention.weights.sum(axis=-1), 1, rtol=0, atol=ids.shape[1] * np.finfo(np.float32).eps)
     assert len(attention.pieces) == attention.weights.shape[-1]
     assert attention.pieces[0] == "[CLS]" and "[MASK]" in attention.pieces and attention.pieces[-1] == "[SEP]"

@@ -64,9 +64,9 @@ def test_tensors_decide_on_masked_words(root, byte_level, tmp_path, kind, pickle
         given = checkpoint_capabilities(runs.checkpoint(added.run, 3))
         assert given >= ENCODER and ("masked_words" in given) == words
         loaded, ids = load(runs.checkpoint(added.run, 3)), np.array([[0, 9, 8, 7, 2]])
-        assert loaded.hidden_states(ids, np.ones_like(ids)).shape == (3, 1, 5, 32)
+        assert loaded.hidden_states(ids).shape == (3, 1, 5, 32)
         if words:
-            assert loaded.mlm_logits(ids, np.ones_like(ids), [0], [2]).shape == (1, loaded.vocabulary_size)
+            assert loaded.mlm_logits(ids, [0], [2]).shape == (1, loaded.vocabulary_size)
 
 
 def test_add_prints_capabilities_of_checkpoints(root, byte_level, tmp_path, capsys):
@@ -101,5 +101,5 @@ def test_original_deberta_head_is_read(root, byte_level, tmp_path):
     loaded, ids = load(runs.checkpoint(add([f"3:{folder}"], "deberta").run, 3)), np.array([[0, 9, 8, 7, 2]])
     with torch.no_grad():
         expected = model(torch.tensor(ids)).logits[0, 1:4, : loaded.vocabulary_size].numpy()
-    logits = loaded.mlm_logits(ids, np.ones_like(ids), [0, 0, 0], [1, 2, 3])
+    logits = loaded.mlm_logits(ids, [0, 0, 0], [1, 2, 3])
     np.testing.assert_allclose(logits, expected, atol=rounding(loaded, 5, expected))

@@ -59,8 +59,8 @@ def test_states_beyond_float16_are_an_error(trained_model: Model, data: ProbingD
     """Without it, F1 would be of probes whose loss is NaN."""
     states = trained_model.hidden_states
 
-    def one_large(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-        large = states(ids, mask).copy()
+    def one_large(ids: np.ndarray) -> np.ndarray:
+        large = states(ids).copy()
         large[1, :, :, 0] = 70_000
         return large
 
