@@ -102,6 +102,13 @@ def attend(states: Tensor, layer: DecoderLayer, angles: Tensor) -> Tensor:
     return scores.masked_fill(torch.ones(length, length, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)
 
 
+def apply_head(states: Tensor, network: DecoderNetwork) -> Tensor:
+    """Compute next-piece logits [..., V] from states [..., H] below the last layer; the final norm is applied first."""
+    decoder = network.decoder
+    assert decoder is not None
+    return linear(apply_norm(states, network.final_norm), decoder)
+
+
 # === Passes ===
 
 
@@ -127,14 +134,6 @@ def attentions(network: DecoderNetwork, ids: Tensor) -> Tensor:
 
 
 @compiled
-def head_logits(network: DecoderNetwork, states: Tensor) -> Tensor:
-    """Compute next-piece logits [n, V] from states [n, H] below the last layer; the final norm is applied first."""
-    decoder = network.decoder
-    assert decoder is not None
-    return linear(apply_norm(states, network.final_norm), decoder)
-
-
-@compiled
 def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor, Tensor]) -> list[Tensor]:
     """Compute the next-piece logits [n, V] of each of C networks at n `positions` (rows, columns) of ids [C, B, L]."""
     batches: list[Tensor] = []
@@ -142,9 +141,7 @@ def logits(networks: list[DecoderNetwork], ids: Tensor, positions: tuple[Tensor,
         states, angles = embed(ids[i], network), rotation(ids.shape[2], network.frequencies)
         for layer in network.layers:
             states = apply_layer(states, layer, angles)
-        decoder = network.decoder
-        assert decoder is not None
-        batches.append(linear(apply_norm(states[positions[0], positions[1]], network.final_norm), decoder))
+        batches.append(apply_head(states[positions[0], positions[1]], network))
     return batches
 
 
@@ -169,6 +166,4 @@ def forward_with_past(network: DecoderNetwork, ids: Tensor, past: Tensor | None,
             query, layer_pasts[i][0], layer_pasts[i][1], attn_mask=causal_mask, scale=layer.scale
         )
         states = add_halves(states, context, layer)
-    decoder = network.decoder
-    assert decoder is not None
-    return linear(apply_norm(states[:, length - last :], network.final_norm), decoder), torch.stack(layer_pasts)
+    return apply_head(states[:, length - last :], network), torch.stack(layer_pasts)

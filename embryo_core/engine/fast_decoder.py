@@ -50,7 +50,7 @@ class FastDecoder(Engine):
         self.nbytes = nbytes(self._network)
         self.hidden_states = partial(network.hidden_states, self._network)
         self.attentions = partial(network.attentions, self._network)
-        self.head = partial(network.head_logits, self._network)
+        self.head = partial(network.apply_head, network=self._network)
         self.forward_with_past = partial(network.forward_with_past, self._network)
 
     def embeddings(self) -> tuple[Tensor, Tensor | None]:

@@ -170,8 +170,10 @@ def attend(states: Tensor, layer: EncoderLayer) -> Tensor:
     return (query @ key.transpose(2, 3) * query.shape[3] ** -0.5).softmax(-1)
 
 
-def apply_head(states: Tensor, head: WordHead) -> Tensor:
+def apply_head(states: Tensor, network: EncoderNetwork) -> Tensor:
     """Compute masked-word logits [n, V] of states [n, H]."""
+    head = network.head
+    assert head is not None
     return linear(apply_norm(activate(linear(states, head.dense), head.activation), head.norm), head.decoder)
 
 
@@ -196,9 +198,7 @@ def layer_logits(network: EncoderNetwork, ids: Tensor, position: int) -> Tensor:
         states = apply_layer(states, layer_at(network, i))
         states_of_layers.append(states[:, position])
     states_of_layers.append(apply_layer(states, layer_at(network, network.depth - 1), final_position))
-    head = network.head
-    assert head is not None
-    return apply_head(torch.cat(states_of_layers), head)
+    return apply_head(torch.cat(states_of_layers), network)
 
 
 def detect(network: EncoderNetwork, ids: Tensor) -> Tensor:
@@ -231,11 +231,10 @@ def logits(networks: list[EncoderNetwork], ids: Tensor, positions: tuple[Tensor,
         for j in range(network.depth - 1):
             states = apply_layer(states, layer_at(network, j), None, first_states)
             first_states = None
-        last_layer, head = layer_at(network, network.depth - 1), network.head
+        last_layer = layer_at(network, network.depth - 1)
         if len(positions[0]) <= 2 * len(states):  # for more positions, computing the whole last layer is cheaper
             states = apply_layer(states, last_layer, positions, first_states)
         else:
             states = apply_layer(states, last_layer, None, first_states)[positions[0], positions[1]]
-        assert head is not None
-        logits_of.append(apply_head(states, head))
+        logits_of.append(apply_head(states, network))
     return logits_of
