@@ -33,6 +33,7 @@ VIEWS = {  # every page and section: its path and parameters
 }
 GRAVE = ("serious", "critical")
 PHONE = {"width": 390, "height": 844}
+PICTURE = (930, 35 + 17)  # pixels: the picture in the first row of findings, in the fourth column of a wide page
 
 
 @pytest.mark.slow
@@ -54,8 +55,11 @@ def test_axe_finds_no_serious_violation(visit, app, view: str):
         assert not grave, "\n".join(grave)
 
 
-def test_keyboard_focus_is_visible_in_navigation(visit, app):
-    """The focused link has an outline in the light and the dark theme."""
+def test_findings_are_used_by_keyboard_and_pointer(visit, app):
+    """The focused link of the navigation has an outline in the light and the dark theme.
+
+    The table has a name, and Tab and Shift+Tab from a cell leave its cells. A click on a picture opens its page.
+    """
     visitor = visit(app)
     for scheme in ("light", "dark"):
         visitor.page.emulate_media(color_scheme=scheme)
@@ -64,15 +68,42 @@ def test_keyboard_focus_is_visible_in_navigation(visit, app):
             visitor.page.keyboard.press("Tab")
         link = visitor.page.locator("[data-testid=stHeader] :is(a, button):focus-visible")
         expect(link).to_have_css("outline", re.compile("solid 2px"))
+    table = visitor.page.get_by_test_id("stDataFrame").first
+    canvas = table.locator("canvas").first
+    for key in ("Tab", "Shift+Tab"):
+        canvas.focus()
+        visitor.page.keyboard.press(key)
+        assert table.evaluate(
+            "one => !one.contains(document.activeElement) || document.activeElement.tagName !== 'CANVAS'"
+        )
+    expect(visitor.page.locator("[aria-label='All findings']").first).to_be_attached()
+    visitor.rest()
+    table.click(position={"x": PICTURE[0], "y": PICTURE[1]})
+    expect(visitor.heading("Tokens")).to_be_visible()  # it has the curves of the first finding
 
 
-def test_cells_are_chosen_by_keyboard(visit, app):
-    """In a heat map the arrow keys announce cells without changing the step, and Enter chooses one.
+def test_heads_and_cells_are_chosen_by_keyboard(visit, app):
+    """Arrow keys move through the small multiples; nothing is announced before the first key.
 
-    In a table Tab chooses nothing, and the first arrow key chooses a row.
+    In a heat map they announce cells without changing the step, and Enter chooses one. In a table Tab chooses nothing,
+    and the first arrow key chooses a row.
     """
     visitor = visit(app)
-    visitor.open("attention", section="heads", layer="1", head="1", pattern="entropy", step="8")
+    visitor.open("attention", section="maps", layer="1", head="1", step="8", pattern="entropy")
+    heads = visitor.page.get_by_role("application", name="Attention maps of 2 layers")
+    announced = visitor.page.locator(".grid").get_by_role("status")
+    expect(announced).to_be_empty()
+    heads.focus()
+    visitor.page.keyboard.press("ArrowDown")
+    expect(announced).to_contain_text("step 8; layer 2, head 1: largest weight at the steps shown")
+    visitor.expect_query(layer="2", head="1", step="8")
+    visitor.rest()
+    heads.press("ArrowUp")
+    visitor.expect_query(layer="1", head="1")
+    visitor.page.get_by_role("radio", name="What a head does").click()
+    visitor.expect_query(section="heads")
+    visitor.rest()
+
     page, figure = visitor.page, visitor.page.get_by_role("application").first
     figure.focus()
     announced = figure.get_by_role("status")
@@ -94,77 +125,34 @@ def test_cells_are_chosen_by_keyboard(visit, app):
     page.wait_for_function("before => location.href !== before", arg=before)
 
 
-def test_table_has_accessible_name_and_one_tab_stop(visit, app):
-    """From a cell, Tab and Shift+Tab leave the cells of the table."""
-    visitor = visit(app)
-    visitor.open("findings")
-    table = visitor.page.get_by_test_id("stDataFrame").first
-    canvas = table.locator("canvas").first
-    for key in ("Tab", "Shift+Tab"):
-        canvas.focus()
-        visitor.page.keyboard.press(key)
-        assert table.evaluate(
-            "one => !one.contains(document.activeElement) || document.activeElement.tagName !== 'CANVAS'"
-        )
-    expect(visitor.page.locator("[aria-label='All findings']").first).to_be_attached()
+def test_phone_shows_answer_findings_and_menu_that_closes(visit, app):
+    """The first row of answers is on the screen without scrolling; examples are in one row, which scrolls sideways.
 
-
-def test_arrow_key_chooses_word_without_asking(visit, app):
-    """The button below the table then names the word; pressing it opens the Query page with this word."""
-    visitor = visit(app)
-    visitor.open("tokens")
-    ask = visitor.page.get_by_role("button", name="Ask “")
-    first = ask.inner_text()
-    visitor.page.get_by_test_id("stDataFrame").first.locator("canvas").first.focus()
-    for _ in range(2):
-        visitor.page.keyboard.press("ArrowDown")
-    expect(ask).not_to_have_text(first)
-    visitor.rest()  # each key draws the page again
-    expect(visitor.heading("Tokens")).to_be_visible()
-    word = ask.inner_text()[len("Ask “") : -1]
-    ask.press("Enter")
-    expect(visitor.heading("Query")).to_be_visible()
-    visitor.expect_query(word=word)
-
-
-def test_head_chosen_by_keyboard_is_announced(visit, app):
-    """Arrow keys move through the small multiples; nothing is announced before the first key."""
-    visitor = visit(app)
-    visitor.open("attention", section="maps", layer="1", head="1", step="8")
-    heads = visitor.page.get_by_role("application", name="Attention maps of 2 layers")
-    announced = visitor.page.locator(".grid").get_by_role("status")
-    expect(announced).to_be_empty()
-    heads.focus()
-    visitor.page.keyboard.press("ArrowDown")
-    expect(announced).to_contain_text("step 8; layer 2, head 1: largest weight at the steps shown")
-    visitor.expect_query(layer="2", head="1", step="8")
-
-
-def test_refused_copy_is_shown_and_announced(visit, app):
-    """The button says for a moment that nothing was copied, and is a live region for screen readers."""
-    visitor = visit(app)
-    visitor.page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('refused'))")
-    visitor.open()
-    visitor.page.get_by_role("button", name="Copy link").click()
-    button = visitor.page.get_by_role("button", name="Not copied")
-    expect(button).to_have_attribute("aria-live", "polite")
-    expect(visitor.page.get_by_role("button", name="Copy link")).to_be_visible()
-
-
-def test_phone_has_labelled_menu_that_closes(visit, app):
-    """The menu closes once a page is chosen. Findings are a list on a phone, since the table would cut them."""
+    Findings are a list, since the table would cut them. The labelled menu closes once a page is chosen.
+    """
     visitor = visit(app)
     visitor.page.set_viewport_size(PHONE)
-    visitor.open("findings")
+    visitor.open("query")
+    box = visitor.page.get_by_test_id("stDataFrame").first.bounding_box()
+    assert box["y"] + 2 * 35 <= PHONE["height"]  # the table's head and its first row
+    examples = visitor.page.locator(".st-key-examples")
+    assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
+    choose_in_menu(visitor, "Findings")
+    visitor.rest()
     rows = visitor.page.locator(".st-key-findings_list li")
     assert rows.count() == len(FINDINGS)
     assert rows.first.is_visible() and not visitor.page.get_by_test_id("stDataFrame").first.is_visible()
+    choose_in_menu(visitor, "Knowledge")
+
+
+def choose_in_menu(visitor, title: str) -> None:
+    """Open the menu of a phone, which has a label, choose a page, and check that the menu closes."""
     menu = visitor.page.get_by_test_id("stExpandSidebarButton")
     labelled = """button => getComputedStyle(button, "::after").content === '"Menu"'"""
     visitor.page.wait_for_function(labelled, arg=menu.element_handle())  # the page's styles come with its content
     menu.click()
-    visitor.page.get_by_test_id("stSidebarNavLink").filter(has_text="Knowledge").click()
-    expect(visitor.heading("Knowledge")).to_be_visible()
+    visitor.page.get_by_test_id("stSidebarNavLink").filter(has_text=title).click()
+    expect(visitor.heading(title)).to_be_visible()
     expect(visitor.page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
 
 
@@ -184,17 +172,6 @@ def test_no_page_scrolls_sideways_on_phone(visit, app):
         assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"], view
         levels = visitor.page.locator("h1, h2, h3, h4").evaluate_all("all => all.map(one => Number(one.tagName[1]))")
         assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels)), view
-
-
-def test_phone_shows_answer_without_scrolling(visit, app):
-    """The first row of the answers is on the screen; the examples are in one row, which scrolls sideways."""
-    visitor = visit(app)
-    visitor.page.set_viewport_size(PHONE)
-    visitor.open("query")
-    box = visitor.page.get_by_test_id("stDataFrame").first.bounding_box()
-    assert box["y"] + 2 * 35 <= PHONE["height"]  # the table's head and its first row
-    examples = visitor.page.locator(".st-key-examples")
-    assert examples.evaluate("one => one.scrollWidth > one.clientWidth && one.clientHeight < 60")
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import csv
 import io
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 SECTIONS = {"maps": "Averaged maps", "heads": "What a head does", "sentence": "Your sentence"}
@@ -26,15 +25,19 @@ def click_cell(visitor, number: int, layer: int, head: int) -> None:
 def downloaded_rows(visitor) -> list[dict[str, str]]:
     """Return the rows of the CSV that the first figure saves."""
     menu = visitor.files()
-    with visitor.page.expect_download() as download:
-        menu.get_by_role("button", name="CSV").click()
-    return list(csv.DictReader(io.StringIO(download.value.path().read_text(encoding="utf-8"))))
+    _, content = visitor.save(menu.get_by_role("button", name="CSV"))
+    visitor.close_files()
+    return list(csv.DictReader(io.StringIO(content.decode())))
 
 
-def test_sections_are_kept_in_url(visit, app):
-    """Each section opens by its button, and the last one opens again from its link."""
+def test_sections_follow_time_bar_links_and_clicks(visit, app):
+    """The map of a head changes with the step, and each section opens by its button; the last one also from its link.
+
+    Heading and download have the values of the chosen step. Both figures of layers by heads answer clicks.
+    """
     visitor = visit(app)
-    visitor.open("attention")
+    visitor.open("attention", pattern="previous", layer="1", head="1")
+    check_map_follows_time_bar(visitor)
     for name in ("heads", "sentence", "maps", "heads"):
         visitor.page.get_by_role("radio", name=SECTIONS[name]).click()
         visitor.expect_query(section=name)
@@ -42,30 +45,39 @@ def test_sections_are_kept_in_url(visit, app):
     visitor.open_link(visitor.page.url)
     expect(visitor.page.get_by_role("radio", name=SECTIONS["heads"])).to_be_checked()
     expect(figure(visitor, 2)).to_be_visible()
+    check_download_follows_time_bar(visitor)
+    for number, layer, head in ((0, 2, 1), (1, 1, 2)):
+        click_cell(visitor, number, layer, head)
+        visitor.expect_query(layer=str(layer), head=str(head), section="heads", pattern="previous")
+        title = f"All patterns of layer {layer}, head {head}"
+        expect(visitor.page.get_by_role("heading", name=title)).to_be_visible()
+        visitor.rest()
 
 
-@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow)], ids=("at a step", "since when"))
-def test_click_on_cell_chooses_its_head(visit, app, number: int):
-    """Both figures of layers by heads answer clicks."""
-    visitor = visit(app)
-    visitor.open("attention", section="heads", pattern="entropy", layer="1", head="1")
-    expect(figure(visitor, 2)).to_be_visible()
-    click_cell(visitor, number, layer=2, head=1)
-    visitor.expect_query(layer="2", head="1", section="heads", pattern="entropy")
-    expect(visitor.page.get_by_role("heading", name="All patterns of layer 2, head 1")).to_be_visible()
-    visitor.settle()
-
-
-def test_section_follows_time_bar(visit, app):
-    """Heading and download have the values of the chosen step."""
-    visitor = visit(app)
-    visitor.open("attention", section="heads", pattern="previous")
-    last = downloaded_rows(visitor)
+def check_map_follows_time_bar(visitor) -> None:
+    """Check that the map at step 0 differs from that at the last step, and that only the time bar has a Play button."""
+    canvas = visitor.page.locator("canvas").first
+    expect(canvas).to_be_visible()
+    expect(visitor.page.get_by_role("button", name="Play")).to_have_count(1)
+    drawn = "canvas => canvas.toDataURL()"
+    last = canvas.evaluate(drawn)
     visitor.page.locator(".bar .track").press("Home")
+    expect(visitor.page.locator(".reading .step")).to_have_text("step 0")
+    visitor.page.wait_for_function(
+        f"([canvas, last]) => ({drawn})(canvas) !== last", arg=[canvas.element_handle(), last]
+    )
     visitor.expect_query(step="0")
-    expect(visitor.page.get_by_role("heading", name="Previous token, step 0")).to_be_visible()
-    visitor.settle()
-    first = downloaded_rows(visitor)
-    assert {row["step"] for row in last} == {"16"} and {row["step"] for row in first} == {"0"}
-    assert [(row["layer"], row["head"]) for row in first] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
-    assert [row["value"] for row in first] != [row["value"] for row in last]
+
+
+def check_download_follows_time_bar(visitor) -> None:
+    """Check heading and CSV of the section of heads at step 0, and at the last step."""
+    rows = {}
+    for key, step in (("Home", "0"), ("End", "16")):
+        visitor.page.locator(".bar .track").press(key)
+        visitor.expect_query(step=step)
+        expect(visitor.page.get_by_role("heading", name=f"Previous token, step {step}", exact=True)).to_be_visible()
+        visitor.settle()
+        rows[step] = downloaded_rows(visitor)
+        assert {row["step"] for row in rows[step]} == {step}
+    assert [(row["layer"], row["head"]) for row in rows["0"]] == [("1", "1"), ("1", "2"), ("2", "1"), ("2", "2")]
+    assert [row["value"] for row in rows["0"]] != [row["value"] for row in rows["16"]]

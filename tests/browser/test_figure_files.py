@@ -53,10 +53,23 @@ def saved_figure(visitor, figure: str, columns: str, format: str):
 
 @BOTH_SIZES
 def test_figure_of_dark_page_is_saved_for_paper(visit, app, offline, columns):
-    """The file has title and run but no line at the step; even in a wider font no text is cut off."""
-    visitor = visit(app)
+    """The file has title and run but no line at the step; even in a wider font no text is cut off.
+
+    The reader asks for a first file while the charts of a slow page are still placeholders; it is saved once drawn.
+    """
+    visitor, held = visit(app), []
     visitor.page.emulate_media(color_scheme="dark")
-    visitor.open("tokens")
+    visitor.page.route("**/PlotlyChart*.js", lambda script: held.append(script))
+    visitor.page.goto(f"{app}/tokens")
+    files = visitor.files("tiny-mask_prediction")
+    with visitor.page.expect_download() as download:
+        files.get_by_role("button", name="SVG", exact=True).click()
+        expect(visitor.page.locator(".js-plotly-plot")).to_have_count(0)
+        for script in held:
+            script.continue_()
+    assert b"Mask prediction accuracy" in download.value.path().read_bytes()
+    visitor.close_files()
+    visitor.rest()
     expect(visitor.page.locator(".js-plotly-plot .legend").first).to_be_attached()
     file = saved_figure(visitor, "tiny-mask_prediction", columns, "SVG")
     assert file.suggested_filename == "tiny-mask_prediction.svg"
@@ -96,20 +109,6 @@ def test_maps_and_figures_are_saved_as_png(visit, app):
     figure = saved_figure(visitor, "tiny-attention-positions-layer2-head1", "two", "PNG")
     with Image.open(figure.path()) as image:
         assert image.width == pytest.approx(SIZES["two"].inches * 300, abs=2)
-
-
-def test_undrawn_chart_is_saved_once_drawn(visit, app):
-    """The reader asks for the file while the charts of a slow page are still placeholders."""
-    visitor, held = visit(app), []
-    visitor.page.route("**/PlotlyChart*.js", lambda script: held.append(script))
-    visitor.page.goto(f"{app}/tokens")
-    files = visitor.files("tiny-mask_prediction")
-    with visitor.page.expect_download() as download:
-        files.get_by_role("button", name="SVG", exact=True).click()
-        expect(visitor.page.locator(".js-plotly-plot")).to_have_count(0)
-        for script in held:
-            script.continue_()
-    assert b"Mask prediction accuracy" in download.value.path().read_bytes()
 
 
 @pytest.mark.slow

@@ -26,30 +26,28 @@ def tuned_app(tiny_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         yield address
 
 
-def test_page_draws_tasks_baselines_and_published_scores(visit, tuned_app):
-    """RTE, SQuAD F1 and SQuAD exact match have curves; a click opens the figure of the fine-tuning itself."""
+def test_links_open_figures_and_examples_of_task(visit, tuned_app):
+    """RTE, SQuAD F1 and SQuAD exact match have curves; a click opens the figure of the fine-tuning itself.
+
+    Examples of RTE are listed with their texts, those of SQuAD without, since its data are missing.
+    """
     visitor = visit(tuned_app)
-    visitor.open("finetuning", step="8", published="on", task="rte")
+    query = {"task": "rte", "example_history": "oscillating"}
+    visitor.open("finetuning", step="8", published="on", **query)
+    visitor.expect_query(**query)
     plot = visitor.page.locator(".js-plotly-plot").first
     names = plot.evaluate("(plot) => plot.data.map((trace) => trace.name)")
     assert {"RTE", "SQuAD", "SQuAD EM", "RTE, baseline", "SQuAD, ALBERT-base"} <= set(names)
+    table = visitor.page.get_by_test_id("stDataFrame").last
+    table.scroll_into_view_if_needed()
+    expect(table.get_by_text("The sun shines .").first).to_be_attached()
+    expect(visitor.page.get_by_text("fetch glue")).to_have_count(0)
     visitor.page.get_by_text("How it was fine-tuned").click()
     expect(visitor.page.locator(".js-plotly-plot")).to_have_count(2)
     ticks = visitor.page.locator(".js-plotly-plot").last.locator(".xtick text")
     for number in range(3):  # 0 and the two updates, none hidden since the expander was closed
         expect(ticks.nth(number)).to_be_visible()
     visitor.rest()
-
-
-def test_link_restores_task_and_history_of_examples(visit, tuned_app):
-    """Examples of RTE are listed with their texts, those of SQuAD without, since its data are missing."""
-    visitor = visit(tuned_app)
-    visitor.open("finetuning", task="rte", example_history="oscillating")
-    visitor.expect_query(task="rte", example_history="oscillating")
-    table = visitor.page.get_by_test_id("stDataFrame").last
-    table.scroll_into_view_if_needed()
-    expect(table.get_by_text("The sun shines .").first).to_be_attached()
-    expect(visitor.page.get_by_text("fetch glue")).to_have_count(0)
     visitor.open("finetuning", task="squad")
     expect(visitor.page.get_by_text("Examples of SQuAD")).to_be_visible()
     visitor.settle()

@@ -2,9 +2,15 @@
 
 import csv
 import io
+import re
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Locator, expect
+
+from embryo_core import open as open_run
+from embryo_core.curves.phases import phases_of_log
+from tests.demo import PATH
 
 MIDDLES = "all => [...all].map(one => one.getBoundingClientRect()).map(({ left, right }) => (left + right) / 2)"
 POINTS_AND_LINE = f"""figure => {{
@@ -25,25 +31,6 @@ def time_bar(visitor) -> Locator:
 def step_shown(visitor) -> Locator:
     """Return the step that the time bar shows."""
     return visitor.page.locator(".reading .step")
-
-
-def press(visitor, key: str) -> None:
-    """Press a key on the time bar."""
-    time_bar(visitor).press(key)
-
-
-def ask(visitor, text: str) -> None:
-    """Enter a text on the Query page and ask it by the keyboard."""
-    box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
-    box.fill(text)
-    box.press("Control+Enter")
-
-
-def downloaded_file(visitor, button: Locator) -> tuple[str, str]:
-    """Return the name and the content of the file that this button saves."""
-    with visitor.page.expect_download() as download:
-        button.click()
-    return download.value.suggested_filename, download.value.path().read_text(encoding="utf-8")
 
 
 def points_and_line(visitor) -> tuple[list[float], float]:
@@ -76,7 +63,7 @@ def test_every_page_opens_from_navigation_at_chosen_step(visit, app):
     visitor = visit(app)
     visitor.open()
     expect(step_shown(visitor)).to_have_text("step 16")
-    press(visitor, "ArrowLeft")
+    time_bar(visitor).press("ArrowLeft")
     visitor.expect_query(step="8")
     for title in (*PAGES[1:], PAGES[0]):
         visitor.follow(title)
@@ -85,26 +72,32 @@ def test_every_page_opens_from_navigation_at_chosen_step(visit, app):
         expect(visitor.page.get_by_test_id("stAlertContentError")).to_have_count(0)
         expect(visitor.page.locator(".js-plotly-plot .nsewdrag").first).to_be_attached()
         menu = visitor.files()
-        name, content = downloaded_file(visitor, menu.get_by_role("button", name="CSV"))
-        rows = list(csv.DictReader(io.StringIO(content)))
+        name, content = visitor.save(menu.get_by_role("button", name="CSV"))
+        rows = list(csv.DictReader(io.StringIO(content.decode())))
         assert name.endswith(".csv") and rows and all(rows[0])
-        name, content = downloaded_file(visitor, menu.get_by_role("button", name="SVG", exact=True))
-        assert name.endswith(".svg") and content.startswith("<svg") and content.rstrip().endswith("</svg>")
+        name, content = visitor.save(menu.get_by_role("button", name="SVG", exact=True))
+        assert name.endswith(".svg") and content.startswith(b"<svg") and content.rstrip().endswith(b"</svg>")
         visitor.close_files()
 
 
-def test_url_restores_view_in_another_window(visit, app):
-    """The second window has the same step, scale and metric, and the same URL."""
+# === The time bar ===
+
+
+def test_time_bar_moves_figures_and_link_restores_view(visit, app):
+    """On both scales the bar is like a figure, and it moves the figure's line before the server has answered.
+
+    A second window that opens the link has the same step, scale and metric, and the same URL.
+    """
     visitor = visit(app)
-    visitor.open("tokens")
-    press(visitor, "Home")
-    visitor.expect_query(step="0")
-    press(visitor, "ArrowRight")
-    visitor.expect_query(step="8")
-    visitor.page.locator('.scale [data-scale="linear"]').click()
-    visitor.expect_query(step="8", scale="linear")
+    visitor.open("tokens", scale="linear", step="8")
+    check_scale_of_steps(visitor)
+    choose_scale(visitor, "log")
+    check_scale_of_steps(visitor)
+    check_step_is_shown_before_server_answers(visitor)
+    choose_scale(visitor, "linear")
+    drag_to_middle(visitor)
     visitor.page.get_by_role("radio", name="Token reconstruction").click()
-    visitor.expect_query(metric="token_reconstruction")
+    visitor.expect_query(metric="token_reconstruction", step="8", scale="linear")
     visitor.settle()
 
     other = visit(app)
@@ -115,40 +108,25 @@ def test_url_restores_view_in_another_window(visit, app):
     assert other.query() == visitor.query()
 
 
-# === The time bar ===
+def choose_scale(visitor, scale: str) -> None:
+    """Click the button of a scale of steps, and wait until the page is drawn on it."""
+    visitor.page.locator(f'.scale [data-scale="{scale}"]').click()
+    visitor.expect_query(scale=scale)
+    visitor.rest()
 
 
-def test_dragging_time_bar_chooses_nearest_checkpoint(visit, app):
-    """The bar shows the checkpoint nearest to the pointer, and the URL has it after the pointer is released."""
-    visitor = visit(app)
-    visitor.open(scale="linear")
-    box = time_bar(visitor).bounding_box()
-    y = box["y"] + box["height"] / 2
-    visitor.page.mouse.move(box["x"] + box["width"] - 10, y)
-    visitor.page.mouse.down()
-    visitor.page.mouse.move(box["x"] + 0.55 * box["width"], y, steps=5)
-    expect(step_shown(visitor)).to_have_text("step 8")
-    visitor.page.mouse.up()
-    visitor.expect_query(step="8")
+def check_scale_of_steps(visitor) -> None:
+    """Check that checkpoints divide bar and figure in the same ratios, and that the line at step 8 is at its point."""
+    points, line = points_and_line(visitor)
+    marks = visitor.page.locator(".bar .mark").evaluate_all(MIDDLES)
+    pixel = 1 / (points[-1] - points[0])
+    assert len(marks) == len(points) == 3
+    assert shares(points) == pytest.approx(shares(marks), abs=2 * pixel)
+    assert line == pytest.approx(points[1], abs=1)
 
 
-def test_time_bar_and_figures_share_scale_of_steps(visit, app):
-    """Checkpoints divide the bar and a figure in the same ratios, and the line at the step goes through its points."""
-    visitor = visit(app)
-    for scale in ("linear", "log"):
-        visitor.open("tokens", scale=scale, step="8")
-        points, line = points_and_line(visitor)
-        marks = visitor.page.locator(".bar .mark").evaluate_all(MIDDLES)
-        pixel = 1 / (points[-1] - points[0])
-        assert len(marks) == len(points) == 3
-        assert shares(points) == pytest.approx(shares(marks), abs=2 * pixel)
-        assert line == pytest.approx(points[1], abs=1)
-
-
-def test_page_shows_chosen_step_before_server_answers(visit, app):
-    """The line of a figure moves with the time bar, and the page is marked as waiting until it is drawn at the step."""
-    visitor = visit(app)
-    visitor.open("tokens", scale="log", step="16")
+def check_step_is_shown_before_server_answers(visitor) -> None:
+    """Check that a figure's line moves at once, and that the page is marked as waiting until it is drawn."""
     waiting = visitor.page.locator("html[data-embryo-waiting]")
     expect(waiting).to_have_count(0)
     points, _ = points_and_line(visitor)
@@ -162,40 +140,40 @@ def test_page_shows_chosen_step_before_server_answers(visit, app):
     expect(waiting).to_have_count(0)
 
 
-# === Answers ===
+def drag_to_middle(visitor) -> None:
+    """Drag along the bar: it shows the checkpoint nearest to the pointer, which the URL has after the release."""
+    box = time_bar(visitor).bounding_box()
+    y = box["y"] + box["height"] / 2
+    visitor.page.mouse.move(box["x"] + box["width"] - 10, y)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(box["x"] + 0.55 * box["width"], y, steps=5)
+    expect(step_shown(visitor)).to_have_text("step 8")
+    visitor.page.mouse.up()
+    visitor.expect_query(step="8")
 
 
-def test_attention_map_follows_time_bar(visit, app):
-    """The map at step 0 differs from that at the last step; the page has one Play button, that of the time bar."""
-    visitor = visit(app)
-    visitor.open("attention")
-    canvas = visitor.page.locator("canvas").first
-    expect(canvas).to_be_visible()
-    expect(visitor.page.get_by_role("button", name="Play")).to_have_count(1)  # that of the time bar
-    drawn = "canvas => canvas.toDataURL()"
-    last = canvas.evaluate(drawn)
-    press(visitor, "Home")
-    expect(step_shown(visitor)).to_have_text("step 0")
-    visitor.page.wait_for_function(
-        f"([canvas, last]) => ({drawn})(canvas) !== last", arg=[canvas.element_handle(), last]
-    )
+@pytest.mark.parametrize("width", [pytest.param(1400, marks=pytest.mark.slow), 1024])
+def test_time_bar_names_phases_if_wide_enough(visit, app_of_demo: str, width: int):
+    """Every phase is drawn, and the names neither overlap nor leave the screen.
 
-
-def test_query_is_answered_at_chosen_step_and_over_all(visit, app):
-    """A text without [MASK] and one of 14,000 characters get a message, a text with one [MASK] answers and a curve."""
-    visitor = visit(app)
-    visitor.open("query")
-    for text, answer in (("Paris is a city .", "The text has no [MASK]"), ("[MASK] " * 2000, "at most")):
-        ask(visitor, text)
-        expect(visitor.page.get_by_test_id("stAlert").filter(has_text=answer)).to_be_visible()
-        visitor.settle()
-    visitor.page.get_by_role("textbox", name="Text with [MASK]").fill("Berlin is the capital of [MASK] .")
-    visitor.page.get_by_role("button", name="Ask", exact=True).click()  # takes the text just typed
-    visitor.expect_query(text="Berlin is the capital of [MASK] .")
-    visitor.settle()
-    expect(visitor.page.get_by_role("heading", name="At step 16")).to_be_visible()
-    expect(visitor.page.get_by_role("heading", name="Over 3 checkpoints")).to_be_visible()
-    expect(visitor.page.locator(".js-plotly-plot").first).to_be_visible()
+    The bar of a phone has no room for phases, but names the phase of the step to screen readers.
+    """
+    visitor = visit(app_of_demo)
+    visitor.page.set_viewport_size({"width": width, "height": 900})
+    visitor.open("findings", scale="log", step="100000")
+    phases = phases_of_log(open_run(PATH).log())
+    expect(visitor.page.locator(".bar .phase rect")).to_have_count(len(phases))
+    names = visitor.page.locator(".bar .phase text")
+    expect(names.filter(has_text="plateau").first).to_be_visible()
+    boxes = sorted((box.bounding_box() for box in names.all()), key=lambda box: box["x"])
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= width for box in boxes)
+    assert all(left["x"] + left["width"] <= right["x"] for left, right in pairwise(boxes))
+    visitor.page.set_viewport_size({"width": 390, "height": 900})
+    visitor.open("findings", scale="log", step="100000")
+    expect(visitor.page.locator(".bar .phase")).to_have_count(len(phases))
+    expect(visitor.page.locator(".bar .phase").locator("visible=true")).to_have_count(0)
+    assert visitor.page.locator(".bar").bounding_box()["height"] == 64
+    expect(visitor.page.locator(".bar .track")).to_have_attribute("aria-valuetext", re.compile(phases[-1].name))
 
 
 # === Missing data ===
@@ -210,18 +188,13 @@ def test_pages_without_runs_show_pretraining_command(visit, app_without_runs):
         expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m pretrain")
 
 
-def test_pages_without_results_show_evaluation_command(visit, app_with_damage):
-    """The command names the run, which was not evaluated."""
+def test_pages_without_or_with_broken_results_show_evaluation_command(visit, app_with_damage):
+    """The command names the run that was not evaluated; a message names the truncated Parquet file with the command."""
     visitor = visit(app_with_damage)
     visitor.open(run="unevaluated")
     for title in EVALUATED:
         visitor.follow(title)
         expect(visitor.page.get_by_test_id("stCode")).to_contain_text("python -m embryo_core evaluate unevaluated")
-
-
-def test_broken_results_are_named_with_evaluation_command(visit, app_with_damage):
-    """One message names the truncated Parquet file and the command that writes it again."""
-    visitor = visit(app_with_damage)
     visitor.open(run="broken")
     for title in EVALUATED:
         visitor.follow(title)

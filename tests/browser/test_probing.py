@@ -80,10 +80,12 @@ def trace_named(visitor, name: str, trace: str) -> int:
 
 
 def test_every_section_draws_and_saves_its_figures(visit, probed_app):
-    """Three sections have six figures, and the menu below each saves it as a vector graphic."""
+    """Three sections have six figures, and the menu below each saves it as a vector graphic.
+
+    The CSV of the heat map has every cell's F1 and n. In another window a link restores section and score.
+    """
     visitor = visit(probed_app)
-    visitor.open()
-    visitor.follow("Probing")
+    visitor.open("probing")
     for section, figures in SECTIONS.items():
         visitor.page.get_by_role("radio", name=NAMES[section]).click()
         visitor.expect_query(probing=section)
@@ -99,10 +101,31 @@ def test_every_section_draws_and_saves_its_figures(visit, probed_app):
             _, content = visitor.save(visitor.files(name).get_by_role("button", name="SVG"))
             assert content.startswith(b"<svg")
         visitor.close_files()
+        if section == "layers":
+            check_cells_and_link(visitor, visit(probed_app))
 
 
-def test_click_in_heat_map_chooses_layer_and_step(visit, probed_app):
-    """The opened figure of the probe's training follows the choice."""
+def check_cells_and_link(visitor, other) -> None:
+    """Check the CSV of the heat map, choose another score, and open the link in the other window."""
+    _, content = visitor.save(visitor.files("tiny-pos-f1-map").get_by_role("button", name="CSV"))
+    rows = list(csv.DictReader(io.StringIO(content.decode())))
+    values = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
+    assert values == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
+    assert {row["n"] for row in rows} == {"400"}
+    visitor.close_files()
+    visitor.page.get_by_role("radio", name="Selectivity").click()
+    visitor.expect_query(score="selectivity")
+    visitor.settle()
+    other.open_link(visitor.page.url)
+    expect(other.page.get_by_role("radio", name="Selectivity")).to_be_checked()
+    expect(other.page.get_by_role("radio", name=NAMES["layers"])).to_be_checked()
+
+
+def test_clicks_choose_task_layer_and_step(visit, probed_app):
+    """A cell of the heat map chooses layer and step, and the opened figure of the probe's training follows.
+
+    A curve's point chooses task and step, a peak also the layer, and the path of two tasks only the step.
+    """
     visitor = visit(probed_app)
     visitor.open("probing", probing="layers")
     visitor.page.get_by_text("How the probe was trained").click()
@@ -115,41 +138,17 @@ def test_click_in_heat_map_chooses_layer_and_step(visit, probed_app):
     expect(visitor.page.locator(".js-plotly-plot")).to_have_count(3)
     visitor.settle()
 
-
-def test_click_on_point_chooses_task_layer_and_step(visit, probed_app):
-    """A curve's point chooses task and step, a peak also the layer, and the path of two tasks only the step."""
-    visitor = visit(probed_app)
     visitor.open("probing", probing="tasks")
     click_point(visitor, "tasks", trace_named(visitor, "tasks", "semantic roles"), 1, "step 8:")
     visitor.expect_query(probe_task="srl", step="8", probing="layers")
     visitor.settle()
     visitor.open("probing", probing="order")
+    click_point(visitor, "two tasks", 0, 0, "step 0")
+    visitor.expect_query(step="0", probing="order")
+    visitor.rest()
     click_point(visitor, "peaks", 0, 2, "parts of speech, layer 2")
     visitor.expect_query(probe_task="pos", probe_layer="2", step="8", probing="layers")
     visitor.settle()
-    visitor.open("probing", probing="order")
-    click_point(visitor, "two tasks", 0, 0, "step 0")
-    visitor.expect_query(step="0")
-    visitor.settle()
-
-
-def test_link_restores_choices_in_another_window(visit, probed_app):
-    """Section and score are restored. Before that, the CSV of the heat map is checked to have every cell's F1 and n."""
-    visitor = visit(probed_app)
-    visitor.open("probing", probing="layers")
-    _, content = visitor.save(visitor.files("tiny-pos-f1-map").get_by_role("button", name="CSV"))
-    rows = list(csv.DictReader(io.StringIO(content.decode())))
-    values = {(int(row["layer"]), int(row["step"])): float(row["value"]) for row in rows}
-    assert values == {(layer, step): f1 for layer, f1s in F1["pos"].items() for step, f1 in zip(STEPS, f1s)}
-    assert {row["n"] for row in rows} == {"400"}
-    visitor.close_files()
-    visitor.page.get_by_role("radio", name="Selectivity").click()
-    visitor.expect_query(score="selectivity")
-    visitor.settle()
-    other = visit(probed_app)
-    other.open_link(visitor.page.url)
-    expect(other.page.get_by_role("radio", name="Selectivity")).to_be_checked()
-    expect(other.page.get_by_role("radio", name=NAMES["layers"])).to_be_checked()
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(1024, marks=pytest.mark.slow)])

@@ -1,4 +1,4 @@
-"""Tests of the Query page in a browser: rounds, links, facts, comparisons, files, inert markup, and browser history."""
+"""Tests of the Query page in a browser: rounds, links, facts, comparisons, files, and inert markup."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from embryo_core.types import Run
-from tests.browser.conftest import Visitor, serve
+from tests.browser.conftest import serve
 from tests.conftest import copy_run, lengthen
 
 TEXT = "Paris is the capital of [MASK] ."
@@ -38,13 +38,6 @@ def choose(visitor, label: str, typed: str) -> None:
     box.fill(typed)
     visitor.page.get_by_role("option").first.click()
     visitor.settle()
-
-
-def saved_file(visitor, button: Locator) -> tuple[str, bytes]:
-    """Return the name and the content of the file that this button saves."""
-    with visitor.page.expect_download() as download:
-        button.click()
-    return download.value.suggested_filename, download.value.path().read_bytes()
 
 
 def click_cell(visitor, name: str, column: int, row: int) -> None:
@@ -83,11 +76,14 @@ def test_long_series_is_asked_in_rounds_and_can_be_stopped(visit, tiny_run: Run,
         expect(visitor.page.get_by_role("heading", name=f"Over {LONG:,} checkpoints")).to_be_visible()
 
 
-# === Links ===
+# === Links and files ===
 
 
-def test_copied_link_restores_view_in_new_window(visit, app):
-    """Text, word, step and the pinned cell of the lens are restored; folding the lens removes its URL parameters."""
+def test_view_is_restored_from_link_saved_and_embedded(visit, app):
+    """A copied link restores text, word, step and the pinned cell of the lens in a new window.
+
+    Folding the lens removes its URL parameters. The button also says if nothing was copied.
+    """
     visitor = visit(app)
     visitor.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=app)
     open_query(visitor, step="8", word="London", probability="log")
@@ -97,9 +93,7 @@ def test_copied_link_restores_view_in_new_window(visit, app):
     visitor.expect_query(pin="0-8")
     expect(visitor.page.get_by_text("Embeddings at step 8")).to_be_visible()
     visitor.settle()
-    visitor.page.get_by_role("button", name="Copy link").click()
-    expect(visitor.page.get_by_role("button", name="Copied")).to_be_visible()
-    link = visitor.page.evaluate("navigator.clipboard.readText()")
+    link = copied_link(visitor)
     assert link.startswith(f"{app}/query?") and len(link) < 250
 
     other = visit(app)
@@ -114,19 +108,78 @@ def test_copied_link_restores_view_in_new_window(visit, app):
     expect(other.page.get_by_text("Embeddings at step 8")).to_have_count(0)
     other.settle()
     assert not {"pin", "open"} & other.query().keys()
+    check_files(visitor)
+    check_frame(visitor)
+
+
+def copied_link(visitor) -> str:
+    """Return the link that the page copies, after a check that a refused copy is shown for a moment and announced."""
+    visitor.page.evaluate(
+        """() => {
+            window.write = navigator.clipboard.writeText;
+            navigator.clipboard.writeText = () => Promise.reject(new Error("refused"));
+        }"""
+    )
+    visitor.page.get_by_role("button", name="Copy link").click()
+    expect(visitor.page.get_by_role("button", name="Not copied")).to_have_attribute("aria-live", "polite")
+    visitor.page.evaluate("() => { navigator.clipboard.writeText = window.write; }")
+    visitor.page.get_by_role("button", name="Copy link").click()
+    expect(visitor.page.get_by_role("button", name="Copied", exact=True)).to_be_visible()
+    return visitor.page.evaluate("navigator.clipboard.readText()")
+
+
+def check_files(visitor) -> None:
+    """Check that the rank curve is saved as CSV, and the lens, which is wider than the page, as SVG, PNG and CSV."""
+    open_query(visitor, curves="rank", open="lens")
+    for name, pictures in (("tiny-query-rank", {}), ("tiny-query-lens", {"svg": b"<svg", "png": b"\x89PNG"})):
+        menu = visitor.files(name)
+        for kind, start in pictures.items():
+            title, content = visitor.save(menu.get_by_role("button", name=kind.upper(), exact=True))
+            assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
+        title, content = visitor.save(menu.get_by_test_id("stDownloadButton").get_by_role("button"))
+        rows = list(csv.DictReader(io.StringIO(content.decode())))
+        assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
+
+
+def check_frame(visitor) -> None:
+    """Check that a frame of the lens has no border around the hidden form, and has the time bar at the top."""
+    visitor.page.goto(f"{visitor.address}/query?figure=tiny-query-lens&embed=true")
+    expect(figure(visitor, "tiny-query-lens")).to_be_visible()
+    visitor.rest()
+    empty = visitor.page.get_by_test_id("stVerticalBlock").evaluate_all(
+        """blocks => blocks.filter((block) => block.offsetHeight && !block.querySelector(".js-plotly-plot")
+            && getComputedStyle(block).borderTopWidth !== "0px").map(({ className }) => className)"""
+    )
+    assert not empty and visitor.page.locator(".st-key-time").bounding_box()["y"] < 20
 
 
 # === Questions ===
 
 
-def test_fact_is_found_by_typing_and_marked_in_figure(visit, app):
-    """Relation and subject fill the text; the true object has its own curve, and the stored answer is mentioned."""
+def test_texts_and_facts_are_answered_at_chosen_step_and_over_all(visit, app):
+    """A text without [MASK] and one of 14,000 characters get a message, a text with one [MASK] answers and a curve.
+
+    Relation and subject fill the text; the true object has its own curve, and the stored answer is mentioned.
+    """
     visitor = visit(app)
     visitor.open("query")
+    box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
+    for text, answer in (("Paris is a city .", "The text has no [MASK]"), ("[MASK] " * 2000, "at most")):
+        box.fill(text)
+        box.press("Control+Enter")
+        expect(visitor.page.get_by_test_id("stAlert").filter(has_text=answer)).to_be_visible()
+        visitor.settle()
+    box.fill("Berlin is the capital of [MASK] .")
+    visitor.page.get_by_role("button", name="Ask", exact=True).click()  # takes the text just typed
+    visitor.expect_query(text="Berlin is the capital of [MASK] .")
+    visitor.settle()
+    expect(visitor.page.get_by_role("heading", name="At step 16")).to_be_visible()
+    expect(visitor.page.get_by_role("heading", name="Over 3 checkpoints")).to_be_visible()
+    expect(visitor.page.locator(".js-plotly-plot").first).to_be_visible()
+
     visitor.page.get_by_text("A fact, a word to track, a comparison").click()
     choose(visitor, "LAMA relation", "capital (P36)")
     choose(visitor, "Subject", "")
-    box = visitor.page.get_by_role("textbox", name="Text with [MASK]")
     expect(box).to_have_value(re.compile(r"The capital of .+ is \[MASK\] \."))
     visitor.rest()  # two charts of one name are on the page for a moment
     expect(figure(visitor, "tiny-query-probability")).to_contain_text("(true object)", timeout=FIRST_QUERY)
@@ -134,21 +187,32 @@ def test_fact_is_found_by_typing_and_marked_in_figure(visit, app):
 
 
 def test_word_and_fact_of_other_pages_can_be_asked(visit, app):
-    """The button of a chosen word asks a sentence and tracks the word; the button of a fact asks its question."""
+    """A word is chosen by an arrow key or a click, which name it on the button below the table and do not ask it.
+
+    The button asks a sentence and tracks the word; the button of a fact asks its question.
+    """
     visitor = visit(app)
     visitor.open("tokens", step="8")
-    table = visitor.page.get_by_test_id("stDataFrame").first
+    table, ask = visitor.page.get_by_test_id("stDataFrame").first, visitor.page.get_by_role("button", name="Ask “")
+    first = ask.inner_text()
+    table.locator("canvas").first.focus()
+    for _ in range(2):
+        visitor.page.keyboard.press("ArrowDown")
+    expect(ask).not_to_have_text(first)
+    visitor.rest()  # each key draws the page again
+    second = ask.inner_text()
     table.scroll_into_view_if_needed()
     box = table.bounding_box()
-    first = visitor.page.get_by_role("button", name="Ask “").inner_text()
-    visitor.page.mouse.click(box["x"] + 60, box["y"] + 35 * 2 + 17)
-    visitor.settle()
-    ask = visitor.page.get_by_role("button", name="Ask “")
-    expect(ask).not_to_have_text(first)
-    ask.click()
+    visitor.page.mouse.click(box["x"] + 60, box["y"] + 35 * 4 + 17)
+    expect(ask).not_to_have_text(second)
+    visitor.rest()
+    expect(visitor.heading("Tokens")).to_be_visible()
+    word = ask.inner_text()[len("Ask “") : -1]
+    ask.press("Enter")
     expect(visitor.heading("Query")).to_be_visible()
+    visitor.expect_query(word=word)
     visitor.settle()
-    assert "[MASK]" in visitor.query()["text"] and visitor.query()["word"] and visitor.query()["step"] == "8"
+    assert "[MASK]" in visitor.query()["text"] and visitor.query()["step"] == "8"
     expect(visitor.page.get_by_text("Tracked:")).to_be_visible(timeout=FIRST_QUERY)
 
     visitor.follow("Knowledge")
@@ -158,9 +222,18 @@ def test_word_and_fact_of_other_pages_can_be_asked(visit, app):
     assert visitor.query()["subject"] and "[MASK]" in visitor.query()["text"]
 
 
-def test_two_sentences_share_axes_and_are_labelled(visit, app):
-    """Side by side each sentence has one heading; in a narrow window every part of an answer repeats its sentence."""
+def test_two_sentences_share_axes_are_labelled_and_not_rendered(visit, app):
+    """Side by side each sentence has one heading; in a narrow window every part of an answer repeats its sentence.
+
+    A script, an image with a handler, HTML and Markdown, typed in every box, are neither run nor rendered.
+    """
     visitor = visit(app)
+    open_query(visitor, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
+    visitor.rest()  # an image would have failed to load by now
+    assert visitor.page.evaluate("window.hurt") is None
+    assert visitor.page.locator("img[src=x]").count() == 0
+    assert visitor.page.locator("b:has-text('**bold**'), strong:has-text('bold')").count() == 0
+
     open_query(visitor, compare="text", text2=OTHER)
     ranges = [
         figure(visitor, name).evaluate(
@@ -189,128 +262,3 @@ def test_long_joint_answer_is_wrapped_on_phone(visit, app_of_demo: str):
     expect(value).to_be_visible()
     cut = "one => [one, ...one.querySelectorAll('*')].filter((part) => part.scrollWidth > part.clientWidth + 1).length"
     assert len(value.inner_text()) > 20 and value.evaluate(cut) == 0
-
-
-# === Files ===
-
-
-def test_figures_are_saved_under_their_names(visit, app):
-    """The rank curve is saved as CSV; the lens, which is wider than the page, as SVG, PNG and CSV."""
-    visitor = visit(app)
-    open_query(visitor, curves="rank", open="lens")
-    for name, pictures in (("tiny-query-rank", {}), ("tiny-query-lens", {"svg": b"<svg", "png": b"\x89PNG"})):
-        for kind, start in pictures.items():
-            title, content = saved_file(
-                visitor, visitor.files(name).get_by_role("button", name=kind.upper(), exact=True)
-            )
-            assert (title, content[: len(start)]) == (f"{name}.{kind}", start)
-        title, content = saved_file(
-            visitor, visitor.files(name).get_by_test_id("stDownloadButton").get_by_role("button")
-        )
-        rows = list(csv.DictReader(io.StringIO(content.decode())))
-        assert title == f"{name}.csv" and {"token", "step", "probability", "rank"} <= rows[0].keys()
-
-
-def test_frame_of_lens_has_no_border_without_content(visit, app):
-    """The form, which is hidden, has no border either; the time bar is at the top."""
-    visitor = visit(app)
-    visitor.page.goto(f"{app}/query?figure=tiny-query-lens&embed=true")
-    expect(figure(visitor, "tiny-query-lens")).to_be_visible()
-    visitor.rest()
-    empty = visitor.page.get_by_test_id("stVerticalBlock").evaluate_all(
-        """blocks => blocks.filter((block) => block.offsetHeight && !block.querySelector(".js-plotly-plot")
-            && getComputedStyle(block).borderTopWidth !== "0px").map(({ className }) => className)"""
-    )
-    assert not empty and visitor.page.locator(".st-key-time").bounding_box()["y"] < 20
-
-
-# === Safety ===
-
-
-def test_typed_markup_is_neither_run_nor_rendered(visit, app):
-    """A script, an image with a handler, HTML and Markdown are typed in every box."""
-    visitor = visit(app)
-    open_query(visitor, MARKUP, word=MARKUP, compare="text", text2=MARKUP)
-    visitor.rest()  # an image would have failed to load by now
-    assert visitor.page.evaluate("window.hurt") is None
-    assert visitor.page.locator("img[src=x]").count() == 0
-    assert visitor.page.locator("b:has-text('**bold**'), strong:has-text('bold')").count() == 0
-
-
-# === Browser history ===
-
-
-def test_back_returns_to_previous_page_at_once(visit, app):
-    """After two links, two presses of Back show the two pages before."""
-    visitor = visit(app)
-    visitor.open("tokens")
-    visitor.follow("Knowledge")
-    visitor.expect_query(step="16")
-    visitor.follow("Query")
-    visitor.expect_query(step="16")
-    for title in ("Knowledge", "Tokens"):
-        visitor.rest()  # a component that has just appeared may request one more run of its page
-        visitor.page.go_back()
-        expect(visitor.heading(title)).to_be_visible()
-        visitor.settle()
-
-
-def test_early_parameters_of_next_page_add_no_history_entry(visit, app):
-    """A busy browser may add the next page's parameters to the current URL; the next page then replaces that entry."""
-    visitor = visit(app)
-    visitor.open("tokens")
-    visitor.expect_query(step="16")
-    addresses = "navigation.entries().map((entry) => entry.url)"
-    before = visitor.page.evaluate(addresses)
-    follow = "(pages) => pages.forEach((page) => history.pushState({}, '', `/${page}?run=tiny&scale=log`))"
-    visitor.page.evaluate(follow, ["tokens", "knowledge"])
-    assert visitor.page.evaluate(addresses) == [*before, f"{app}/knowledge?run=tiny&scale=log"]
-
-
-LATE = """
-    const create = URL.createObjectURL;
-    URL.createObjectURL = (blob) => {
-        const late = "while (!location.search.includes('step')) await new Promise((go) => setTimeout(go, 50));";
-        return create(blob.type === "text/javascript" ? new Blob([late, blob], blob) : blob);
-    };
-"""  # delays the scripts of components until the URL is complete
-
-
-@pytest.mark.parametrize(
-    ("link", "script"),
-    [({}, LATE), pytest.param({"run": "tiny"}, "", marks=pytest.mark.slow)],
-    ids=["bare, late", "partial, in time"],
-)
-def test_back_skips_url_that_page_completed(visit, app, link: dict[str, str], script: str):
-    """The URL of a link with few or no parameters and the one that the page completes are a single history entry."""
-    visitor = visit(app)
-    visitor.page.add_init_script(script)
-    visitor.open("overview", run="tiny", step="16", scale="log")
-    overview = visitor.page.url
-    visitor.open("tokens", **link)
-    visitor.expect_query(step="16")
-    tokens = visitor.page.url
-    visitor.page.go_back()
-    expect(visitor.heading("Overview")).to_be_visible()
-    visitor.rest()
-    expect(visitor.page).to_have_url(overview)
-    visitor.page.go_forward()
-    expect(visitor.heading("Tokens")).to_be_visible()
-    expect(visitor.page).to_have_url(tokens)
-
-
-def test_back_on_first_page_stays_there(visit, app):
-    """In a new window Back leads to the first URL, which the page has completed."""
-    opener = visit(app)
-    opener.page.context.add_init_script(LATE)
-    with opener.page.expect_popup() as window:
-        opener.page.evaluate("address => void window.open(address)", f"{app}/tokens")
-    visitor = Visitor(window.value, app)
-    visitor.expect_query(step="16")
-    visitor.rest()
-    tokens = visitor.page.url
-    assert visitor.page.evaluate("navigation.entries().length") == 2
-    visitor.page.go_back()
-    expect(visitor.heading("Tokens")).to_be_visible()
-    expect(visitor.page).to_have_url(tokens)  # not at once: the script is notified after the browser has gone back
-    assert not visitor.errors

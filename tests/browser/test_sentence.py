@@ -48,10 +48,25 @@ def go_to_first_step(visitor) -> None:
     assert visitor.page.evaluate("window.blank") == 0
 
 
-def test_head_view_draws_links_and_keeps_choices(visit, app):
-    """Every piece is drawn on both sides; the hidden head and the chosen layer stay so at another step."""
+def check_frame_fits_and_is_dark(visitor) -> None:
+    """Check that nothing of bertviz is cut off at the bottom, and that its background is dark."""
+    expect(bertviz(visitor).locator("svg").first).to_be_visible()
+    shown = bertviz(visitor).locator("html").evaluate("html => [html.scrollHeight, html.clientHeight]")
+    assert shown[0] <= shown[1]
+    frame = visitor.page.locator('iframe[title^="bertviz"]').screenshot()
+    with Image.open(io.BytesIO(frame)) as picture:
+        assert max(picture.convert("RGB").getpixel((picture.width - 2, picture.height - 2))) < 60
+
+
+def test_views_of_bertviz_fit_page_and_keep_choices_at_another_step(visit, app):
+    """On a dark page both views are dark and whole, and every piece is drawn on both sides of the head view.
+
+    At another step its hidden head and chosen layer stay so, and the head enlarged in the model view stays open.
+    """
     visitor = visit(app)
-    visitor.open("attention", section="sentence", sentence="The cat sat .")
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.open("attention", section="sentence", sentence="The cat sat .", heads="head")
+    check_frame_fits_and_is_dark(visitor)
     frame = bertviz(visitor)
     expect(frame.locator("#left text").last).to_have_text("[SEP]")
     pieces = frame.locator("#left text").all_text_contents()
@@ -66,12 +81,8 @@ def test_head_view_draws_links_and_keeps_choices(visit, app):
     expect(bertviz(visitor).locator("#layer")).to_have_value("2")
     expect(lines.first).to_have_attribute("stroke-opacity", "0")
 
-
-def test_click_in_model_view_enlarges_head(visit, app):
-    """The head is shown with its pieces, and stays open at another step; the link has chosen layer 2."""
-    visitor = visit(app)
-    visitor.open("attention", section="sentence", heads="model", layers="2")
-    frame = bertviz(visitor)
+    visitor.open("attention", section="sentence", heads="model", layers="2")  # the link has chosen layer 2
+    check_frame_fits_and_is_dark(visitor)
     expect(frame.locator(".attn_background")).to_have_count(2)
     frame.locator("svg > g > rect:last-of-type").nth(1).click(force=True)
     expect(frame.get_by_text("Layer 2, Head 2")).to_be_visible()
@@ -80,25 +91,11 @@ def test_click_in_model_view_enlarges_head(visit, app):
     expect(bertviz(visitor).get_by_text("Layer 2, Head 2")).to_be_visible()
 
 
-def test_bertviz_frame_fits_its_content_and_follows_dark_scheme(visit, app):
-    """In both views nothing is cut off at the bottom, and on a dark page the background is dark."""
-    visitor = visit(app)
-    visitor.page.emulate_media(color_scheme="dark")
-    for view in ("head", "model"):
-        visitor.open("attention", section="sentence", heads=view)
-        expect(bertviz(visitor).locator("svg").first).to_be_visible()
-        shown = bertviz(visitor).locator("html").evaluate("html => [html.scrollHeight, html.clientHeight]")
-        assert shown[0] <= shown[1]
-        visitor.rest()
-        frame = visitor.page.locator('iframe[title^="bertviz"]').screenshot()
-        with Image.open(io.BytesIO(frame)) as picture:
-            assert max(picture.convert("RGB").getpixel((picture.width - 2, picture.height - 2))) < 60
-
-
-def test_one_head_follows_time_bar_without_server(visit, app):
+def test_one_head_follows_time_bar_and_sentence_runs_no_script(visit, app):
     """The event that the time bar sends to the page while it is dragged draws the map of another step.
 
-    The animation of the head can be saved as GIF and as HTML.
+    The animation of the head can be saved as GIF and as HTML. A hostile sentence, typed into the box, runs no script on
+    the page or in the frame.
     """
     visitor = visit(app)
     visitor.open("attention", section="sentence", layer="2", head="1")
@@ -119,12 +116,8 @@ def test_one_head_follows_time_bar_without_server(visit, app):
         assert name == f"tiny-sentence-layer2-head1.{label.lower()}"
         assert content.startswith(beginning)
     assert b"tiny, layer 2, head 1" in content
+    visitor.close_files()
 
-
-def test_hostile_sentence_runs_no_script(visit, app):
-    """The sentence is typed into the box; no script runs on the page or in the frame."""
-    visitor = visit(app)
-    visitor.open("attention", section="sentence")
     box = visitor.page.get_by_role("textbox", name="Your sentence")
     box.fill(HOSTILE)
     box.press("Enter")

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from playwright.sync_api import Locator, expect
 
 from embryo_core import runs
@@ -42,25 +41,6 @@ def mark_at(figure: Locator) -> float:
 # === Zoom and hidden curves ===
 
 
-def test_zoom_and_hidden_curves_are_kept_at_another_step(visit, app):
-    """A figure over all steps is the same at every step; only its line at the chosen step moves."""
-    visitor = visit(app)
-    visitor.open("tokens", scale="linear", step="16")
-    figure = visitor.page.locator(".js-plotly-plot").first
-    figure.hover()
-    expect(figure.locator(".modebar-btn").first).to_be_attached()
-    expect(figure.locator(".modebar-btn").first).to_be_hidden()  # they would cover the figure; buttons below save it
-    hidden = figure.locator(".legend .traces").nth(1)
-    hidden.locator(".legendtoggle").click()
-    expect(hidden).to_have_css("opacity", "0.5")
-    zoom(visitor, figure)
-    before, line = figure.evaluate(VIEW), mark_at(figure)
-    visitor.page.locator(".bar .track").press("ArrowLeft")
-    visitor.expect_query(step="8")
-    visitor.settle()
-    assert figure.evaluate(VIEW) == before and mark_at(figure) < line
-
-
 def zoom(visitor, figure: Locator) -> None:
     """Zoom a figure with the pointer."""
     figure.scroll_into_view_if_needed()
@@ -76,38 +56,39 @@ def zoom(visitor, figure: Locator) -> None:
     visitor.rest()
 
 
-@pytest.mark.parametrize(
-    ("page", "query", "figure"),
-    [("probing", {"probing": "layers", "open": "probe"}, "-training"), ("finetuning", {"open": "tuning"}, "-tuning")],
-)
-def test_zoom_and_hidden_curves_are_kept_when_figure_changes(visit, app, page, query, figure):
+def test_zoom_and_hidden_curves_are_kept_when_figure_changes(visit, app):
     """Training curves of a probe or a fine-tuning differ at each step, but keep their zoom and hidden curves."""
     visitor = visit(app)
-    visitor.open(page, **query, step="16")
-    plot = visitor.page.locator(f'[class*="{figure}"] .js-plotly-plot')
-    expect(plot.locator(".scatterlayer .points path").first).to_be_attached()
-    hidden = plot.locator(".legend .traces").nth(1)
-    hidden.scroll_into_view_if_needed()
-    visitor.rest()
-    hidden.locator(".legendtoggle").click()
-    expect(hidden).to_have_css("opacity", "0.5")
-    zoom(visitor, plot)
-    before, curves = plot.evaluate(VIEW), plot.evaluate(DRAWN)
-    visitor.page.locator(".bar .track").press("Home")
-    visitor.expect_query(step="0")
-    visitor.page.wait_for_function(
-        f"([plot, before, curves]) => ({VIEW})(plot) === before && ({DRAWN})(plot) !== curves",
-        arg=[plot.element_handle(), before, curves],
-    )
-    visitor.rest()
-    expect(hidden).to_have_css("opacity", "0.5")
-    assert plot.evaluate(VIEW) == before
+    for page, query, figure in (
+        ("probing", {"probing": "layers", "open": "probe"}, "-training"),
+        ("finetuning", {"open": "tuning"}, "-tuning"),
+    ):
+        visitor.open(page, **query, step="16")
+        plot = visitor.page.locator(f'[class*="{figure}"] .js-plotly-plot')
+        expect(plot.locator(".scatterlayer .points path").first).to_be_attached()
+        hidden = plot.locator(".legend .traces").nth(1)
+        hidden.scroll_into_view_if_needed()
+        visitor.rest()
+        hidden.locator(".legendtoggle").click()
+        expect(hidden).to_have_css("opacity", "0.5")
+        zoom(visitor, plot)
+        before, curves = plot.evaluate(VIEW), plot.evaluate(DRAWN)
+        visitor.page.locator(".bar .track").press("Home")
+        visitor.expect_query(step="0")
+        visitor.page.wait_for_function(
+            f"([plot, before, curves]) => ({VIEW})(plot) === before && ({DRAWN})(plot) !== curves",
+            arg=[plot.element_handle(), before, curves],
+        )
+        visitor.rest()
+        expect(hidden).to_have_css("opacity", "0.5")
+        assert plot.evaluate(VIEW) == before
 
 
-def test_hidden_curves_are_kept_when_figure_is_redrawn(visit, app):
+def test_zoom_and_hidden_curves_are_kept_when_figure_is_redrawn(visit, app):
     """A slow page draws a figure again as it was sent, with all curves, and those that were hidden are hidden again.
 
     Hiding is done by a click on the legend, which would show a curve that the page has hidden in the meantime.
+    At another step only the line of a figure over all steps moves.
     """
     visitor = visit(app)
     plot = visitor.page.locator(".js-plotly-plot").first
@@ -115,7 +96,7 @@ def test_hidden_curves_are_kept_when_figure_is_redrawn(visit, app):
     hidden = "one => one._fullData.filter(({ visible }) => visible === 'legendonly').map(({ name }) => name)"
     for hidden_meanwhile in (False, True):
         visitor.page.set_viewport_size(WINDOW["viewport"])
-        visitor.open("tokens")
+        visitor.open("tokens", scale="linear", step="16")
         for i in (1, 2):
             entries.nth(i).locator(".legendtoggle").click()
             expect(entries.nth(i)).to_have_css("opacity", "0.5")
@@ -137,19 +118,40 @@ def test_hidden_curves_are_kept_when_figure_is_redrawn(visit, app):
         expect(entries.nth(1)).to_have_css("opacity", "1")
         visitor.rest()
         assert set(plot.evaluate(hidden)) < set(before)
+    check_figure_is_kept_at_another_step(visitor, plot)
+
+
+def check_figure_is_kept_at_another_step(visitor, figure: Locator) -> None:
+    """Check that a figure with a hidden curve keeps it and its zoom, and that its line at the chosen step moves."""
+    figure.hover()
+    expect(figure.locator(".modebar-btn").first).to_be_attached()
+    expect(figure.locator(".modebar-btn").first).to_be_hidden()  # they would cover the figure; buttons below save it
+    zoom(visitor, figure)
+    before, line = figure.evaluate(VIEW), mark_at(figure)
+    visitor.page.locator(".bar .track").press("ArrowLeft")
+    visitor.expect_query(step="8")
+    visitor.settle()
+    assert figure.evaluate(VIEW) == before and mark_at(figure) < line
 
 
 # === Playing ===
 
 
 def test_playing_moves_only_forward(visit, app):
-    """However late the server answers, the line of a figure never moves back, and playing stops at the last step."""
+    """However late the server answers, the line of a figure never moves back, and playing stops at the last step.
+
+    A link that is copied meanwhile has the shown step, even if the address bar still has an earlier one.
+    """
     visitor = visit(app)
     visitor.open("tokens", step="0")
     figure = visitor.page.locator(".js-plotly-plot").first
     expect(figure.locator(".shapelayer path").last).to_be_attached()
     visitor.page.evaluate(
         """() => {
+            navigator.clipboard.writeText = (text) => {
+                window.copied = [text, window.embryoStep];
+                return Promise.resolve();
+            };
             window.places = [];
             const look = () => {
                 const line = [...document.querySelectorAll(".js-plotly-plot .shapelayer path")].at(0);
@@ -160,26 +162,17 @@ def test_playing_moves_only_forward(visit, app):
         }"""
     )
     visitor.page.get_by_role("button", name="Play").click()
+    visitor.page.wait_for_function("window.embryoStep > 0")
+    visitor.page.get_by_role("button", name="Copy link").click()
+    visitor.page.wait_for_function("window.copied")
+    link, seen = visitor.page.evaluate("window.copied")
+    assert parse_qs(urlsplit(link).query)["step"] == [str(seen)] and seen > 0
     visitor.expect_query(step="16")
     visitor.settle()
     expect(step_shown(visitor)).to_have_text("step 16")
     expect(visitor.page.get_by_role("button", name="Play")).to_be_visible()
     places = visitor.page.evaluate("window.places")
     assert places == sorted(places) and places[-1] > places[0]
-
-
-def test_link_copied_while_playing_has_shown_step(visit, app):
-    """The address bar may still have an earlier step."""
-    visitor = visit(app)
-    keep = "(text) => { window.copied = [text, window.embryoStep]; return Promise.resolve(); }"
-    visitor.page.add_init_script(f"navigator.clipboard.writeText = {keep}")
-    visitor.open("tokens", step="0")
-    visitor.page.get_by_role("button", name="Play").click()
-    visitor.page.wait_for_function("window.embryoStep > 0")
-    visitor.page.get_by_role("button", name="Copy link").click()
-    visitor.page.wait_for_function("window.copied")
-    link, seen = visitor.page.evaluate("window.copied")
-    assert parse_qs(urlsplit(link).query)["step"] == [str(seen)] and seen > 0
 
 
 def test_run_chosen_while_playing_is_played_from_its_first_step(visit, tiny_run: Run, tmp_path: Path):
@@ -221,13 +214,13 @@ def later_by(steps: int, path: Path) -> list[int]:
     return [checkpoint.step for checkpoint in runs.checkpoints(runs.read_run(path))]
 
 
-# === Keys ===
+# === Keys and clicks ===
 
 
-def test_keys_move_through_steps_except_in_text_field(visit, app):
+def test_keys_move_through_steps_and_click_on_any_cell_chooses_row(visit, app):
     """Arrow and page keys change the step and the space bar plays; in a text field they edit the text.
 
-    The step follows to a page that is opened at once.
+    The step follows to a page that is opened at once. There a click on the last cell of a row chooses its relation.
     """
     visitor = visit(app)
     visitor.open("tokens", step="0")
@@ -251,15 +244,12 @@ def test_keys_move_through_steps_except_in_text_field(visit, app):
     visitor.page.keyboard.press(" ")
     expect(visitor.page.get_by_role("button", name="Pause")).to_be_visible()
     visitor.expect_query(step="16")
+    visitor.rest()
+    click_last_cells(visitor)
 
 
-# === Clicks ===
-
-
-def test_click_on_any_cell_chooses_row(visit, app):
-    """A click on the last cell of a row chooses its relation."""
-    visitor = visit(app)
-    visitor.open("knowledge")
+def click_last_cells(visitor) -> None:
+    """Click the last cell of two rows of the table, and wait until the second has chosen another relation."""
     relation = "new URL(location).searchParams.get('relation')"
     visitor.page.wait_for_function(relation)
     table = visitor.page.locator(".st-key-relation_table")
@@ -268,6 +258,5 @@ def test_click_on_any_cell_chooses_row(visit, app):
     for row in (1, 2):  # one of them may be chosen already
         before = visitor.page.evaluate(relation)
         visitor.page.mouse.click(box["x"] + box["width"] - 40, box["y"] + 35 * row + 17)
-        visitor.page.wait_for_timeout(1000)
-        visitor.settle()
+        visitor.rest()
     visitor.page.wait_for_function(f"before => {relation} !== before", arg=before)
