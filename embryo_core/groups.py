@@ -126,7 +126,7 @@ RELATION_NAMES = {  # names in Wikidata of the relations in the paper's Table 8
 }
 
 
-def with_tag_name(tag: str) -> str:
+def describe_tag(tag: str) -> str:
     """Return a tag with its name, for readers who do not know it: "VBD, past tense"; other texts unchanged."""
     name = PENN_TAG_NAMES.get(tag) or UNIVERSAL_TAG_NAMES.get(tag)
     return f"{tag}, {name}" if name else tag

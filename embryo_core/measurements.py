@@ -67,7 +67,7 @@ class PairScore:
 
 
 @dataclass(frozen=True)
-class WordSurprise:
+class ListedWordSurprisal:
     """The surprisal of a listed word in bits: the mean over n occurrences, and the value of each occurrence."""
 
     word: str
@@ -171,7 +171,7 @@ class Findings:
     cloze: list[ClozeAnswer] = field(default_factory=list)
     variants: list[VariantAnswer] = field(default_factory=list)
     pairs: list[PairScore] = field(default_factory=list)
-    surprisals: list[WordSurprise] = field(default_factory=list)
+    surprisals: list[ListedWordSurprisal] = field(default_factory=list)
     grams: list[StateProducts] = field(default_factory=list)
     attention: list[AttentionMap] = field(default_factory=list)
     probes: list[ProbeCurve] = field(default_factory=list)

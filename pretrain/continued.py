@@ -35,7 +35,7 @@ def find_start(name_or_path: str, folder: Path) -> Checkpoint:
 
     If the run in `folder` already has a copy of it, return the copy. Raises RunError, CheckpointError, ConfigError.
     """
-    name, step = _parse(name_or_path)
+    name, step = _parse_run_and_step(name_or_path)
     if (folder / "run.json").is_file():
         run = runs.read_run(folder)
         if run.origin is None or Path(name).name != run.origin.run or step not in (None, run.origin.step):
@@ -54,7 +54,7 @@ def find_start(name_or_path: str, folder: Path) -> Checkpoint:
     return checkpoints[-1]
 
 
-def _parse(name_or_path: str) -> tuple[str, int | None]:
+def _parse_run_and_step(name_or_path: str) -> tuple[str, int | None]:
     """Parse "RUN@STEP", ".../RUN/checkpoints/stepSTEP" or "RUN" into run and step."""
     path = Path(name_or_path)
     if path.parent.name == "checkpoints" and path.name.removeprefix("step").isdecimal():

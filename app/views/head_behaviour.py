@@ -21,7 +21,7 @@ def show(view: View) -> None:
     if frame.empty:
         message = f"What the heads of run '{view.run.name}' do has not been measured yet."
         notices.stop_uncomputed(view.run, METRIC, message)
-    pattern, selected_head, change = _pick(view, frame)
+    pattern, selected_head, change = _pick_pattern_and_head(view, frame)
     step = view.evaluated_step(frame["step"].unique())
     chosen: dict[str, Any] = {"pattern": pattern, "selected_head": selected_head}
     left, right = st.columns(2, gap="large")
@@ -35,7 +35,7 @@ def show(view: View) -> None:
     _show_profile(view, frame, selected_head, step)
 
 
-def _pick(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
+def _pick_pattern_and_head(view: View, frame: pd.DataFrame) -> tuple[str, Head, float | None]:
     """Pick and return a pattern, a head, and the change after which the pattern counts as present (see `Pattern`)."""
     measured_patterns = set(frame["what"])
     first_pattern, *first_head = results.strongest_head(view.run)

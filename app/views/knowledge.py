@@ -50,7 +50,7 @@ def _show_precision(view: View, precision: pd.DataFrame) -> None:
         selected = pickers.pick_many(
             "relations",
             "Relations, the best at the last step first",
-            [ALL, *knowledge.best_first(precision)],
+            [ALL, *knowledge.relations_by_precision(precision)],
             knowledge.default_relations(precision),
             knowledge.relation_label,
         )
@@ -126,7 +126,9 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
         default, default_fact = results.first_fact(view.run)
         asked_relations = set(facts["relation"])
         relations = {
-            name: knowledge.relation_label(name) for name in knowledge.best_first(precision) if name in asked_relations
+            name: knowledge.relation_label(name)
+            for name in knowledge.relations_by_precision(precision)
+            if name in asked_relations
         }
         relation_column, history_column = st.columns(2)
         with relation_column:

@@ -23,7 +23,7 @@ from embryo_core.types import Run
 EXAMPLE = "The cat that the dogs chased sat on the mat ."
 VIEWS = {"head": "Head view", "model": "Model view"}
 MAX_PIECES = 128  # limit for bertviz, which draws a line for each pair of pieces and each head
-MAX_LINES = 100_000  # lines of the model view's default layers; the reader may choose more layers
+MAX_DRAWN_LINES = 100_000  # lines of the model view's default layers; the reader may choose more layers
 COMMAND = "make app"  # suggested for a question above the budget of a hosted demo
 
 
@@ -53,7 +53,7 @@ def _show_bertviz(view: View, view_name: str, attention: SentenceAttention) -> N
         notices.note(f"The text is {size} pieces long; bertviz draws at most {MAX_PIECES}. Shorten it.")
         return
     numbers = [str(layer) for layer in range(1, layers + 1)]
-    default_count = min(layers, max(1, MAX_LINES // (heads * size**2))) if view_name == "model" else layers
+    default_count = min(layers, max(1, MAX_DRAWN_LINES // (heads * size**2))) if view_name == "model" else layers
     selected_layers = [
         int(n) for n in pickers.pick_many("layers", "Layers", numbers, default=numbers[:default_count], pills=True)
     ]

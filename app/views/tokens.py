@@ -15,7 +15,7 @@ from embryo_core.errors import FigureError
 from embryo_core.figures import acquisition, new_pieces, tokens
 from embryo_core.figures.markdown import literal
 from embryo_core.findings.words import equivalent_metric
-from embryo_core.groups import with_tag_name
+from embryo_core.groups import describe_tag
 from embryo_core.metric import Metric
 from embryo_core.metrics import METRICS
 from embryo_core.types import Run
@@ -103,7 +103,7 @@ def _evaluated_steps(run: Run, metrics: Collection[str]) -> set[int]:
 def _pick_categories(family: str, categories: list[str]) -> list[str]:
     name, default = family.replace(" ", "_"), tokens.default_categories(family, categories)
     is_few = len(categories) <= MAX_PILLS
-    return pickers.pick_many(name, "Categories", categories, default, with_tag_name, pills=is_few, bulk=True)
+    return pickers.pick_many(name, "Categories", categories, default, describe_tag, pills=is_few, bulk=True)
 
 
 def _open_point(group: str, step: int) -> None:
@@ -122,10 +122,10 @@ def _show_words(view: View, metric: str, figure_rows: pd.DataFrame) -> None:
     heading = st.empty()
     left, right = st.columns(2)
     with left:
-        group = pickers.pick_one("words", "Category", groups, tokens.most_changed(figure_rows, 1)[0], with_tag_name)
+        group = pickers.pick_one("words", "Category", groups, tokens.most_changed(figure_rows, 1)[0], describe_tag)
     with right:
         search = pickers.pick_text("search", "Search in the chosen categories", placeholder="part of a word").strip()
-    where = "the chosen categories" if search else f"“{literal(with_tag_name(group))}”"
+    where = "the chosen categories" if search else f"“{literal(describe_tag(group))}”"
     heading.header(f"Words behind {where} at {view.name_step(step)}", anchor=False)
     words = _read_words(view, metric, groups if search else [group], step)
     if words.empty:
@@ -152,7 +152,7 @@ def _show_word_table(run: Run, words: pd.DataFrame, key: str, with_category: boo
     """
     columns = ["word", "accuracy", "n", "correct", "tag"] + ["category"] * with_category
     selection = st.dataframe(
-        words.assign(tag=words["tag"].map(with_tag_name))[columns],
+        words.assign(tag=words["tag"].map(describe_tag))[columns],
         alt="Words of the chosen category",
         hide_index=True,
         key=f"words_{key}",

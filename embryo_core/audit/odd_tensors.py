@@ -29,7 +29,7 @@ MAX_LOST_COSINE = 0.1  # absolute cosine with the step before below which a tens
 MIN_STRIDE = 1.5  # smallest ratio of the move to the likely move, for a tensor that does not continue the step before
 MIN_PARALLEL_AFTER_ZERO = 0.8  # MIN_PARALLEL if the step before is all zeros
 TINY = 1e-30  # avoids division by 0
-MIN_STEPS = 3  # fewest steps that can be compared
+MIN_COMPARED_STEPS = 3  # fewest steps that can be compared
 
 
 def find_odd_tensors(
@@ -44,7 +44,7 @@ def find_odd_tensors(
     odd_pairs = []
     for tensor in range(len(series.names)):
         comparable = tuple(step for step in indices if (tensor, step) not in excluded)
-        while len(comparable) >= MIN_STEPS and (worst := _worst(evidence(comparable), tensor)) is not None:
+        while len(comparable) >= MIN_COMPARED_STEPS and (worst := _worst(evidence(comparable), tensor)) is not None:
             odd_pairs.append((tensor, worst))
             comparable = tuple(step for step in comparable if step != worst)
     return sorted(odd_pairs)

@@ -74,9 +74,9 @@ def _find_misplaced(large: TensorSeries, indices: Sequence[int]) -> MisplacedSte
         return MisplacedSteps()
     path = _Path(large.steps, *_medians(large), list(indices), list(indices))
     swapped_slots, outside_slots = [], []
-    while len(path.slots) >= MIN_ORDERED_STEPS and (suspects := path.suspects()):
-        exchanged_path, pair = path.exchanged(suspects)
-        shortened_path, removed_slot = path.without(suspects)
+    while len(path.slots) >= MIN_ORDERED_STEPS and (suspects := path.find_suspects()):
+        exchanged_path, pair = path.exchange_best(suspects)
+        shortened_path, removed_slot = path.remove_best(suspects)
         if exchanged_path.faults < path.faults and exchanged_path.faults <= shortened_path.faults:
             path = exchanged_path
             swapped_slots.append(pair)
@@ -116,7 +116,7 @@ class _Path:
         times = np.diff([self.steps[slot] for slot in self.slots])
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
 
-    def suspects(self) -> list[int]:
+    def find_suspects(self) -> list[int]:
         """Return positions that may be wrong: the sharpest turn and its neighbours, or else the ends that leap."""
         turns = self.turns
         if min(turns) < MAX_TURN:
@@ -124,7 +124,7 @@ class _Path:
             return [worst, worst - 1, worst + 1]
         return self._leaps()
 
-    def exchanged(self, suspects: list[int]) -> tuple["_Path", tuple[int, int]]:
+    def exchange_best(self, suspects: list[int]) -> tuple["_Path", tuple[int, int]]:
         """Return the best path after exchanging a suspect with any other position, and the two slots."""
         positions = range(len(self.order))
         candidates = [
@@ -134,7 +134,7 @@ class _Path:
         first_slot, second_slot = sorted((self.slots[k], self.slots[position]))
         return best, (first_slot, second_slot)
 
-    def without(self, suspects: list[int]) -> tuple["_Path", int]:
+    def remove_best(self, suspects: list[int]) -> tuple["_Path", int]:
         """Return the best path after removing one suspect, and the suspect's slot."""
         candidates = [(self._remove(k), self.slots[k]) for k in suspects]
         return min(candidates, key=lambda candidate: candidate[0].cost)
@@ -192,7 +192,7 @@ MIN_KEPT_SHARE = 0.1  # a kept share below this counts as nothing kept
 MIN_FORGETTING_RATIO = 4.0
 CHANCE_DEVIATIONS = 5.0  # standard deviations that the share of unrelated weights may reach
 LOST_SHARE = 0.6  # share of the large tensors that are lost with a whole checkpoint; a shard has fewer
-MIN_STEPS = 3  # fewest steps that can be compared
+MIN_COMPARED_STEPS = 3  # fewest steps that can be compared
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _large(series: TensorSeries, i: int, j: int) -> tuple[np.ndarray, np.ndarray
 
 def find_foreign_steps(series: TensorSeries, indices: Sequence[int]) -> list[ForeignSteps]:
     """Return the groups among these steps that do not continue the longest one; none if training forgets fast."""
-    if len(indices) < MIN_STEPS:
+    if len(indices) < MIN_COMPARED_STEPS:
         return []
     pairs = list(pairwise(indices))
     shares = np.array([kept_share(series, *pair) for pair in pairs])

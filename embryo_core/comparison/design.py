@@ -124,9 +124,9 @@ def _describe_sharing(run: Run, settings: Settings, last: Checkpoint | None) -> 
     if sharing in PARTIAL_SHARING:  # the checkpoints of such runs are written as if layers shared nothing
         group_count = settings.num_hidden_groups
         return PARTIAL_SHARING[sharing] + ("" if group_count == 1 else f" within {group_count} groups of layers")
-    if architecture.groups >= architecture.num_hidden_layers:
+    if architecture.group_count >= architecture.num_hidden_layers:
         return "none"
-    return "all layers" if architecture.groups == 1 else f"within {architecture.groups} groups of layers"
+    return "all layers" if architecture.group_count == 1 else f"within {architecture.group_count} groups of layers"
 
 
 def _describe_masked_share(config: dict[str, Any]) -> Value:

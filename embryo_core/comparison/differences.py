@@ -10,7 +10,7 @@ from msgspec import convert
 
 from embryo_core import results, runs
 from embryo_core.curves import difference_interval
-from embryo_core.curves.multibootstrap import difference_of_seeds, draw_cases, draw_shares
+from embryo_core.curves.multibootstrap import design_difference_interval, draw_cases, draw_shares
 from embryo_core.findings.layers import PROBE_NAMES
 from embryo_core.groups import ALL
 from embryo_core.runs.schema import CorpusCard, SourceCard
@@ -130,7 +130,7 @@ def _subtract(
         low, high = map(float, difference_interval(b, a, n[1], n_second=n[0]))
     else:
         draws = draw_shares(shares, n) if answers is None else draw_cases(answers)
-        low, high = difference_of_seeds(draws[:, :k], draws[:, k:])
+        low, high = design_difference_interval(draws[:, :k], draws[:, k:])
     last = [min(steps[run] for run in seeds) for seeds in groups]
     return (*last, float(a), float(b), float(b - a), low, high, int(n[:k].min()), int(n[k:].min()), *map(len, groups))
 

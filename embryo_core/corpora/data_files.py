@@ -19,7 +19,7 @@ FETCHED = ("treebank", "lama", "glue", "squad")  # data that `python -m embryo_c
 # Suffix of a compressed file -> function that opens it.
 OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open}
 MAX_TEXT_BYTES = 2**29  # bytes of a decompressed text; a limit, because a small file may expand to any size
-MAX_LINES = 2**23  # lines of a text; a limit, because each takes a hundred bytes of memory, even if blank
+MAX_TEXT_LINES = 2**23  # lines of a text; a limit, because each takes a hundred bytes of memory, even if blank
 MAX_LINE_LENGTH = 2**20  # characters of a line of JSON
 Lines = list[tuple[str, str]]  # location ("ewt.conllu, line 7") and text of each line
 
@@ -114,12 +114,12 @@ def _opened(path: Path) -> Iterator[io.BufferedReader | lzma.LZMAFile | gzip.Gzi
 def read_lines(path: Path) -> Lines:
     """Read the lines of a UTF-8 file without trailing blanks, each with its location; skip a byte order mark.
 
-    Raises CorpusError if the file is unreadable or exceeds MAX_TEXT_BYTES or MAX_LINES.
+    Raises CorpusError if the file is unreadable or exceeds MAX_TEXT_BYTES or MAX_TEXT_LINES.
     """
     with _opened(path) as file:
         content = file.read(MAX_TEXT_BYTES + 1)
-        if len(content) > MAX_TEXT_BYTES or content.count(b"\n") + content.count(b"\r") > MAX_LINES:
-            most = f"{MAX_TEXT_BYTES:,} bytes or {MAX_LINES:,} lines of text"
+        if len(content) > MAX_TEXT_BYTES or content.count(b"\n") + content.count(b"\r") > MAX_TEXT_LINES:
+            most = f"{MAX_TEXT_BYTES:,} bytes or {MAX_TEXT_LINES:,} lines of text"
             raise CorpusError(f"{path} has more than {most}, the maximum; split it into several files.")
         text = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig")
         return [(f"{path}, line {number}", line.rstrip()) for number, line in enumerate(text, 1)]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from embryo_core.curves.scores import Floats
 
-MIN_STEPS = 4  # steps after step 0: a sigmoid has four parameters
+MIN_FITTED_STEPS = 4  # steps after step 0: a sigmoid has four parameters
 MAX_STEPS = 100  # a longer series is thinned to this many steps, evenly over their logarithm
 MIN_OCCURRENCES = 5  # least number of occurrences for an age
 RESAMPLE_COUNT = 200  # bootstrap samples of a word's occurrences
@@ -23,7 +23,7 @@ TAILS = (0.025, 0.975)  # quantiles of a 95 % interval
 FINE_GRID, COARSE_GRID = (480, 64), (120, 16)
 MAX_VALUES_AT_ONCE = 2**22  # curves times sigmoids of the grid, in memory at once
 # Reasons why a word has no age.
-FEW_STEPS = f"fewer than {MIN_STEPS} steps after step 0"
+FEW_STEPS = f"fewer than {MIN_FITTED_STEPS} steps after step 0"
 FEW_OCCURRENCES = f"fewer than {MIN_OCCURRENCES} occurrences"
 NOT_BELOW_CHANCE = "never significantly below chance"
 BEFORE_FIRST_STEP, AFTER_LAST_STEP = "halfway before the first step", "halfway after the last step"
@@ -44,7 +44,7 @@ class Sigmoids:
             np.log10(np.asarray(steps, float)), self.middle[:, None], self.rate[:, None]
         )
 
-    def crossing(self, level: ArrayLike) -> Floats:
+    def log_step_at(self, level: ArrayLike) -> Floats:
         """Return log10 of the step [N] at which each falls to its level: -inf if it is always below, inf if never."""
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (np.asarray(level, float) - self.bottom) / (self.top - self.bottom)
@@ -67,19 +67,19 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     """Return the ages of W words from the surprisals of each word's occurrences [S, n] and the chance surprisals [W].
 
     Intervals are percentiles of a bootstrap over occurrences, which are drawn once for all steps. Sigmoids are fitted
-    to thinned steps (`MAX_STEPS`); the lowest surprisals are those of all steps after step 0.
+    to at most `MAX_STEPS` steps; the lowest surprisals are those of all steps after step 0.
     """
     chance, word_count = np.asarray(chance, float), len(occurrences)
     later_steps = np.asarray(steps, float)[is_later := np.asarray(steps) > 0]
-    indices = _thin(later_steps)
+    indices = _log_spaced_indices(later_steps)
     evaluated_steps = later_steps[indices]
-    if len(evaluated_steps) < MIN_STEPS or not word_count:
+    if len(evaluated_steps) < MIN_FITTED_STEPS or not word_count:
         missing = np.full(word_count, np.nan)
         return Ages(missing, missing, missing, (FEW_STEPS,) * word_count, Sigmoids(missing, missing, missing, missing))
     curves = [np.asarray(surprisals, float)[is_later] for surprisals in occurrences]
     means = np.stack([curve.mean(axis=1) for curve in curves])
     fits = fit_sigmoids(evaluated_steps, means[:, indices])
-    log_ages = fits.crossing((chance + means.min(axis=1)) / 2)
+    log_ages = fits.log_step_at((chance + means.min(axis=1)) / 2)
     ages, low, high = (np.full(word_count, np.nan) for _ in range(3))
     reasons = [FEW_OCCURRENCES if curve.shape[1] < MIN_OCCURRENCES else "" for curve in curves]
     frequent_curves = [curve for curve, reason in zip(curves, reasons, strict=True) if not reason]
@@ -87,7 +87,7 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     resampled_fits = fit_sigmoids(evaluated_steps, resampled_curves.reshape(-1, len(evaluated_steps)), COARSE_GRID)
     is_rare = np.array([bool(reason) for reason in reasons])
     levels = (chance[~is_rare, None] + lowest) / 2
-    crossings = resampled_fits.crossing(levels.ravel()).reshape(-1, RESAMPLE_COUNT)
+    crossings = resampled_fits.log_step_at(levels.ravel()).reshape(-1, RESAMPLE_COUNT)
     for i, samples, resampled_ages in zip(np.flatnonzero(~is_rare), at_lowest_mean, crossings, strict=True):
         reasons[i] = _reason_without_age(evaluated_steps, samples, chance[i], log_ages[i])
         if not reasons[i]:
@@ -99,8 +99,8 @@ def find_ages(steps: Sequence[int], occurrences: Sequence[NDArray[np.floating]],
     return Ages(ages, low, high, tuple(reasons), fits)
 
 
-def _thin(steps: Floats) -> NDArray[np.integer]:
-    """Return the indices of steps above 0, thinned to MAX_STEPS."""
+def _log_spaced_indices(steps: Floats) -> NDArray[np.integer]:
+    """Return the indices of at most MAX_STEPS log-spaced steps of those above 0."""
     if len(steps) <= MAX_STEPS:
         return np.arange(len(steps))
     log_steps = np.log10(steps)

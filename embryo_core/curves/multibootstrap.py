@@ -44,7 +44,7 @@ def draw_shares(shares: ArrayLike, n: ArrayLike) -> Floats:
     return np.random.default_rng(0).binomial(n, np.clip(shares, 0, 1), size=(DRAW_COUNT, len(n))) / n
 
 
-def difference_of_seeds(first: Floats, second: Floats) -> tuple[float, float]:
+def design_difference_interval(first: Floats, second: Floats) -> tuple[float, float]:
     """Return the 95 % interval (low, high) of the second design's mean over seeds minus the first design's.
 
     `first` [DRAW_COUNT, S] and `second` [DRAW_COUNT, T] are the shares of each seed on drawn cases. A single seed is

@@ -152,7 +152,7 @@ class _Lines:
         def squares(turns: Sequence[int]) -> float:
             return float(((values - self.line(values, turns)) ** 2).sum())
 
-        products, rounding = (values - values.mean())[None] @ self.columns, _rounding(values)
+        products, rounding = (values - values.mean())[None] @ self.columns, _rounding_squares(values)
         forward: list[list[int]] = [[]]
         while len(forward) <= MAX_BREAKS:
             gains = self._one_more(products, np.array([forward[-1]], int))[0]
@@ -255,10 +255,10 @@ class _Lines:
 def _criterion(values: Floats, line: Floats, turn_count: int) -> float:
     """Compute Schwarz's criterion (BIC) of a line; each breakpoint has two parameters, its place and its slope."""
     size = len(values)
-    squares = float(((values - line) ** 2).sum()) + _rounding(values)
+    squares = float(((values - line) ** 2).sum()) + _rounding_squares(values)
     return size * np.log(squares / size) + (2 + 2 * turn_count) * np.log(size)
 
 
-def _rounding(values: Floats) -> float:
+def _rounding_squares(values: Floats) -> float:
     """Return the sum of squares that rounding values to 32 bits may cause."""
     return len(values) * float(np.finfo(np.float32).eps * np.abs(values).max()) ** 2

@@ -19,7 +19,7 @@ Fate = Literal[History, "declined"]
 POSITIONS = ("same", "previous", "next", "first")  # relative positions in `position_weights` (Figure 4)
 HISTORIES: tuple[History, ...] = ("learned", "oscillating", "forgotten", "never learned")
 Z = 1.959963984540054  # two-sided 95 % point of the normal distribution
-MIN_PRECISION = 0.02  # least precision at 1 of a relation that counts as learned
+MIN_PRECISION_AT_1 = 0.02  # least precision at 1 of a relation that counts as learned
 
 
 # === Curves ===
@@ -234,7 +234,7 @@ def classify_histories(correct: ArrayLike) -> NDArray[np.object_]:
 def classify_curve(values: ArrayLike, n: ArrayLike) -> Fate:
     """Classify a relation's history by its precision at 1 at each step, `values` [S], on `n` [S] facts.
 
-    never learned   the 95 % interval is at no step entirely at or above MIN_PRECISION
+    never learned   the 95 % interval is at no step entirely at or above MIN_PRECISION_AT_1
     learned         it never falls significantly below the highest value that it has reached
     declined        it falls, does not come back, and keeps at least half of its highest value
     forgotten       it falls, does not come back, and ends below half of its highest value
@@ -247,7 +247,7 @@ def classify_curve(values: ArrayLike, n: ArrayLike) -> Fate:
     if not len(values):
         return "never learned"
     low, high = interval(values, n)
-    if low.max() < MIN_PRECISION:
+    if low.max() < MIN_PRECISION_AT_1:
         return "never learned"
 
     def exceeds(first: int, second: int) -> bool:

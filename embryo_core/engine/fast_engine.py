@@ -38,7 +38,7 @@ class FastEncoder(Engine):
         embeddings = _embeddings(self.architecture, tensors, pieces)
         self._network = EncoderNetwork(
             embeddings,
-            [_layer(self.architecture, tensors, i) for i in range(self.architecture.groups)],
+            [_layer(self.architecture, tensors, i) for i in range(self.architecture.group_count)],
             self.num_layers,
             _head(self.architecture, tensors, embeddings.words) if "masked_words" in self.heads else None,
             _detector(self.architecture, tensors) if "replaced_tokens" in self.heads else None,

@@ -126,7 +126,7 @@ def _encoder(architecture: runs.Architecture, tensors: Tensors) -> bytes:
     embedded = graph.norm(graph.add("Add", graph.rows(words, graph.ids), summed), f"{part}.LayerNorm")
     states = [graph.linear(embedded, names["projection"]) if architecture.is_projected else embedded]
     for i in range(architecture.num_hidden_layers):
-        prefix = names["layer"].format(layer_group(i, architecture.num_hidden_layers, architecture.groups))
+        prefix = names["layer"].format(layer_group(i, architecture.num_hidden_layers, architecture.group_count))
         layer_names = {part: f"{prefix}.{name}" for part, name in names.items()}
         query, key, value = (
             graph.heads(graph.linear(states[-1], layer_names[part]), heads, size) for part in ("query", "key", "value")

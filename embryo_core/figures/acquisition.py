@@ -16,7 +16,7 @@ from embryo_core.figures.curves import designs
 from embryo_core.figures.figure import Caption, Figure, describe_seeds, make_figure, name_measures, sentences
 from embryo_core.figures.rows import set_rows, shift
 from embryo_core.findings.words import equivalent_metric
-from embryo_core.groups import with_tag_name
+from embryo_core.groups import describe_tag
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, percent
 
@@ -169,7 +169,7 @@ def plot_acquisition(table: pd.DataFrame, axes: Mapping[str, StepAxis], steps: S
     with_onset, figure = table.dropna(subset="onset"), go.Figure()
     rows_by_line = {line: with_onset[with_onset["run"] == line] for line in axes}
     order = list(dict.fromkeys(group for rows in rows_by_line.values() for group in rows["group"]))
-    labels = [*map(with_tag_name, order)]
+    labels = [*map(describe_tag, order)]
     for i, (line, rows) in enumerate(rows_by_line.items()):
         heights = [len(order) - 1 - order.index(group) - shift(i, len(axes)) for group in rows["group"]]
         _add_intervals(figure, rows, heights, axes[line], i, len(axes))
@@ -236,7 +236,7 @@ def _add_intervals(
 
 
 def _hover_text(row: Any, run: str, axis: StepAxis) -> str:
-    label = f"<b>{style.escape_text(with_tag_name(row.group))}</b>" + (f", {run}" if run else "")
+    label = f"<b>{style.escape_text(describe_tag(row.group))}</b>" + (f", {run}" if run else "")
     end = "or later" if pd.isna(row.latest) else f"to {axis.step_in_unit(int(row.latest))}"
     start = axis.step_in_unit(int(row.before))
     onset = axis.step_in_unit(int(row.onset))

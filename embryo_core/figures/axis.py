@@ -18,7 +18,7 @@ from embryo_core.comparison import StepCounts, Unit, progress
 from embryo_core.curves.step_scales import STEP_0, Scale, axis_values
 from embryo_core.errors import EmbryoError
 from embryo_core.figures import style
-from embryo_core.figures.thinning import break_lines, thin_curves
+from embryo_core.figures.downsampling import break_lines, downsample_curves
 from embryo_core.types import Change, Run, StepUnit
 from embryo_core.words import name_step, step_heading, two_digits
 
@@ -175,15 +175,15 @@ class StepAxis:
     def draw(self, figure: go.Figure, steps: Sequence[int]) -> go.Figure:
         """Add the axis, the mark of the last step, and lines of training changes to a figure with curves at `steps`.
 
-        Long curves are thinned, and all break at the gaps of the run.
+        Long curves are downsampled, and all break at the gaps of the run.
         """
         self.set_range(figure, steps)
         self.set_curves(figure)
         return self.mark_step(self.mark_changes(figure, steps), max(steps))
 
     def set_curves(self, figure: go.Figure) -> None:
-        """Thin the long curves of a figure (see `thinning.thin_curves`), and break all at the gaps of the run."""
-        thin_curves(figure, self.scale)
+        """Downsample the long curves of a figure, and break all curves at the gaps of the run."""
+        downsample_curves(figure, self.scale)
         break_lines(figure, self.values(self.gaps))
 
     def mark_step(self, figure: go.Figure, step: int, panels: Sequence[str] = ("",)) -> go.Figure:

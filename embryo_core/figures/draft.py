@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 
 
-class Part(dict):
+class AttributeDict(dict):
     """A part of a figure, such as a trace or an axis; items are also attributes, None if missing."""
 
     def __missing__(self, name: str) -> None:
@@ -31,36 +31,36 @@ class Part(dict):
 
 
 class Draft:
-    """The methods of go.Figure that drawing functions need, without its validation (see `checked`)."""
+    """The methods of go.Figure that drawing functions need, without its validation (see `to_plotly`)."""
 
     def __init__(self, traces: Iterable[Mapping[str, Any]] = ()):
-        self.data = [_to_part({"type": "scatter", **trace}) for trace in traces]
+        self.data = [_to_attribute_dict({"type": "scatter", **trace}) for trace in traces]
         template = {"template": _load_template(pio.templates.default)} if pio.templates.default else {}
-        self.layout = Part(template, xaxis=Part(), yaxis=Part(), shapes=[], annotations=[])
+        self.layout = AttributeDict(template, xaxis=AttributeDict(), yaxis=AttributeDict(), shapes=[], annotations=[])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figure in plain values."""
         return {"data": _copy(self.data), "layout": _copy(self.layout)}
 
-    def checked(self) -> go.Figure:
+    def to_plotly(self) -> go.Figure:
         """Return the figure as Plotly's own class. Raises ValueError for a setting that Plotly does not know."""
         return go.Figure(self.to_dict())
 
     def add_scatter(self, **trace: Any) -> None:
-        self.data.append(_to_part({"type": "scatter", **trace}))
+        self.data.append(_to_attribute_dict({"type": "scatter", **trace}))
 
     def add_heatmap(self, **trace: Any) -> None:
-        self.data.append(_to_part({"type": "heatmap", **trace}))
+        self.data.append(_to_attribute_dict({"type": "heatmap", **trace}))
 
     def add_shape(self, **shape: Any) -> None:
-        self.layout.shapes.append(_to_part(_to_python(shape)))
+        self.layout.shapes.append(_to_attribute_dict(_to_python(shape)))
 
     def add_annotation(self, **annotation: Any) -> None:
-        self.layout.annotations.append(_to_part(_to_python(annotation)))
+        self.layout.annotations.append(_to_attribute_dict(_to_python(annotation)))
 
     def update_layout(self, changes: Mapping[str, Any] | None = None, overwrite: bool = True, **more: Any) -> "Draft":
         """Set parts of the layout; unlike in Plotly, they always replace the previous ones."""
-        self.layout |= _to_part(_to_python({**(changes or {}), **more}))
+        self.layout |= _to_attribute_dict(_to_python({**(changes or {}), **more}))
         return self
 
     def select_xaxes(self) -> Iterable[Any]:
@@ -72,17 +72,17 @@ class Draft:
         return [SimpleNamespace(plotly_name="yaxis", to_plotly_json=self.layout.yaxis.to_plotly_json)]
 
 
-def _to_part(values: Mapping[str, Any]) -> Part:
+def _to_attribute_dict(values: Mapping[str, Any]) -> AttributeDict:
     """Return values as a part: `{"line_width": 1}` means `{"line": {"width": 1}}`, and None means unset."""
-    part = Part()
+    part = AttributeDict()
     for name, value in values.items():
         if value is None:
             continue
         name, _, inner_name = name.partition("_")
         value = {inner_name: value} if inner_name else value
         if isinstance(value, Mapping):
-            value = _to_part(value)
-            value = Part(part[name] | value) if name in part else value
+            value = _to_attribute_dict(value)
+            value = AttributeDict(part[name] | value) if name in part else value
         part[name] = value.to_numpy() if isinstance(value, pd.Series) else value
     return part
 

@@ -13,10 +13,10 @@ import plotly.graph_objects as go
 from embryo_core import results
 from embryo_core.errors import EmbryoError, FigureError
 from embryo_core.families import ENCODERS
+from embryo_core.figures.downsampling import longest
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.file_layout import SIZES, lay_out_file
 from embryo_core.figures.smoothing import WINDOW
-from embryo_core.figures.thinning import longest
 from embryo_core.findings.words import equivalent_metric
 from embryo_core.metrics import METRICS
 from embryo_core.metrics.treebank_words import AS_WRITTEN, READ_AS_TEXT
@@ -69,13 +69,13 @@ class Figure:
     data: Mapping[str, str] = field(default_factory=dict)  # data behind the results of each run
     headline: str = ""  # the result in one sentence, computed from the table
     missing: tuple[str, ...] = ()  # requested runs without data, or without the unit of the axis
-    drawing: str = ""  # how curves were smoothed and thinned; also in the caption
+    drawing: str = ""  # how curves were smoothed and downsampled; also in the caption
     suffix: str = ""  # part of the run that the numbers belong to, such as "step1000"; "" for all of it
 
     @cached_property
     def plot(self) -> go.Figure:
         """Return the plot as Plotly's own class."""
-        return self.chart.checked() if isinstance(self.chart, Draft) else self.chart
+        return self.chart.to_plotly() if isinstance(self.chart, Draft) else self.chart
 
     @property
     def first_table(self) -> pd.DataFrame:
@@ -186,21 +186,21 @@ def make_figure(
     metric: str = "",
     **fields: Any,
 ) -> Figure:
-    """Return the Figure of some runs, whose caption also has notes on smoothing, thinning, measures and networks.
+    """Return the Figure of some runs, whose caption also has notes on smoothing, downsampling, measures and networks.
 
     `metric` names the metric whose results are drawn, if any. `fields` are other fields of Figure.
     """
-    smoothing_note = thinning_note = ""
+    smoothing_note = downsampling_note = ""
     if WINDOW in table:
         window = table[WINDOW].iloc[0]
         as_in_paper = " (as in the paper)" if window == 3 else ""
         smoothing_note = f"Smoothed line: mean of {window} neighbouring points{as_in_paper}; markers: as measured."
     if (point_count := longest(plot)) is not None:
-        thinning_note = (
+        downsampling_note = (
             f"A curve has up to {point_count:,} points; the first, last, lowest and highest of each hundredth of the "
             "axis are drawn. The CSV has all."
         )
-    drawing = sentences(smoothing_note, thinning_note)
+    drawing = sentences(smoothing_note, downsampling_note)
     run_notes = (
         describe_measures(runs, metric),
         describe_networks(runs, METRIC_NEEDS.get(metric.split(":")[0])),

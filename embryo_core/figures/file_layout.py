@@ -41,7 +41,7 @@ SMALL_PRINT |= {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y"
 
 
 @dataclass(frozen=True)
-class Size:
+class FileWidth:
     """The width of a file's layout, in pixels, and of its print, in inches; fonts are printed at 7 to 8 pt."""
 
     pixels: int
@@ -66,7 +66,7 @@ class FileLayout(NamedTuple):
         return go.Figure(traces, self.layout)
 
 
-SIZES = {"one": Size(400, 3.03), "two": Size(800, 6.3)}  # widths of one and two columns in the ACL's style
+SIZES = {"one": FileWidth(400, 3.03), "two": FileWidth(800, 6.3)}  # widths of one and two columns in the ACL's style
 
 
 def map_sizes(small_print: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def fit_panels(layout: Layout, width: float, height: float) -> float:
         height = _reflow(layout, axes, width, height)
     for axis in [axis for name, axis in layout.items() if name.startswith("xaxis")]:
         low, high = axis.get("domain", (0, 1))
-        _thin(axis, (high - low) * (width - TITLED_AXIS))
+        _space_out_ticks(axis, (high - low) * (width - TITLED_AXIS))
     return height
 
 
@@ -106,7 +106,7 @@ def _wrap(text: str, width: float, size: float) -> str:
     return "<br>".join(lines)
 
 
-def _thin(axis: Axis, width: float) -> None:
+def _space_out_ticks(axis: Axis, width: float) -> None:
     """Leave out tick labels of an axis of this width, in pixels, that would overlap."""
     texts = list(axis.get("ticktext") or ())
     if len(texts) > 1:

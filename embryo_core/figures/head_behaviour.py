@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from embryo_core.errors import FigureError
 from embryo_core.figures import cells, smoothing, style
 from embryo_core.figures.axis import AxisChoice, StepAxis
+from embryo_core.figures.downsampling import cuts_at
 from embryo_core.figures.figure import Caption, Figure, data_note, make_figure
 from embryo_core.figures.patterns import (
     PATTERNS,
@@ -22,7 +23,6 @@ from embryo_core.figures.patterns import (
     select_pattern,
 )
 from embryo_core.figures.style import layer_colours
-from embryo_core.figures.thinning import cuts_at
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import name_step, percent, quantity, sentence_case
 

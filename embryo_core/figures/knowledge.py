@@ -83,7 +83,7 @@ def _sort_relations(relations: Sequence[str]) -> list[str]:
     return groups + sorted({*relations} - {*groups}, key=sort_key)
 
 
-def best_first(table: pd.DataFrame) -> list[str]:
+def relations_by_precision(table: pd.DataFrame) -> list[str]:
     """Return the relations by their precision at the last step, the best first."""
     last = table[(table["step"] == table["step"].max()) & (table["relation"] != ALL)]
     return last.sort_values("value", ascending=False)["relation"].tolist()

@@ -29,7 +29,7 @@ WORD_PADDING = 12  # pixels around a word
 MIN_COLUMN_WIDTH, MAX_COLUMN_WIDTH, MIN_WIDTH = 34, 150, 900
 LAYER_NAMES_WIDTH = 60  # pixels of the layer names
 FOLDED_TEXT = "no word reaches 10 %"  # text in the column of folded steps
-MIN_SURE_PROBABILITY = 0.1  # folded steps end where a layer gives a word this probability
+MIN_SHOWN_PROBABILITY = 0.1  # folded steps end where a layer gives a word this probability
 FILLED_DEFINITION = (
     "The model's masked-word head, which was trained only on the last layer, is applied to every hidden state "
     "(layer 0: the embeddings). Other masks stay in place."
@@ -39,7 +39,7 @@ CONTINUED_DEFINITION = (
     "state at the last position (layer 0: the embeddings)."
 )
 COLOUR_NOTE = "Colour: the word's probability, on a square-root scale. Dotted: the chosen step."
-Cell = tuple[int, int, str, float]  # layer, step, word and probability
+LensCell = tuple[int, int, str, float]  # layer, step, word and probability
 OUTLINE_NOTES = {TRUE_OBJECT: "orange: the true object", TRACKED: "pink: the tracked word"}  # colours as in MARKED
 
 
@@ -95,11 +95,11 @@ def _describe_lens(
 
 
 def unsure_steps(table: pd.DataFrame) -> list[int]:
-    """Return the steps before any layer gives a word MIN_SURE_PROBABILITY; empty if no layer ever does."""
+    """Return the steps before any layer gives a word MIN_SHOWN_PROBABILITY; empty if no layer ever does."""
     max_probabilities = table.groupby("step")["probability"].max().sort_index()
-    if max_probabilities.max() < MIN_SURE_PROBABILITY:
+    if max_probabilities.max() < MIN_SHOWN_PROBABILITY:
         return []
-    return max_probabilities.index[: int((max_probabilities >= MIN_SURE_PROBABILITY).to_numpy().argmax())].tolist()
+    return max_probabilities.index[: int((max_probabilities >= MIN_SHOWN_PROBABILITY).to_numpy().argmax())].tolist()
 
 
 def grid(
@@ -153,7 +153,7 @@ def _place_steps(steps: list[int], folded: Sequence[int]) -> tuple[dict[int, int
     ]
 
 
-def _add_words(figure: Draft, top_cells: Sequence[Cell], columns: Mapping[int, int]) -> None:
+def _add_words(figure: Draft, top_cells: Sequence[LensCell], columns: Mapping[int, int]) -> None:
     """Draw the words of `top_cells`; folded steps have none."""
     _, cell_steps, words, values = zip(*top_cells, strict=True)
     steps = [*dict.fromkeys(cell_steps)]
@@ -186,7 +186,7 @@ def _mix_colours(t: float) -> str:
 
 
 def _add_points(
-    figure: Draft, top_cells: Sequence[Cell], columns: Mapping[int, int], layers: list[int], axis: StepAxis
+    figure: Draft, top_cells: Sequence[LensCell], columns: Mapping[int, int], layers: list[int], axis: StepAxis
 ) -> None:
     customdata = [
         [layer, step, style.escape_text(word), f"{step:,}", percent(probability)]

@@ -10,7 +10,7 @@ import pandas as pd
 from embryo_core.figures import style
 from embryo_core.figures.axis import StepAxis
 
-MAX_LINES = 6  # largest number of lines of several runs in one panel
+MAX_PANEL_LINES = 6  # largest number of lines of several runs in one panel
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,9 @@ def categories(lines: Sequence[Line]) -> list[str]:
 def in_panels(lines: Sequence[Line], curves: Curves) -> bool:
     """Return whether each category has a panel: always if the figure has a width, else if there are many lines."""
     category_count = len(categories(lines))
-    return bool(curves.width) or (len(lines) > 1 and category_count > 1 and category_count * len(lines) > MAX_LINES)
+    return bool(curves.width) or (
+        len(lines) > 1 and category_count > 1 and category_count * len(lines) > MAX_PANEL_LINES
+    )
 
 
 def any_baseline(lines: Sequence[Line]) -> bool:

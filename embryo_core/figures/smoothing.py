@@ -13,7 +13,7 @@ from embryo_core.figures import style
 WINDOWS = (1, 3, 5, 7, 9, 15, 25)  # points of the running mean; 1 is off, 3 is the paper's
 SMOOTHED, WINDOW = "smoothed", "smoothed_over"  # columns that smoothing adds to a table
 COLUMNS = (SMOOTHED, WINDOW)
-SMOOTHABLE = "smoothable"  # `meta` of a curve that a static site can smooth, unless thinning replaces it
+SMOOTHABLE = "smoothable"  # `meta` of a curve that a static site can smooth, unless downsampling replaces it
 
 
 def with_smoothed(table: pd.DataFrame, value: str, window: int, by: Iterable[str] = ()) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from embryo_core.figures.axis import AxisChoice, StepAxis
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure, data_note, describe_lines, name_measures, sentences
 from embryo_core.findings.words import VERB_FORMS, equivalent_metric
-from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS, with_tag_name
+from embryo_core.groups import SINGLE_TAGS, UNIVERSAL_TAGS, describe_tag
 from embryo_core.tokenizers.tokenizer import load_tokenizer
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import join_names, list_steps, percent, sentence_case
@@ -163,7 +163,7 @@ def accuracy(
         low="shown_low",
         high="shown_high",
         baseline="shown_baseline",
-        label=with_tag_name,
+        label=describe_tag,
         styles=lambda names: {name: (style.colour(name), style.SYMBOL_OF.get(name, "circle")) for name in names},
         y_title="accuracy relative to the last step" if rescaled else "accuracy (words)",
         tickformat=".1f" if rescaled else ".0%",
@@ -272,7 +272,7 @@ def _headline(order: pd.DataFrame, axis: StepAxis) -> str:
 def _name_plural(groups: Sequence[str], first: bool = True) -> str:
     """Return categories in a sentence: parts of speech in the plural, other categories by name."""
     names_text = join_names(
-        [f"{group}s" if group in style.PARTS_OF_SPEECH else with_tag_name(group) for group in groups]
+        [f"{group}s" if group in style.PARTS_OF_SPEECH else describe_tag(group) for group in groups]
     )
     return sentence_case(names_text) if first else names_text
 

@@ -12,7 +12,7 @@ from embryo_core.words import quantity
 PRECISION_METRIC = "world_knowledge"
 HISTORY_KINDS = ("learned", "forgotten", "oscillating", "never learned")
 MIN_SHARE = 0.01  # share of the facts that each kind should exceed
-MIN_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten, and known again
+MIN_HISTORY_STEPS = 3  # fewest steps at which every kind is possible: known, forgotten, and known again
 
 
 def last_step_is_not_the_best(evidence: Evidence) -> TestOutcome:
@@ -36,9 +36,10 @@ def last_step_is_not_the_best(evidence: Evidence) -> TestOutcome:
 def four_histories(evidence: Evidence) -> TestOutcome:
     """Compare the share of facts with each kind of history with MIN_SHARE."""
     step_count = evidence.scores(PRECISION_METRIC)["step"].nunique()
-    if step_count < MIN_STEPS:
+    if step_count < MIN_HISTORY_STEPS:
         return TestOutcome(
-            [], f"Facts were asked at {quantity(step_count, 'step')}; a fact oscillates over {MIN_STEPS} at least."
+            [],
+            f"Facts were asked at {quantity(step_count, 'step')}; a fact oscillates over {MIN_HISTORY_STEPS} at least.",
         )
     histories = results.read_histories(evidence.run)["history"]
     counts = histories.value_counts().reindex(HISTORY_KINDS, fill_value=0)

@@ -16,10 +16,10 @@ from embryo_core.finetune.task_specs import GLUE, TEXT_COLUMNS, TaskSpec, valida
 from embryo_core.results import read_foreign
 
 Columns = dict[str, list[Any]]
-HELD_OUT_ONE_IN = 10  # one training example in ten is held out to choose a learning rate
+HELD_OUT_DIVISOR = 10  # one training example in ten is held out to choose a learning rate
 SPLIT_SEED = 5  # seed of the split into training and held-out examples
 MAX_VALUE = 1e30  # largest absolute value: fits into float32, and its square into float64
-MIN_PRECISION = 1000  # rounding to float32 may change values by at most a thousandth of their standard deviation
+MIN_ROUNDING_RATIO = 1000  # rounding to float32 may change values by at most a thousandth of their standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class TextTask:
 def held_out_rows(n: int) -> tuple[np.ndarray, np.ndarray]:
     """Split n training rows at random into rows to train on and a tenth, at least one, to hold out."""
     order = np.random.default_rng(SPLIT_SEED).permutation(n)
-    size = max(1, n // HELD_OUT_ONE_IN)
+    size = max(1, n // HELD_OUT_DIVISOR)
     return order[size:], order[:size]
 
 
@@ -189,7 +189,7 @@ def _values(subject: str, values: list[Any]) -> np.ndarray:
     if np.abs(labels).max(initial=0) > MAX_VALUE:
         largest = np.abs(labels).max()
         raise CorpusError(f"{subject} have labels up to {largest:g}; divide them, {MAX_VALUE:g} is the most.")
-    if labels.std() and np.abs(labels - labels.astype(np.float32)).max() > labels.std() / MIN_PRECISION:
+    if labels.std() and np.abs(labels - labels.astype(np.float32)).max() > labels.std() / MIN_ROUNDING_RATIO:
         raise CorpusError(
             f"{subject} have labels from {labels.min():.12g} to {labels.max():.12g}, which differ too little for their "
             "size to be stored in float32; subtract their mean."

@@ -57,7 +57,7 @@ class ParsedSentence:
     head: np.ndarray  # [P] the syntactic head of each of the W words; -1 for no head, and as padding from W on
 
 
-class Sums:
+class HeadSums:
     """Sums of each quantity over each sentence, for one checkpoint."""
 
     def __init__(self, model: "Model", data: treebank_words.EncodedSentences):
@@ -97,7 +97,7 @@ class HeadBehaviour(AttentionMetric):
     """Scores of each layer and head, from the sentences that fit the model's positions, and one baseline."""
 
     name = "head_behaviour"
-    observer = Sums
+    observer = HeadSums
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> treebank_words.EncodedSentences:
         treebank = treebank_words.encode(tokenizer, limits, source)

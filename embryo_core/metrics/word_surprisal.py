@@ -18,7 +18,7 @@ import numpy as np
 from embryo_core.corpora import word_list
 from embryo_core.errors import CorpusError
 from embryo_core.groups import ALL
-from embryo_core.measurements import Findings, Score, WordSurprise
+from embryo_core.measurements import Findings, ListedWordSurprisal, Score
 from embryo_core.metric import Limits, Metric, Option, Source
 from embryo_core.metrics import batches
 from embryo_core.metrics.piece_scores import score_pieces
@@ -121,17 +121,17 @@ class WordSurprisal(Metric):
         bits = -np.add.reduceat(scores, offsets) / np.log(2)
         bounds = np.cumsum(data.counts)
         chance = np.log2(model.vocabulary_size)
-        surprises = []
+        listed: list[ListedWordSurprisal] = []
         for word, surprisals, pieces in zip(
             data.words, np.split(bits, bounds[:-1]), np.split(lengths, bounds[:-1]), strict=True
         ):
             n, mean, mean_pieces = len(surprisals), float(surprisals.mean()), float(pieces.mean())
             occurrences = surprisals.astype("<f2").tobytes()
             properties = (word.category, word.age, word.concreteness)
-            surprises.append(
-                WordSurprise(word.word, n, mean, mean_pieces * chance, occurrences, mean_pieces, *properties)
+            listed.append(
+                ListedWordSurprisal(word.word, n, mean, mean_pieces * chance, occurrences, mean_pieces, *properties)
             )
-        return Findings(scores=list(_means(self.name, surprises)), surprisals=surprises)
+        return Findings(scores=list(_means(self.name, listed)), surprisals=listed)
 
 
 def _shuffled(word: str, occurrences: Sequence[word_list.Occurrence]) -> list[word_list.Occurrence]:
@@ -214,14 +214,14 @@ def _describe(reasons: Counter[str], noun: str = "word") -> str:
     return ", ".join(f"{quantity(count, noun)} {why}" for why, count in sorted(reasons.items()))
 
 
-def _means(name: str, surprises: Sequence[WordSurprise]) -> Iterator[Score]:
+def _means(name: str, listed: Sequence[ListedWordSurprisal]) -> Iterator[Score]:
     """Yield the mean surprisal over all words and over the words of each category."""
     groups: dict[str, list[float]] = {}
-    for surprise in surprises:
-        for group in {ALL, surprise.category or ALL}:
-            groups.setdefault(group, []).append(surprise.surprisal)
-    for group, surprises_of_group in sorted(groups.items()):
-        yield Score(name, float(np.mean(surprises_of_group)), len(surprises_of_group), group)
+    for word in listed:
+        for group in {ALL, word.category or ALL}:
+            groups.setdefault(group, []).append(word.surprisal)
+    for group, surprisals in sorted(groups.items()):
+        yield Score(name, float(np.mean(surprisals)), len(surprisals), group)
 
 
 # === Bigrams of words ===

@@ -165,7 +165,7 @@ def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scor
     return _complete({name: values[order] for name, values in columns.items()})
 
 
-def followed(leaders: Sequence[object], last: Sequence[object]) -> list:
+def answers_to_draw(leaders: Sequence[object], last: Sequence[object]) -> list:
     """Return the answers to follow over all steps, each once: the leaders, then the best of the `last` step."""
     return list(dict.fromkeys([*leaders, *last[:FOLLOWED_COUNT]]))
 
@@ -175,15 +175,13 @@ def _mask_columns(question: Question, steps: Sequence[int], replies: Sequence[Re
     i = mask - 1
     leaders = np.array([reply.answers[0, i] for reply in replies])
     best_ids = np.stack([reply.best(i, k) for reply in replies])  # [S, k]
-    followed_ids = np.array(followed(leaders.tolist(), best_ids[-1].tolist()))
-    ids = np.concatenate(
-        [best_ids, np.broadcast_to(followed_ids, (len(steps), len(followed_ids)))], axis=1
-    )  # [S, columns]
+    drawn_ids = np.array(answers_to_draw(leaders.tolist(), best_ids[-1].tolist()))
+    ids = np.concatenate([best_ids, np.broadcast_to(drawn_ids, (len(steps), len(drawn_ids)))], axis=1)  # [S, columns]
     logits = np.stack([reply.logits[i][ids_of_step] for reply, ids_of_step in zip(replies, ids, strict=True)])
     probabilities = np.exp(logits - np.stack([reply.logsumexps[i] for reply in replies]))
     ranks = np.empty_like(ids)
     ranks[:, : best_ids.shape[1]] = np.arange(1, best_ids.shape[1] + 1)
-    ranks[:, best_ids.shape[1] :] = [reply.ranks(i, followed_ids) for reply in replies]
+    ranks[:, best_ids.shape[1] :] = [reply.ranks(i, drawn_ids) for reply in replies]
     is_listed = np.broadcast_to(np.arange(ids.shape[1]) < best_ids.shape[1], ids.shape)
     is_row = is_listed | ~(ids[:, :, None] == best_ids[:, None, :]).any(axis=2)
     pieces, inverse = np.unique(ids[is_row], return_inverse=True)
@@ -242,7 +240,7 @@ def _continuation_columns(question: Question, steps: Sequence[int], replies: Seq
 def joint_followed(replies: Sequence[Reply], k: int) -> list[Ids]:
     """Return the joint answers to follow over all steps; `replies` are in the order of steps."""
     leaders = [tuple(reply.answers[0].tolist()) for reply in replies]
-    return followed(leaders, [tuple(ids) for ids in replies[-1].answers[:k].tolist()])
+    return answers_to_draw(leaders, [tuple(ids) for ids in replies[-1].answers[:k].tolist()])
 
 
 def tabulate_layers(

@@ -52,7 +52,8 @@ def attend_seconds(run: Run, text: str) -> float:
 
 def _seconds(architecture: Architecture, length: int, passes: float) -> float:
     """Estimate the seconds of passes that apply all layers to a text and the head to one of its pieces."""
-    layers = architecture.layer_parameters * architecture.num_hidden_layers / architecture.groups  # shared ones again
+    passes_of_layer = architecture.num_hidden_layers / architecture.group_count  # of each that has own weights
+    layers = architecture.layer_parameters * passes_of_layer
     head = architecture.vocab_size * architecture.hidden_size
     return CHECKPOINT_SECONDS + passes * (length * layers + head) / PARAMETERS_PER_SECOND
 

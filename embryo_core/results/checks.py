@@ -22,8 +22,8 @@ MAX_STEP_ROWS = 2**18  # rows of one step of an evaluation
 MAX_VALUES = 2**31  # values in all columns of a file
 MAX_CELLS = 2**25  # cells of a pivot table with a column per step, unless it is dense
 MAX_CELLS_PER_ROW = 4  # cells of a dense pivot table per row of the table
-MAX_TEXT = 4096  # bytes of a text
-MAX_SIZE = 1024  # layers or heads of a model
+MAX_TEXT_BYTES = 4096  # bytes of a text
+MAX_LAYERS_OR_HEADS = 1024  # layers or heads of a model
 SUMMARY_METADATA = (b"made_from", b"steps")  # keys of summaries.py
 # bytes column -> another column, and the function from its values to the count of numbers in each cell
 NUMBER_COUNTS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
@@ -37,7 +37,10 @@ AT_MOST = {"correct": "n", "start": "end", "earliest": "latest"}  # column -> co
 def bounds_of(run: Run) -> Bounds:
     """Return the bounds of each column of a run's tables, by column, or by table and column."""
     sizes = convert(run.config, Settings)
-    layers, heads = (min(size or MAX_SIZE, MAX_SIZE) for size in (sizes.num_hidden_layers, sizes.num_attention_heads))
+    layers, heads = (
+        min(size or MAX_LAYERS_OR_HEADS, MAX_LAYERS_OR_HEADS)
+        for size in (sizes.num_hidden_layers, sizes.num_attention_heads)
+    )
     positions = min(sizes.max_position_embeddings or MAX_LENGTH, MAX_LENGTH)
     return BOUNDS | {"layer": (0, layers), "head": (1, heads), "length": (1, positions)}
 
@@ -82,7 +85,7 @@ def _out_of_bounds(column: pa.ChunkedArray, lowest: float, highest: float) -> An
     if pa.types.is_large_binary(column.type):
         return None
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-        column, lowest, highest = pc.binary_length(column), 0, MAX_TEXT
+        column, lowest, highest = pc.binary_length(column), 0, MAX_TEXT_BYTES
     elif pa.types.is_floating(column.type):
         extremes = column.filter(pc.invert(pc.is_finite(column))).slice(0, 1).to_pylist()
     extremes += [extreme for extreme in pc.min_max(column).as_py().values() if extreme is not None]

@@ -140,7 +140,7 @@ def read_pair_scores(run: Run, paradigm: str | None = None, step: int | None = N
 
 @memoized
 def read_surprisals(run: Run, word: str | None = None) -> pd.DataFrame:
-    """Return step and columns of `measurements.WordSurprise`, for a word of the list or all, by word and step."""
+    """Return step and columns of `measurements.ListedWordSurprisal` for one or all words, by word and step."""
     rows = read_table(run, tables.SURPRISALS, _equals("word", word))
     return rows.select(["step", *tables.SURPRISALS.columns]).to_pandas()
 

@@ -110,7 +110,7 @@ class Architecture(Others, frozen=True, kw_only=True):
         return self.layout.always_projected or self.width != self.hidden_size
 
     @property
-    def groups(self) -> int:
+    def group_count(self) -> int:
         """Return the number of layers with separate weights, or of groups of layers that share theirs."""
         return self.num_hidden_groups if self.layout.shares_layers else self.num_hidden_layers
 
@@ -119,7 +119,7 @@ class Architecture(Others, frozen=True, kw_only=True):
         """Return the number of parameters in all layers, counting shared ones once."""
         hidden, inner = self.hidden_size, self.intermediate_size or 0
         layer = 4 * (hidden + 1) * hidden + (hidden + 1) * inner + (inner + 1) * hidden + 4 * hidden
-        return layer * self.groups
+        return layer * self.group_count
 
     @property
     def max_parameters(self) -> int:

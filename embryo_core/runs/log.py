@@ -50,8 +50,8 @@ GZIP = b"\x1f\x8b"  # first bytes of a gzip file
 ROW_DECODER: Decoder[dict[str, Any]] = Decoder(LogRow)
 PLACE_DECODER = Decoder(LogPlace)
 MAX_ROW_BYTES = MB
-MAX_LINES = 500_000  # lines of a file that is read line by line
-MAX_ROWS = 10_000  # rows of a split that are read; a screen is only 2,000 pixels wide
+MAX_LOG_LINES = 500_000  # lines of a file that is read line by line
+MAX_LOG_ROWS = 10_000  # rows of a split that are read; a screen is only 2,000 pixels wide
 Line = TypeVar("Line")
 
 
@@ -59,10 +59,11 @@ def read_log(run: Run) -> list[dict[str, Any]]:
     """Return the rows of log.jsonl in the order of steps (see `LogRow`). Raises BrokenRun.
 
     A line that is not a row is left out (see `damaged_lines`). Rows of a step that was trained again after a crash
-    replace the earlier ones. If a split has more than `MAX_ROWS` lines, evenly spaced ones including the last are read.
+    replace the earlier ones. Of more than `MAX_LOG_ROWS` lines of a split, evenly spaced ones including the last are
+    read.
     """
     lines = read_lines(run.path / "log.jsonl")
-    if len(lines) > MAX_ROWS:
+    if len(lines) > MAX_LOG_ROWS:
         heldout = [HELDOUT_MARK in line for line in lines]
         lines = [line for split in (False, True) for line in spread([*compress(lines, (h == split for h in heldout))])]
     rows = [row for row in map(parse_row, lines) if row is not None]
@@ -71,8 +72,8 @@ def read_log(run: Run) -> list[dict[str, Any]]:
 
 
 def spread(lines: list[Line]) -> list[Line]:
-    """Return at most `MAX_ROWS` evenly spaced lines, or rows, including the last."""
-    return lines[:: -(len(lines) // MAX_ROWS + 1)][::-1]
+    """Return at most `MAX_LOG_ROWS` evenly spaced lines, or rows, including the last."""
+    return lines[:: -(len(lines) // MAX_LOG_ROWS + 1)][::-1]
 
 
 def last_logged(run: Run) -> dict[str, int]:
@@ -146,8 +147,8 @@ def read_lines(path: Path) -> list[bytes]:
     if not os.path.lexists(path):
         return []
     content = read_text(path, path.parent, BrokenRun)
-    if (lines := content.count(b"\n")) > MAX_LINES:
-        raise refusal(path, f"has {lines:,} lines (the maximum is {MAX_LINES:,})", BrokenRun)
+    if (lines := content.count(b"\n")) > MAX_LOG_LINES:
+        raise refusal(path, f"has {lines:,} lines (the maximum is {MAX_LOG_LINES:,})", BrokenRun)
     return content.removesuffix(b"\n").split(b"\n") if content else []
 
 

@@ -34,7 +34,7 @@ svg text { fill: currentColor; }
 
 
 @dataclass(frozen=True)
-class Page:
+class HtmlDocument:
     """An HTML document, and its height in pixels."""
 
     html: str
@@ -43,7 +43,7 @@ class Page:
 
 def head_view(
     weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], layer: int, dark: bool = False
-) -> Page:
+) -> HtmlDocument:
     """Draw all heads of one layer at a time as links between the tokens, beginning with `layer`, one of `layers`.
 
     `weights` [layers, heads, L, L] in [0, 1] cover all layers of the model, row = from, column = to. The document
@@ -54,10 +54,10 @@ def head_view(
     scripts = _scripts("head_view.js")
     body = f'<div id="bertviz" class="head {_mode(dark)}">Layer: <select id="layer"></select><div id="vis"></div></div>'
     height = 23 * len(tokens) + 75  # bertviz draws 22.5 pixels per token, below the choices of layer and heads
-    return Page(document("bertviz: head view", STYLE, body, data, scripts), height)
+    return HtmlDocument(document("bertviz: head view", STYLE, body, data, scripts), height)
 
 
-def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], dark: bool = False) -> Page:
+def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int], dark: bool = False) -> HtmlDocument:
     """Draw all heads of `layers` as small pictures, which a click enlarges; arguments and errors as for `head_view`."""
     heads = weights.shape[1]
     columns = max(heads, MIN_COLUMNS_LONG if len(tokens) > LONG_TEXT else MIN_COLUMNS)
@@ -68,7 +68,7 @@ def model_view(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]
     body = f'<div id="bertviz" class="model {_mode(dark)}"><div id="vis"></div></div>'
     rows = len(layers) * (7 * 12 / columns * len(tokens) + 10) + 38  # the height of bertviz's small pictures with axes
     height = max(rows, 18 * len(tokens) + 55) + 20  # must also fit one enlarged head
-    return Page(document("bertviz: model view", STYLE, body, data, scripts), round(height))
+    return HtmlDocument(document("bertviz: model view", STYLE, body, data, scripts), round(height))
 
 
 def _data(weights: np.ndarray, tokens: Sequence[str], layers: Sequence[int]) -> dict[str, Any]:

@@ -219,7 +219,7 @@ def _knowledge(runs: Runs, axis: StepAxis) -> SitePage:
         return SitePage("", [])
     relations: dict[str, dict[str, Any]] = {
         "first to show": {"relations": tuple(knowledge.default_relations(table))},
-        **{knowledge.relation_label(name): {"relations": (name,)} for name in knowledge.best_first(table)},
+        **{knowledge.relation_label(name): {"relations": (name,)} for name in knowledge.relations_by_precision(table)},
     }
     panels: list[Panel | FixedTable] = [
         Panel("precision", knowledge.precision, relations, "Relations"),

@@ -17,10 +17,10 @@ from embryo_core.browser.component import HEAD_GRID, HEAD_HISTORY, Component
 from embryo_core.curves.step_scales import Scale
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.axis import AxisChoice
+from embryo_core.figures.downsampling import longest
 from embryo_core.figures.figure import Caption, Figure, citation, small_print
 from embryo_core.figures.file_layout import map_sizes
 from embryo_core.figures.smoothing import WINDOWS
-from embryo_core.figures.thinning import longest
 from embryo_core.types import Run
 
 MAX_COMPARISON_CHOICES = 3  # at most this number of choices of a panel with several runs; a single run has all choices

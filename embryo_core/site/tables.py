@@ -6,7 +6,7 @@ from embryo_core import results
 from embryo_core.figures import grammar_pairs, knowledge, knowledge_facts, tokens, word_tables, words
 from embryo_core.figures.figure import Caption
 from embryo_core.figures.grammar import group_label
-from embryo_core.groups import with_tag_name
+from embryo_core.groups import describe_tag
 from embryo_core.site.parts import FixedTable
 from embryo_core.types import Run
 from embryo_core.words import name_step, quantity
@@ -41,7 +41,7 @@ def words_at_last(run: Run, metric: str) -> FixedTable:
     words = (
         tokens.merge_case(words, tokens.is_cased(run)).groupby(["word", "tag"], as_index=False)[["n", "correct"]].sum()
     )
-    words = words.assign(tag=words["tag"].map(with_tag_name), accuracy=words["correct"] / words["n"])
+    words = words.assign(tag=words["tag"].map(describe_tag), accuracy=words["correct"] / words["n"])
     words = words.sort_values(["n", "word"], ascending=[False, True])
     caption = tokens.describe_words(words, words)
     return FixedTable(f"{title} at {name_step(step, run.step_unit)}", words, Caption(caption.summary), alone=True)

@@ -22,7 +22,7 @@ SHA256_PATTERN = re.compile(r"[0-9a-f]{64}")
 def revisions(repository: str) -> dict[str, str]:
     """Return the commit of each branch and tag. Raises RunError."""
     if not is_offline():
-        refs = _asked(repository, lambda api: api.list_repo_refs(repository))
+        refs = _call_hub(repository, lambda api: api.list_repo_refs(repository))
         return {ref.name: ref.target_commit for ref in (*refs.branches, *refs.tags)}
     if not hub_folder(repository).is_dir():
         raise RunError(f"{HUB}{repository} is not {where()}; unset HF_HUB_OFFLINE, or name one that is there.")
@@ -38,7 +38,7 @@ def repositories(pattern: str) -> list[str]:
     owner, _, _ = pattern.rpartition("/")
     if not is_offline():
         start = FIELD_PATTERN.split(pattern)[0].rpartition("/")[2]
-        return [model.id for model in _asked(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
+        return [model.id for model in _call_hub(pattern, lambda api: list(api.list_models(author=owner, search=start)))]
     folders = hub_folder(pattern).parent.glob("models--*")
     return [folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders]
 
@@ -49,7 +49,7 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
     The cache has neither titles nor an order: offline, these are all cached commits to which no other revision points.
     """
     if not is_offline():
-        commits = _asked(repository, lambda api: api.list_repo_commits(repository, revision=head))
+        commits = _call_hub(repository, lambda api: api.list_repo_commits(repository, revision=head))
         return [(commit.commit_id, commit.title) for commit in commits]
     cached = {path.name for path in (hub_folder(repository) / "snapshots").iterdir()}
     return [(commit, "") for commit in sorted(cached - ({*revisions(repository).values()} - {head}))]
@@ -58,7 +58,7 @@ def history(repository: str, head: str) -> list[tuple[str, str]]:
 def files(repository: str, commit: str) -> Files:
     """Return the files at a commit, each with its SHA-256, or None if unknown. Raises RunError."""
     if not is_offline():
-        info = _asked(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
+        info = _call_hub(repository, lambda api: api.model_info(repository, revision=commit, files_metadata=True))
         return {sibling.rfilename: sibling.lfs.sha256 if sibling.lfs else None for sibling in info.siblings or ()}
     folder = hub_folder(repository) / "snapshots" / commit
     # A blob's name is the Hub's hash of it; `blob_of` follows links from blob to blob.
@@ -71,7 +71,7 @@ def where() -> str:
     return "in the local cache (the network is off)" if is_offline() else "on the Hub"
 
 
-def _asked(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
+def _call_hub(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
     """Return the Hub's answer to a call of its API. Raises RunError if it does not answer."""
     from httpx2 import HTTPError
     from huggingface_hub import HfApi

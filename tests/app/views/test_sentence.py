@@ -69,8 +69,8 @@ def test_head_view_begins_with_layer_of_url(open_view, tiny_run):
 
 
 def test_model_view_begins_with_few_layers(open_view, tiny_run, monkeypatch):
-    """MAX_LINES limits the default number of layers, which the caption states; the reader can add the others."""
-    monkeypatch.setattr("app.views.sentence.MAX_LINES", 2)
+    """MAX_DRAWN_LINES limits the default number of layers, which the caption states; the reader can add the others."""
+    monkeypatch.setattr("app.views.sentence.MAX_DRAWN_LINES", 2)
     test = open_view(tiny_run, heads="model")
     assert data(test)["include_layers"] == [1] and "It begins with 1 of 2 layers" in " ".join(captions_of(test))
     assert data(open_view(tiny_run, heads="model", layers="1,2"))["include_layers"] == [1, 2]

@@ -3,7 +3,7 @@
 from app.views import tokens
 from embryo_core import results
 from embryo_core.figures import coverage
-from embryo_core.groups import with_tag_name
+from embryo_core.groups import describe_tag
 from embryo_core.measurements import Findings, Score
 from embryo_core.metric import Metric
 from embryo_core.types import Run
@@ -56,7 +56,7 @@ def test_word_table_matches_stored_results(dashboard_with_results, tiny_results:
     page = dashboard_with_results.open("tokens", words="noun", step="16")
     expected = results.read_words(tiny_results, "mask_prediction", group="noun", step=16)
     table = page.dataframe[0].value
-    merged = {(with_tag_name(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
+    merged = {(describe_tag(tag), word.lower()) for tag, word in expected[["tag", "word"]].to_numpy()}
     assert sorted(map(tuple, table[["tag", "word"]].to_numpy())) == sorted(merged)
     assert table["n"].sum() == expected["n"].sum()
     assert table["correct"].sum() == expected["correct"].sum()

@@ -53,7 +53,7 @@ def test_missing_or_truncated_data_are_refused(tmp_path):
 @pytest.mark.parametrize("text", ["\n" * 9, "\r" * 9, '{"a": "' + "b" * 900 + '"}'], ids=("lines", "returns", "line"))
 def test_number_and_length_of_lines_are_limited(tmp_path, monkeypatch, text):
     """In memory a blank line takes a hundred bytes, and a list within a line of JSON fifty."""
-    monkeypatch.setattr(data_files, "MAX_LINES", 8)
+    monkeypatch.setattr(data_files, "MAX_TEXT_LINES", 8)
     monkeypatch.setattr(data_files, "MAX_LINE_LENGTH", 800)
     (tmp_path / "a.jsonl").write_text(text, newline="")
     with pytest.raises(CorpusError, match=r"8 lines|has 909 characters"):

@@ -99,7 +99,7 @@ def test_lowest_surprisal_is_that_of_all_steps():
     ages = find_ages(steps, [lower], [13.0])
     assert ages.fits.at(steps) == pytest.approx(before.fits.at(steps))
     level = (13.0 + lower.mean(axis=1).min()) / 2
-    assert ages.fits.crossing([level]) == pytest.approx(np.log10(ages.step)) and ages.step[0] > before.step[0] + 10
+    assert ages.fits.log_step_at([level]) == pytest.approx(np.log10(ages.step)) and ages.step[0] > before.step[0] + 10
     assert ages.earliest[0] > before.earliest[0] + 10 and ages.latest[0] > before.latest[0] + 10
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from embryo_core.curves.multibootstrap import DRAW_COUNT, difference_of_seeds, draw_cases, draw_shares
+from embryo_core.curves.multibootstrap import DRAW_COUNT, design_difference_interval, draw_cases, draw_shares
 
 RANDOM = np.random.default_rng(7)
 
@@ -27,14 +27,14 @@ def test_interval_equals_that_of_a_loop_over_draws():
     second = (RANDOM.random((2, 200)) < np.array([[0.6], [0.7]])).astype(float)
     draws = draw_cases(np.concatenate([first, second]))
     assert draws.shape == (DRAW_COUNT, 5)
-    assert difference_of_seeds(draws[:, :3], draws[:, 3:]) == pytest.approx(slow(first, second), abs=0.02)
+    assert design_difference_interval(draws[:, :3], draws[:, 3:]) == pytest.approx(slow(first, second), abs=0.02)
 
 
 def test_cases_are_shared_by_all_runs():
     """Runs with equal answers differ by nothing, whatever cases are drawn."""
     right = np.repeat((RANDOM.random((1, 50)) < 0.5).astype(float), 2, axis=0)
     draws = draw_cases(right)
-    assert difference_of_seeds(draws[:, :1], draws[:, 1:]) == (0, 0)
+    assert design_difference_interval(draws[:, :1], draws[:, 1:]) == (0, 0)
     assert draws[:, 0].std() == pytest.approx(np.sqrt(right[0].mean() * (1 - right[0].mean()) / 50), rel=0.1)
 
 
@@ -48,5 +48,8 @@ def test_counts_are_drawn_from_binomial_distributions():
 def test_single_seed_adds_no_variance_of_seeds():
     """Two seeds that differ by more than the cases explain widen the interval."""
     counts = draw_shares([0.5, 0.3, 0.7], [10_000] * 3)
-    alone, spread = difference_of_seeds(counts[:, :1], counts[:, :1]), difference_of_seeds(counts[:, :1], counts[:, 1:])
+    alone, spread = (
+        design_difference_interval(counts[:, :1], counts[:, :1]),
+        design_difference_interval(counts[:, :1], counts[:, 1:]),
+    )
     assert alone == (0, 0) and spread[0] < -0.15 and spread[1] > 0.15

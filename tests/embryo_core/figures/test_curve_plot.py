@@ -9,11 +9,11 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import STEP_LINE, AxisChoice, StepAxis
 from embryo_core.figures.curve_plot import plot_curves
 from embryo_core.figures.curves import make_lines
-from embryo_core.figures.lines import MAX_LINES, Curves, Line
-from embryo_core.groups import with_tag_name
+from embryo_core.figures.lines import MAX_PANEL_LINES, Curves, Line
+from embryo_core.groups import describe_tag
 from embryo_core.types import Change, Run, StepUnit
 
-CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=with_tag_name)
+CURVES = Curves(by="group", value="shown", y_title="accuracy (words)", label=describe_tag)
 
 
 def line(name: str, gain: float, groups: tuple[str, ...], steps: tuple[int, ...] = (0, 8, 16), **axis: object) -> Line:
@@ -66,7 +66,7 @@ def test_hover_text_compares_all_runs():
 def test_many_lines_become_small_multiples():
     """Each category has a panel with the line of the step; each run has one colour and one legend entry."""
     groups = ("noun", "verb", "adverb", "pronoun")
-    assert 2 * len(groups) > MAX_LINES
+    assert 2 * len(groups) > MAX_PANEL_LINES
     figure = plot_curves([line("a", 0, groups), line("b", 0.2, groups)], CURVES)
     assert {note.text for note in figure.layout.annotations} == set(groups)
     key = {

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 import pytest
 
 from embryo_core.figures import file_layout
+from embryo_core.figures.downsampling import break_lines, downsample_curves, longest
 from embryo_core.figures.draft import Draft
 from embryo_core.figures.file_words import legible_columns
-from embryo_core.figures.thinning import break_lines, longest, thin_curves
 
 
 def in_json(values: Any) -> Any:
@@ -29,15 +29,15 @@ def draw(figure: Any) -> Any:
     figure.add_annotation(x=0, y=0, text="here", showarrow=False)
     axes = {"xaxis": {"tickvals": [0, 1], "ticktext": ["0", "1"]}, "yaxis": {"tickvals": [*np.arange(2)]}}
     figure.update_layout(axes | {"height": 400}, overwrite=True)
-    thin_curves(figure, "linear")
+    downsample_curves(figure, "linear")
     break_lines(figure, [250.0])
     return figure
 
 
 def test_draft_equals_the_plotly_figure_of_the_same_calls() -> None:
-    """Data and layout are equal, as are layouts of files, legible columns, and the count of points before thinning."""
+    """Data and layout are equal, as are layouts of files, legible columns, and the number of points."""
     draft, figure = draw(Draft()), draw(go.Figure())
-    assert draft.checked() == figure and longest(draft) == longest(figure) == 500
+    assert draft.to_plotly() == figure and longest(draft) == longest(figure) == 500
     for columns, size in file_layout.SIZES.items():
         one, other = (file_layout.lay_out_file(plot, columns, "Title", "Print.").layout for plot in (draft, figure))
         assert json.loads(json.dumps(one)) == in_json(other)
@@ -55,4 +55,4 @@ def test_file_layout_does_not_change_the_draft() -> None:
 def test_unknown_settings_are_found_by_checked() -> None:
     """Pages skip this slow validation; the tests of figures call it."""
     with pytest.raises(ValueError, match="colour"):
-        Draft([{"x": [0], "y": [0], "marker": {"colour": "red"}}]).checked()
+        Draft([{"x": [0], "y": [0], "marker": {"colour": "red"}}]).to_plotly()

@@ -21,7 +21,7 @@ def grid(word: str, folded: tuple[int, ...] = ()):
     rows = [(step, layer, 1, word.replace("#", str(step)), 0.5) for step in STEPS for layer in (0, 1)]
     table = pd.DataFrame(rows, columns=["step", "layer", "rank", "token", "probability"])
     axis = StepAxis("log", step_unit=StepUnit.UPDATES)
-    return lens.grid(table, axis, (1, STEPS[-2]), {word: "true object"}, folded).checked()
+    return lens.grid(table, axis, (1, STEPS[-2]), {word: "true object"}, folded).to_plotly()
 
 
 def test_columns_of_unreadable_words_are_left_out() -> None:

@@ -18,7 +18,7 @@ STEPS = (0, 8, 16)
 
 def grid(*arguments: Any) -> go.Figure:
     """Return the grid of a lens, validated by Plotly."""
-    return lens.grid(*arguments).checked()
+    return lens.grid(*arguments).to_plotly()
 
 
 def table(word: str = "<b>a</b>") -> pd.DataFrame:

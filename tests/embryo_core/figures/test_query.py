@@ -51,7 +51,7 @@ def shared(*tables: pd.DataFrame, scale: Scale = "log", log_probability: bool = 
 
 def draw(plot: Callable[..., Draft], table: pd.DataFrame, lead: Lead = LED_FROM_8, scale: Scale = "log") -> go.Figure:
     """Return the plot of one table."""
-    return plot(table, lead, shared(table, scale=scale), steps(scale)).checked()
+    return plot(table, lead, shared(table, scale=scale), steps(scale)).to_plotly()
 
 
 def test_final_answer_comes_first_with_its_star() -> None:
@@ -132,7 +132,7 @@ def test_chosen_step_is_a_vertical_line() -> None:
 def test_figure_has_the_changes_of_its_own_run() -> None:
     """This holds even if it shares its axes with the figure of another run."""
     own = replace(steps("linear"), changes=(Change(8, "learning rate falls"),))
-    figure = query.plot_rank(curves(), LED_FROM_8, shared(curves(), curves(), scale="linear"), own).checked()
+    figure = query.plot_rank(curves(), LED_FROM_8, shared(curves(), curves(), scale="linear"), own).to_plotly()
     assert [shape.name for shape in figure.layout.shapes if shape.showlegend] == ["from step 8: learning rate falls"]
 
 
@@ -141,7 +141,7 @@ def test_answers_keep_their_colour_across_figures() -> None:
     other = curves().assign(final=False)
     other = pd.concat([other, other.assign(token=other["token"] + "x", final=True, probability=0.001)])
     both = shared(curves(), other)
-    figures = [query.plot_rank(own, LED_FROM_8, both, steps()).checked() for own in (curves(), other)]
+    figures = [query.plot_rank(own, LED_FROM_8, both, steps()).to_plotly() for own in (curves(), other)]
     drawn = [{trace.name: trace.line.color for trace in figure.data if trace.line.color} for figure in figures]
     common = [name for name in drawn[0] if name in drawn[1]]
     assert common and all(drawn[0][name] == drawn[1][name] for name in common)

@@ -12,7 +12,7 @@ from embryo_core.curves.ages import FEW_OCCURRENCES, NOT_BELOW_CHANCE, find_ages
 from embryo_core.errors import FigureError
 from embryo_core.figures import word_ages, word_frequency, word_predictors, word_tables, words
 from embryo_core.figures.axis import AxisChoice
-from embryo_core.measurements import Findings, WordSurprise
+from embryo_core.measurements import Findings, ListedWordSurprisal
 from embryo_core.types import Run
 from tests.conftest import checkpoint_at
 
@@ -43,7 +43,7 @@ def plant(run: Run, shift: float = 0.0) -> None:
             age = None if name == "see" else 30.0 - i
             mean = float(own.astype(float).mean())
             surprisals.append(
-                WordSurprise(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2)
+                ListedWordSurprisal(name, len(own), mean, TOP, own.tobytes(), 1 + i % 2, category, age, 3 + i / 2)
             )
         summary = {"left_out": {"never in the text": ["zoo"]}, "note": "10 words", "bigrams": BIGRAMS}
         results.write(
@@ -104,7 +104,7 @@ def test_words_have_an_age_or_a_reason(run):
 def test_word_that_occurs_once_is_never_in_context(own_run):
     """Its mean has no interval, so nothing shows that it is below the other surprisals, however low it is."""
     for step in STEPS:
-        once = WordSurprise("dog", 1, 1.0, TOP, np.float16([1.0]).tobytes(), 1)
+        once = ListedWordSurprisal("dog", 1, 1.0, TOP, np.float16([1.0]).tobytes(), 1)
         results.write(
             checkpoint_at(own_run, step), word_tables.METRIC, Findings(surprisals=[once]), {"data": "list.csv"}, {}
         )
@@ -114,7 +114,7 @@ def test_word_that_occurs_once_is_never_in_context(own_run):
 
 def test_words_measured_at_some_steps_have_no_age(run):
     """A further word at a further step leaves every word unmeasured at some step, so that no age is left to draw."""
-    extra = WordSurprise("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
+    extra = ListedWordSurprisal("late", 1, 2.0, TOP, np.float16([2]).tobytes(), 1.0)
     results.write(checkpoint_at(run, 4096), word_tables.METRIC, Findings(surprisals=[extra]), {"data": "list.csv"})
     table = word_tables.age_table(run)
     assert set(table["why"]) == {word_tables.PARTLY_MEASURED, "never in the text"}

@@ -12,6 +12,7 @@ from embryo_core.measurements import (
     AttentionMap,
     ClozeAnswer,
     Findings,
+    ListedWordSurprisal,
     PairScore,
     ProbeCurve,
     Score,
@@ -22,7 +23,6 @@ from embryo_core.measurements import (
     TuningPoint,
     VariantAnswer,
     WordCount,
-    WordSurprise,
 )
 from embryo_core.results.parquet_files import write_checksum
 from embryo_core.types import Run
@@ -74,7 +74,7 @@ def find(metric: str, step: int, seed: int = 0) -> Findings:
             PairScore(f"blimp/a/p{i % 3}", int(i), -float(rng.random()), -0.5) for i in rng.permutation(9)
         ]
         findings.surprisals = [
-            WordSurprise(f"w{i}", 2, float(rng.random()), 9.0, np.ones(2, "<f2").tobytes(), 1.5)
+            ListedWordSurprisal(f"w{i}", 2, float(rng.random()), 9.0, np.ones(2, "<f2").tobytes(), 1.5)
             for i in rng.permutation(9)
         ]
         findings.variants = [

@@ -14,6 +14,7 @@ from embryo_core.measurements import (
     AttentionMap,
     ClozeAnswer,
     Findings,
+    ListedWordSurprisal,
     PairScore,
     ProbeCurve,
     Score,
@@ -22,7 +23,6 @@ from embryo_core.measurements import (
     TaskScore,
     TuningPoint,
     WordCount,
-    WordSurprise,
 )
 from embryo_core.results.checks import bounds_of, check_keys, check_rows
 from embryo_core.results.tables import (
@@ -120,9 +120,9 @@ def test_sparse_table_is_refused(monkeypatch: pytest.MonkeyPatch):
 SQUARE = np.full((2, 2), 0.5)
 
 
-def word(n: int, each: list[float]) -> WordSurprise:
+def word(n: int, each: list[float]) -> ListedWordSurprisal:
     """Return a word with n occurrences of these surprisals."""
-    return WordSurprise("dog", n, 1.5, 9.0, np.float16(each).tobytes(), 1.0)
+    return ListedWordSurprisal("dog", n, 1.5, 9.0, np.float16(each).tobytes(), 1.0)
 
 
 REFUSED = {

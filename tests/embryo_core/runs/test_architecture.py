@@ -22,8 +22,8 @@ def sizes(family: str, **more: int) -> Architecture:
 
 def test_only_albert_has_layer_groups():
     """In other families every layer has separate weights, whatever num_hidden_groups says."""
-    assert sizes("albert").groups == 1 and sizes("albert", num_hidden_groups=2).groups == 2
-    assert sizes("bert", num_hidden_groups=1).groups == sizes("roberta", num_hidden_groups=1).groups == 4
+    assert sizes("albert").group_count == 1 and sizes("albert", num_hidden_groups=2).group_count == 2
+    assert sizes("bert", num_hidden_groups=1).group_count == sizes("roberta", num_hidden_groups=1).group_count == 4
 
 
 def test_only_factorised_embeddings_have_separate_width():

@@ -210,7 +210,7 @@ def test_token_axis_has_the_counts_of_the_checkpoints(tiny_site: Path, tiny_resu
 
 
 def test_long_curves_have_smoothed_lines(own_run: Run, tmp_path: Path):
-    """The browser could only smooth the points that thinning has left."""
+    """The browser could only smooth the points that are left."""
     rows = [{"split": "train", "step": i, "loss": float(i % 7)} for i in range(1, 1001)]
     (own_run.path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
     Panel("training", overview.training_curve, {"": {"quantity": "loss"}}).write([own_run], "page", tmp_path)

@@ -1,4 +1,4 @@
-"""Lines for the screen: thin long curves to what a screen can show, and break curves where a step is missing."""
+"""Lines for the screen: downsample long curves to what a screen can show, and break curves where a step is missing."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ POINT_SETTINGS = ("x", "y", "customdata", "text", "hovertext")  # settings of a 
 MARKER_SETTINGS = ("size", "symbol", "color")  # settings of markers, some with a value for each point
 
 
-def thin_curves(figure: go.Figure, scale: Scale) -> None:
+def downsample_curves(figure: go.Figure, scale: Scale) -> None:
     """Remove points of long curves from a figure whose x-axis has this scale.
 
     Of each stretch of the axis a curve keeps its first, last, lowest and highest point. A band keeps the points of its
-    curve. The `meta` of a thinned curve is its former number of points.
+    curve. The `meta` of a downsampled curve is its former number of points.
     """
     kept_points: dict[str, tuple[int, np.ndarray]] = {}
     for trace in _curves(figure):
@@ -61,7 +61,7 @@ def _stretch_ends(indices: np.ndarray, stretch: np.ndarray) -> np.ndarray:
 
 
 def longest(figure: go.Figure) -> int | None:
-    """Return the number of points of the longest curve that was thinned; None if none was."""
+    """Return the number of points of the longest curve that was downsampled; None if none was."""
     return max((trace.meta for trace in figure.data if isinstance(trace.meta, int)), default=None)
 
 
