@@ -186,7 +186,7 @@ def _prepare_data(
     continued.check_model(config, start)
     continued.check_vocabulary(config.tokenizer, start)
     vocabulary = start.run.tokenizer
-    if continued.is_extended(config, start):
+    if continued.find_growth(config, start) == "extended":
         vocabulary = extended_vocabulary(sources, heldout, vocabulary, config.extend_vocabulary, cache)
     return prepare_data(config, sources, heldout, cache, vocabulary)
 

@@ -83,16 +83,15 @@ def settings_of(run: Run) -> Config:
             f"Run '{run.name}' is of the family {run.family}, which was not pretrained here; "
             f"known: {', '.join(sorted(FAMILIES))}."
         )
-    config_class = type(next(iter(FAMILIES[run.family].presets.values())))
     try:
-        return config_class(**run.config)
+        return FAMILIES[run.family].config_class(**run.config)
     except (TypeError, ValueError, ArithmeticError) as error:
         raise ConfigError(f"run.json of run '{run.name}' has no settings of pretrain: {error}.") from None
 
 
 def _defaults(family: str) -> dict[str, Any]:
     """Return the default settings of a family, for runs of earlier versions that lack some settings."""
-    config_class = type(next(iter(FAMILIES[family].presets.values())))
+    config_class = FAMILIES[family].config_class
     return {field.name: field.default for field in fields(config_class) if field.default is not MISSING}
 
 

@@ -8,7 +8,7 @@ pieces (see grow.py) has no earlier checkpoints, since those are of another mode
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import convert
 
@@ -23,11 +23,9 @@ DROPOUT_FIELDS = (
     "hidden_dropout_prob attention_probs_dropout_prob classifier_dropout_prob resid_pdrop embd_pdrop attn_pdrop"
 )
 FREE_FIELDS = ("initializer_range", "dtype", *DROPOUT_FIELDS.split())  # fields of config.json that may differ
-DOUBLED_SETTINGS = (
-    "hidden_size",
-    "num_attention_heads",
-    "intermediate_size",
-)  # settings that double in a model twice as wide
+DOUBLED_SETTINGS = ("hidden_size", "num_attention_heads", "intermediate_size")  # in a model twice as wide
+Growth = Literal["extended", "wider"]  # by new pieces; to twice the width
+GROWN_FIELDS: dict[Growth | None, tuple[str, ...]] = {"extended": ("vocab_size",), "wider": DOUBLED_SETTINGS}
 
 
 def find_start(name_or_path: str, folder: Path) -> Checkpoint:
@@ -69,9 +67,11 @@ def make_origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[st
         return start.run.origin  # `start` is the run's own copy
     changes = [change for change in runs.changes(start.run) if change.step < start.step]
     # new pieces change the tokens of the same text, but not its sources
-    compared_part = "sources" if is_extended(config, start) else "train"
+    growth = find_growth(config, start)
+    compared_part = "sources" if growth == "extended" else "train"
     same_text = start.run.corpus.get(compared_part) == corpus[compared_part]
-    if larger := _describe_growth(config, start):
+    if growth:
+        larger = f"{config.extend_vocabulary:,} new pieces" if growth == "extended" else "twice as wide"
         changes.append(Change(start.step, larger if same_text else f"{larger}, other text"))
     elif same_text:  # for other text, the two corpora in run.json differ
         changes.append(Change(start.step, "same text, new warm-up"))
@@ -80,22 +80,11 @@ def make_origin(start: Checkpoint, folder: Path, config: Config, corpus: dict[st
     return Origin(start.run.name, start.step, *seen_counts, weights, tuple(changes), token_counts)
 
 
-def _describe_growth(config: Config, start: Checkpoint) -> str:
-    """Return in words how the settings make the model larger than the checkpoint's; "" for the same model."""
-    if is_extended(config, start):
-        return f"{config.extend_vocabulary:,} new pieces"
-    return "twice as wide" if is_wider(config, start) else ""
-
-
 def check_model(config: Config, start: Checkpoint) -> None:
     """Raise ConfigError unless the settings give the checkpoint's model, or one twice as wide or with new pieces."""
     architecture = FAMILIES[config.family].huggingface_config(config)
     stored_config = runs.read_config(start, dict[str, object])
-    free_fields = FREE_FIELDS
-    if is_extended(config, start):
-        free_fields = (*FREE_FIELDS, "vocab_size")
-    elif is_wider(config, start):
-        free_fields = (*FREE_FIELDS, *DOUBLED_SETTINGS)
+    free_fields = {*FREE_FIELDS, *GROWN_FIELDS.get(find_growth(config, start), ())}
     for name, own_value in architecture.items():
         if name not in free_fields and stored_config.get(name) != own_value:
             twice = f", or double {', '.join(DOUBLED_SETTINGS)}" if FAMILIES[config.family].can_widen else ""
@@ -105,18 +94,14 @@ def check_model(config: Config, start: Checkpoint) -> None:
             )
 
 
-def is_wider(config: Config, start: Checkpoint) -> bool:
-    """Return whether the model of the settings is twice as wide as the checkpoint's, and its family can be widened."""
+def find_growth(config: Config, start: Checkpoint) -> Growth | None:
+    """Return how the settings make the model larger than the checkpoint's; None for the same model, or any other."""
     stored_config = runs.read_config(start, dict[str, object])
+    if config.extend_vocabulary and stored_config.get("vocab_size") == config.vocab_size - config.extend_vocabulary:
+        return "extended"
     pairs_of_sizes = [(stored_config.get(name), getattr(config, name)) for name in DOUBLED_SETTINGS]
     are_doubled = all(isinstance(size, int) and own_size == 2 * size for size, own_size in pairs_of_sizes)
-    return are_doubled and FAMILIES[config.family].can_widen
-
-
-def is_extended(config: Config, start: Checkpoint) -> bool:
-    """Return whether the settings add pieces to the vocabulary of the checkpoint."""
-    stored_size = runs.read_config(start, dict[str, object]).get("vocab_size")
-    return config.extend_vocabulary > 0 and stored_size == config.vocab_size - config.extend_vocabulary
+    return "wider" if are_doubled and FAMILIES[config.family].can_widen else None
 
 
 def check_vocabulary(vocabulary_type: str, start: Checkpoint) -> None:
@@ -140,7 +125,7 @@ def check_vocabulary(vocabulary_type: str, start: Checkpoint) -> None:
 
 def inherited_steps(config: Config, start: Checkpoint) -> tuple[int, ...]:
     """Return the steps before `start` whose checkpoints a run continued from it inherits."""
-    if _describe_growth(config, start):
+    if find_growth(config, start):
         return ()
     return tuple(checkpoint.step for checkpoint in runs.checkpoints(start.run) if checkpoint.step < start.step)
 
@@ -160,10 +145,10 @@ def inherit_files(run: Run, config: Config, start: Checkpoint) -> Run:
         run = runs.record_counted_words(run, convert(start.run.corpus, CorpusCard).counted_words)
         with runs.replacing(run.frequencies) as temporary:
             shutil.copyfile(start.run.frequencies, temporary)
-    if _describe_growth(config, start):
+    if growth := find_growth(config, start):
         from pretrain import grow  # imports Keras, which the checks above do not need
 
-        (grow.write_extended if is_extended(config, start) else grow.write_widened)(run, config, start)
+        (grow.write_extended if growth == "extended" else grow.write_widened)(run, config, start)
         return run
     for checkpoint in runs.checkpoints(start.run):  # in order, so that if `start` is there, nothing is missing
         if checkpoint.step <= start.step:

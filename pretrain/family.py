@@ -28,6 +28,11 @@ class Family(ABC, Generic[C]):
     reads_segments: ClassVar[bool] = True  # whether its models take token_type_ids
     can_widen: ClassVar[bool] = False  # whether a checkpoint can be continued twice as wide (see grow.py)
 
+    @property
+    def config_class(self) -> type[Config]:
+        """Return the class of the family's settings."""
+        return type(next(iter(self.presets.values())))
+
     @abstractmethod
     def objectives(self, config: C) -> dict[str, str]:
         """Return the title of each objective in run.json, by its name in log and model; the main one comes first."""

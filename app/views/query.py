@@ -1,35 +1,30 @@
 """Query: how any checkpoint fills or continues the reader's own text, and the answer over all of pretraining."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Thread
 from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from app import notices, permalink, pickers, results, widgets
-from app.caching import cached_resource
 from app.components.copy_button import copy_button
 from app.drawing import drawing
-from app.question_queue import QUEUE
 from app.view import View
 from app.views import query_figures
 from app.views.query_ask import Request, choose_text, form_of, pick_requests
 from app.views.query_rounds import AskedQuestion, ask_request, show_rounds
 from embryo_core import query, runs
-from embryo_core.engine.cache import MODELS
 from embryo_core.errors import EmbryoError
 from embryo_core.figures.markdown import literal
 from embryo_core.figures.query import JOINTLY, share_axes
 from embryo_core.figures.query_captions import describe_examples
-from embryo_core.query import TOGETHER, asking
-from embryo_core.types import Checkpoint, Run
+from embryo_core.query import TOGETHER
+from embryo_core.types import Run
 from embryo_core.words import without_treebank_spaces
 
-LOADING_SECONDS = 0.1  # core seconds: estimated cost of loading a checkpoint in advance, by which the queue orders it
 ALL_MASKS = "all together"  # choice of all masks at once, also its value in the URL
 COMPARE_HINT = (
     "To see another run's answers, open “A fact, a word to track, a comparison” and choose it under “Compare with”."
@@ -64,7 +59,6 @@ def _ask(view: View) -> None:
     requests = pick_requests(view)
     if not requests:
         st.info(f"The text is empty; write {form_of(view.run).wanted}, or choose an example.", icon=":material/edit:")
-        load_ahead(view.run)
         return
     if len(requests) == 1 and _suggest_mask(requests[0]):
         return
@@ -198,29 +192,3 @@ def _show_commands(requests: Sequence[Request], mask: int) -> None:
         copy_button("Copy all", key="copy_commands", text="\n".join(lines))
         for line in lines:
             st.code(line, language="bash", wrap_lines=True)
-
-
-# === Loading in advance ===
-
-
-@cached_resource(runs.checkpoints_digest, 16)
-def load_ahead(run: Run) -> Thread:
-    """Start a thread that loads the run's models while the reader writes a question; once for the same checkpoints."""
-    thread = Thread(target=_load, args=(run,), name="load ahead", daemon=True)
-    thread.start()
-    return thread
-
-
-def _load(run: Run) -> None:
-    """Load the models of the first round's checkpoints, in turn with questions."""
-    with suppress(EmbryoError):  # the first question raises the same error and shows it
-        checkpoints = runs.loadable_checkpoints(run, asking.first_steps(run))
-        with QUEUE.turn(LOADING_SECONDS * len(checkpoints)) as pause:
-            MODELS.fill(_pausing(checkpoints, pause))
-
-
-def _pausing(checkpoints: Sequence[Checkpoint], pause: Callable[[], None]) -> Iterator[Checkpoint]:
-    """Yield the checkpoints, calling `pause` before each."""
-    for checkpoint in checkpoints:
-        pause()
-        yield checkpoint

@@ -12,12 +12,11 @@ import os
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable
 from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from embryo_core.errors import BrokenCheckpoint, ConfigError, MissingWeights
+from embryo_core.errors import ConfigError
 from embryo_core.types import Checkpoint
 
 if TYPE_CHECKING:
@@ -59,20 +58,6 @@ class ModelCache:
                 model = load(checkpoint, self.device) if self.device else load(checkpoint)
                 self._keep(key, model, limit, transient)
         return model
-
-    def fill(self, checkpoints: Iterable[Checkpoint]) -> None:
-        """Load checkpoints in order until another model of the same size would not fit.
-
-        Checkpoints that are broken or lack their weights are skipped. Raises the other errors of `get`.
-        """
-        limit = memory_limit() if self._limit is None else self._limit
-        for checkpoint in checkpoints:
-            try:
-                model = self.get(checkpoint)
-            except (BrokenCheckpoint, MissingWeights):
-                continue
-            if model.mapped or self.nbytes + model.nbytes > limit:
-                return
 
     @property
     def nbytes(self) -> int:

@@ -38,7 +38,7 @@ from embryo_core.query.answers import (
 from embryo_core.query.beam import Reply, joint_log_probability, logsumexp, search, top_k
 from embryo_core.query.continuation import continue_greedily
 from embryo_core.query.question import Question, parse
-from embryo_core.query.sweep import between_chunks, explain_missing_weights, sweep, sweep_run, unreadable_error
+from embryo_core.query.sweep import between_chunks, sweep, sweep_run, unreadable_error
 from embryo_core.types import Run
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Refinement:
         with runs.snapshot():
             self.run, self.question, self.k = run, parse(run, question), k
             self._checkpoints = {checkpoint.step: checkpoint for checkpoint in runs.loadable_checkpoints(run, steps)}
-            self._thinned = explain_missing_weights(run, steps)
+            self._without_weights = runs.explain_missing_weights(runs.checkpoints(run)) if steps is None else []
         self._answered: dict[int, Reply | WordScore] = {}
         self.broken: dict[int, str] = {}  # reasons why asked checkpoints could not be read, by step
         self._scores: Scores = {}
@@ -136,7 +136,7 @@ class Refinement:
             replies, failures = sweep(unasked, answer, transient=bool(self.asked))
             all_replies, all_failures = self._answered | replies, self.broken | failures
             if all_replies:
-                reasons = (*self._thinned, *(all_failures[step] for step in sorted(all_failures)))
+                reasons = (*self._without_weights, *(all_failures[step] for step in sorted(all_failures)))
                 self._answers = Answers(self.run.name, self.question, self._tabulate(all_replies), reasons)
             self._answered, self.broken = all_replies, all_failures
             steps = self.next_round()

@@ -23,9 +23,8 @@ LAYERS_PASSES = 2  # passes for the answers of all layers
 ATTENTION_PASSES = 1.5  # passes for the attention of all heads
 
 
-def ask_seconds(run: Run, question: Question | str) -> float:
+def ask_seconds(run: Run, question: Question) -> float:
     """Estimate the core-seconds of `query.ask` at one checkpoint."""
-    question = parse(run, question)
     later_masks = len(question.masks) - 1
     if question.word:
         passes = 1 + later_masks * (CONTINUED_PIECE_PASSES if question.continues else PIECE_PASSES)
@@ -36,9 +35,9 @@ def ask_seconds(run: Run, question: Question | str) -> float:
     return _seconds(architecture, max(len(question.ids), question.masks[-1]), passes)
 
 
-def ask_layers_seconds(run: Run, question: Question | str) -> float:
+def ask_layers_seconds(run: Run, text: str) -> float:
     """Estimate the core-seconds of `query.ask_layers` at one checkpoint."""
-    question, architecture = parse(run, question), _architecture(run)
+    question, architecture = parse(run, text), _architecture(run)
     question.check_length(architecture.max_position_embeddings)
     return _seconds(architecture, len(question.ids), LAYERS_PASSES)
 

@@ -53,15 +53,11 @@ def sweep_run(
     Raises UnknownStep, MissingWeights; CheckpointError if none has weights, BrokenCheckpoint if none can be read.
     """
     answers, failures = sweep(runs.loadable_checkpoints(run, steps), ask)
-    skipped = (*explain_missing_weights(run, steps), *(failures[step] for step in sorted(failures)))
+    without_weights = runs.explain_missing_weights(runs.checkpoints(run)) if steps is None else []
+    skipped = (*without_weights, *(failures[step] for step in sorted(failures)))
     if not answers:
         raise unreadable_error(run, skipped)
     return dict(sorted(answers.items())), skipped
-
-
-def explain_missing_weights(run: Run, steps: Iterable[int] | None = None) -> list[str]:
-    """Return the reasons why checkpoints of a whole run are not asked, one sentence each; empty for given steps."""
-    return runs.explain_missing_weights(runs.checkpoints(run)) if steps is None else []
 
 
 def unreadable_error(run: Run, reasons: Sequence[str]) -> BrokenCheckpoint:

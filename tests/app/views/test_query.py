@@ -1,14 +1,11 @@
 """Tests of the Query page without a browser: the text, refused texts, answers and tracked words."""
 
 import shlex
-import threading
 
 import pytest
 
-from app.views import query as query_page
 from app.views import query_ask
 from embryo_core import query, results, runs
-from embryo_core.engine.cache import ModelCache
 from embryo_core.figures.figure import Figure
 from embryo_core.figures.markdown import literal
 from embryo_core.runs.schema import ExampleQuestion
@@ -21,20 +18,6 @@ MARKUP = "</script><img src=x onerror=alert(1)> **bold** $(rm) [MASK] '"
 
 
 # === The text ===
-
-
-def test_models_are_loaded_while_question_is_typed(ask, own_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty box starts to load every checkpoint in the background, once for two visits."""
-    models, begun = ModelCache(limit=10**9), []
-    monkeypatch.setattr(query_page, "MODELS", models)
-    monkeypatch.setattr(query_page, "Thread", lambda **how: begun.append(threading.Thread(**how)) or begun[-1])
-    for _ in range(2):
-        app = ask("", own_run)
-        assert not app.error and not app.warning
-    (loading,) = begun
-    assert loading.daemon
-    loading.join()
-    assert models.nbytes == sum(models.get(checkpoint).nbytes for checkpoint in runs.checkpoints(own_run))
 
 
 def test_loading_error_is_reported_by_first_question(ask, own_run: Run) -> None:

@@ -171,7 +171,7 @@ def test_tracked_word_in_rounds_matches_full_answer(tiny_run: Run) -> None:
 
 def test_budget_includes_earlier_rounds(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round that would exceed the budget together with earlier ones is refused; their answers stay on the page."""
-    monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str(2.5 * cost.ask_seconds(tiny_run, TEXT)))
+    monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str(2.5 * cost.ask_seconds(tiny_run, query.parse(tiny_run, TEXT))))
     rounds = Rounds(tiny_run, TEXT)
     rounds.answers_with(16)
     with pytest.raises(TooCostly):

@@ -57,21 +57,6 @@ def test_model_larger_than_limit_is_not_kept(tiny_run: Run) -> None:
     assert models.nbytes == 0
 
 
-def test_filling_stops_at_limit(own_run: Run, loaded_steps: list[int]) -> None:
-    """No model is loaded only to be evicted, and a checkpoint that cannot be read is skipped."""
-    checkpoints = runs.checkpoints(own_run)
-    size = ModelCache(limit=10**9).get(checkpoints[0]).nbytes
-    (checkpoints[0].path / "model.safetensors").write_bytes(b"")
-    for room, held in ((0.5, []), (1.5, [8]), (2.5, [8, 16]), (9, [8, 16])):
-        models = ModelCache(limit=int(room * size))
-        models.fill(checkpoints)
-        assert models.nbytes == len(held) * size
-        loaded_steps.clear()
-        for step in held:
-            models.get(runs.checkpoint(own_run, step))
-        assert loaded_steps == []
-
-
 def test_retrained_checkpoint_is_reloaded(own_run: Run) -> None:
     """A newer manifest means other weights, so the cached model is replaced."""
     checkpoint = runs.checkpoint(own_run, 8)

@@ -137,7 +137,6 @@ def test_memory_mapped_model_is_not_cached(own_run: Run, monkeypatch: pytest.Mon
     monkeypatch.setattr(fast_decoder, "MAPPED_BYTES", 0)
     models = ModelCache(limit=10**9)
     assert models.get(checkpoint).nbytes > checkpoint.path.joinpath("model.safetensors").stat().st_size / 2
-    models.fill([checkpoint, checkpoint])
     assert models.get(checkpoint) is not models.get(checkpoint) and not models.nbytes
 
 

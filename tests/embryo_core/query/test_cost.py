@@ -29,9 +29,10 @@ def word(run: Run, text: str) -> query.Question:
 
 def test_more_masks_pieces_and_layers_cost_more(tiny_run: Run) -> None:
     """A beam at a later mask costs several passes, more than a longer text or a longer word."""
-    one, two, three = (cost.ask_seconds(tiny_run, text) for text in (TEXT, TWO, THREE))
+    one, two, three = (cost.ask_seconds(tiny_run, query.parse(tiny_run, text)) for text in (TEXT, TWO, THREE))
     assert two - cost.CHECKPOINT_SECONDS > 5 * (one - cost.CHECKPOINT_SECONDS) and three > two
-    assert one < cost.ask_seconds(tiny_run, f"{TEXT} and the dog") < cost.ask_seconds(tiny_run, word(tiny_run, "cats"))
+    longer = cost.ask_seconds(tiny_run, query.parse(tiny_run, f"{TEXT} and the dog"))
+    assert one < longer < cost.ask_seconds(tiny_run, word(tiny_run, "cats"))
     assert cost.ask_seconds(tiny_run, word(tiny_run, "the")) == one
     assert cost.ask_seconds(tiny_run, word(tiny_run, "cats")) < cost.ask_seconds(tiny_run, word(tiny_run, "catsat"))
     assert one < cost.ask_layers_seconds(tiny_run, TEXT) and one < cost.attend_seconds(tiny_run, TEXT)
@@ -67,7 +68,7 @@ def test_shared_layers_cost_as_much_as_separate_ones(
         architecture = Architecture(model_type=family, max_position_embeddings=128, num_attention_heads=4, **sizes)
         monkeypatch.setattr(cost, "_architecture", lambda run, architecture=architecture: architecture)
         text = " ".join(["the"] * (length - 3)) + " [MASK]"
-        costs.append(cost.ask_seconds(tiny_run, text))
+        costs.append(cost.ask_seconds(tiny_run, query.parse(tiny_run, text)))
     assert costs[0] == pytest.approx(costs[1]) and seconds / 2 < costs[0] < 2 * seconds
 
 
@@ -76,7 +77,7 @@ def test_estimate_raises_the_errors_of_the_question(tiny_run: Run) -> None:
     long = word(tiny_run, "the")
     long = replace(long, ids=np.concatenate([long.ids] * 100))
     asked: list[tuple[Callable[[], object], Callable[[], object]]] = [
-        (lambda: cost.ask_seconds(tiny_run, "no mask"), lambda: query.ask(tiny_run, "no mask")),
+        (lambda: cost.ask_layers_seconds(tiny_run, "no mask"), lambda: query.ask_layers(tiny_run, "no mask")),
         (lambda: cost.ask_seconds(tiny_run, long), lambda: query.ask(tiny_run, long)),
         (lambda: cost.ask_layers_seconds(tiny_run, LONG), lambda: query.ask_layers(tiny_run, LONG)),
         (lambda: cost.attend_seconds(tiny_run, " "), lambda: query.attend(tiny_run, " ", 8)),
@@ -94,4 +95,4 @@ def test_run_without_readable_checkpoints_has_no_estimate(own_run: Run) -> None:
     for config in own_run.path.glob("checkpoints/*/config.json"):
         config.write_text("{}")
     with pytest.raises(BrokenCheckpoint, match=r"config\.json"):
-        cost.ask_seconds(own_run, TEXT)
+        cost.ask_layers_seconds(own_run, TEXT)
