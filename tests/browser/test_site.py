@@ -52,10 +52,36 @@ def test_every_page_opens_and_draws_its_figures(tiny_site: Path, page: Page):
         expect(page.locator(".headline:not(:empty), section").first).to_be_visible()
         if title in ("Overview", "Tokens", "Probing"):
             expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    check_tiles(page, tiny_site)
 
 
-def test_numbers_at_chosen_step_match_stored_scores(tiny_site: Path, page: Page, tiny_results: Run):
-    """A key changes the step of the table and the URL; the CSV has the stored scores with their intervals."""
+def check_tiles(page: Page, folder: Path) -> None:
+    """Check that an answer that is a number comes after more probable words, and that zeros are at the bottom."""
+    answers = [BestAnswers(8, {"in": 0.5, "until": 0.25, "18": 0.125})]
+    zeros = pd.DataFrame({"group": "noun", "step": [0, 8], "accuracy": 0.0})
+    sentence = growth.sentence_tile(ExampleQuestion("Founded [MASK] 1890.", "in", 8, answers))
+    payload = head_maps.pack({"sentence": sentence, "curves": growth.curves_tile(zeros, "log")})
+    page.goto((folder / "index.html").as_uri())
+    best, words, points = page.evaluate(
+        """async (payload) => {
+            await load("site");
+            const host = document.body.appendChild(document.createElement("div"));
+            mount(host, "growth", Uint8Array.from(atob(payload), (sign) => sign.charCodeAt(0)));
+            const texts = (selector) => [...host.shadowRoot.querySelectorAll(selector)].map((one) => one.textContent);
+            const line = host.shadowRoot.querySelector("polyline");
+            return [texts(".text b"), texts(".answers span"), line.getAttribute("points")];
+        }""",
+        base64.b64encode(payload).decode(),
+    )
+    assert best == ["in"] and words[::2] == ["in", "until", "18"]
+    assert points == "3,146 297,146"
+
+
+def test_tables_match_stored_scores_and_can_be_searched(tiny_site: Path, page: Page, tiny_results: Run):
+    """A key changes the step of the table and the URL; the CSV has the stored scores with their intervals.
+
+    The search in a long table ignores case and keeps only the rows that contain the text.
+    """
     page.goto((tiny_site / "tokens.html").as_uri())
     expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
     page.keyboard.press("ArrowLeft")
@@ -76,9 +102,21 @@ def test_numbers_at_chosen_step_match_stored_scores(tiny_site: Path, page: Page,
     at_8 = [row["accuracy"] for row in rows if row["step"] == "8"]
     assert len(shown) == len(at_8) and all(value in text for value, text in zip(at_8, shown, strict=True))
 
+    page.locator("summary", has_text="Words behind").click()
+    found = page.locator("details:has(input) tbody tr")
+    expect(found.first).to_be_visible()
+    word = results.read_words(tiny_results, "mask_prediction", step=16)["word"].str.lower().iloc[0]
+    page.get_by_role("searchbox").fill(word.upper())
+    expect(page.get_by_text("rows found")).to_be_visible()
+    assert all(word in text.lower() for text in found.all_inner_texts()) and found.count() < 500
 
-def test_url_parameters_draw_one_figure(tiny_site: Path, page: Page):
-    """The URL asks for one figure with a linear axis; the page is dark if the reader prefers it."""
+
+def test_url_parameters_choose_one_figure_or_none(tiny_site: Path, page: Page):
+    """The URL asks for one figure with a linear axis; the page is dark if the reader prefers it.
+
+    If it is unknown, a message lists the names of the page's figures. Every JavaScript object has properties of some
+    names, which must not be taken for runs or units.
+    """
     page.emulate_media(color_scheme="dark")
     page.goto((tiny_site / "tokens.html").as_uri() + "#embed=acquisition&step=8&scale=linear")
     expect(page.locator("section")).to_have_count(1)
@@ -87,17 +125,23 @@ def test_url_parameters_draw_one_figure(tiny_site: Path, page: Page):
     assert page.locator(".js-plotly-plot").evaluate("plot => plot._fullLayout.xaxis.type") == "linear"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(25, 24, 22)"
 
-
-def test_unknown_figure_in_url_is_reported_with_known_ones(tiny_site: Path, page: Page):
-    """The message lists the names of the page's figures."""
+    page.goto("about:blank")
     page.goto((tiny_site / "tokens.html").as_uri() + "#embed=nonsense&unit=constructor")
     expect(page.get_by_text("nonsense")).to_contain_text("accuracy, rescaled, acquisition")
     page.goto((tiny_site / "probing.html").as_uri() + "#embed=Every fact")
     expect(page.get_by_text("'Every fact'")).to_contain_text("layers")
 
+    for address in ("unit=constructor", "run=__proto__&beside=toString&step=x&scale=valueOf"):
+        page.goto("about:blank")
+        page.goto((tiny_site / "tokens.html").as_uri() + f"#{address}")
+        expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
 
-def test_head_is_chosen_among_small_maps(tiny_site: Path, page: Page):
-    """Arrow keys choose a head, which is shown large and named in the URL."""
+
+def test_head_is_chosen_among_small_maps_and_saved(tiny_site: Path, page: Page, tiny_results: Run):
+    """Arrow keys choose a head, which is shown large and named in the URL.
+
+    The CSV has a row for each weight of a head, within 1.6 % of the stored one.
+    """
     page.goto((tiny_site / "attention.html").as_uri())
     grid = page.locator("canvas.cells")
     expect(grid).to_be_visible()
@@ -108,13 +152,17 @@ def test_head_is_chosen_among_small_maps(tiny_site: Path, page: Page):
     expect(page.locator("#head h2")).not_to_have_text(before)
     page.wait_for_url("**#*head=Layer*")
 
-
-def test_url_with_names_of_object_properties_shows_page(tiny_site: Path, page: Page):
-    """Every JavaScript object has properties of these names, which must not be taken for runs or units."""
-    for address in ("unit=constructor", "run=__proto__&beside=toString&step=x&scale=valueOf"):
-        page.goto("about:blank")
-        page.goto((tiny_site / "tokens.html").as_uri() + f"#{address}")
-        expect(page.locator("#accuracy .js-plotly-plot .main-svg").first).to_be_visible()
+    page.goto("about:blank")
+    page.goto((tiny_site / "attention.html").as_uri() + "#head=Layer 1, head 2")
+    expect(page.locator("#head canvas").first).to_be_visible()
+    with page.expect_download() as download:
+        page.locator("#head").get_by_role("button", name="CSV").click()
+    rows = [*csv.DictReader(StringIO(Path(download.value.path()).read_text()))]
+    maps = results.read_attention(tiny_results, 1, 2, [int(rows[-1]["step"])])
+    last = [float(row["weight"]) for row in rows if row["step"] == rows[-1]["step"]]
+    stored = maps.weights[-1].ravel().tolist()
+    assert {(row["layer"], row["head"]) for row in rows} == {("1", "2")}
+    assert last == pytest.approx(stored, rel=0.016, abs=1e-3 * max(stored))
 
 
 def test_curves_are_drawn_over_tokens_and_smoothed(tiny_site: Path, page: Page, tiny_results: Run):
@@ -236,51 +284,3 @@ def test_unit_beyond_last_checkpoint_gap_and_estimates(tiny_site: Path, page: Pa
     assert x == approx(counts.at([2000, 2001, 2500, 3000]).tolist())
     assert bars["array"][0] == pytest.approx(0.9) and bars["arrayminus"][0] == pytest.approx(450)
     assert means == [1.5, None, 3, 4] and label == "Numbers at 8 words"
-
-
-def test_long_tables_can_be_searched(tiny_site: Path, page: Page, tiny_results: Run):
-    """The search ignores case and keeps only the rows that contain the text."""
-    page.goto((tiny_site / "tokens.html").as_uri())
-    page.locator("summary", has_text="Words behind").click()
-    rows = page.locator("details:has(input) tbody tr")
-    expect(rows.first).to_be_visible()
-    word = results.read_words(tiny_results, "mask_prediction", step=16)["word"].str.lower().iloc[0]
-    page.get_by_role("searchbox").fill(word.upper())
-    expect(page.get_by_text("rows found")).to_be_visible()
-    assert all(word in text.lower() for text in rows.all_inner_texts()) and rows.count() < 500
-
-
-def test_weights_of_head_are_saved_as_csv(tiny_site: Path, page: Page, tiny_results: Run):
-    """The CSV has a row for each weight of the head, within 1.6 % of the stored one."""
-    page.goto((tiny_site / "attention.html").as_uri() + "#head=Layer 1, head 2")
-    expect(page.locator("#head canvas").first).to_be_visible()
-    with page.expect_download() as download:
-        page.locator("#head").get_by_role("button", name="CSV").click()
-    rows = [*csv.DictReader(StringIO(Path(download.value.path()).read_text()))]
-    maps = results.read_attention(tiny_results, 1, 2, [int(rows[-1]["step"])])
-    last = [float(row["weight"]) for row in rows if row["step"] == rows[-1]["step"]]
-    stored = maps.weights[-1].ravel().tolist()
-    assert {(row["layer"], row["head"]) for row in rows} == {("1", "2")}
-    assert last == pytest.approx(stored, rel=0.016, abs=1e-3 * max(stored))
-
-
-def test_tiles_draw_best_answer_and_curves_at_zero(tiny_site: Path, page: Page):
-    """An answer that is a number comes after more probable words; curves that are all zero are at the bottom."""
-    answers = [BestAnswers(8, {"in": 0.5, "until": 0.25, "18": 0.125})]
-    zeros = pd.DataFrame({"group": "noun", "step": [0, 8], "accuracy": 0.0})
-    sentence = growth.sentence_tile(ExampleQuestion("Founded [MASK] 1890.", "in", 8, answers))
-    payload = head_maps.pack({"sentence": sentence, "curves": growth.curves_tile(zeros, "log")})
-    page.goto((tiny_site / "index.html").as_uri())
-    best, words, points = page.evaluate(
-        """async (payload) => {
-            await load("site");
-            const host = document.body.appendChild(document.createElement("div"));
-            mount(host, "growth", Uint8Array.from(atob(payload), (sign) => sign.charCodeAt(0)));
-            const texts = (selector) => [...host.shadowRoot.querySelectorAll(selector)].map((one) => one.textContent);
-            const line = host.shadowRoot.querySelector("polyline");
-            return [texts(".text b"), texts(".answers span"), line.getAttribute("points")];
-        }""",
-        base64.b64encode(payload).decode(),
-    )
-    assert best == ["in"] and words[::2] == ["in", "until", "18"]
-    assert points == "3,146 297,146"
