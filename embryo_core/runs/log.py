@@ -73,7 +73,8 @@ def read_log(run: Run) -> list[dict[str, Any]]:
 
 def spread(lines: list[Line]) -> list[Line]:
     """Return at most `MAX_LOG_ROWS` evenly spaced lines, or rows, including the last."""
-    return lines[:: -(len(lines) // MAX_LOG_ROWS + 1)][::-1]
+    stride = max(1, -(-len(lines) // MAX_LOG_ROWS))  # rounded up
+    return lines[::-stride][::-1]
 
 
 def last_logged(run: Run) -> dict[str, int]:

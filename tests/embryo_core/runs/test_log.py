@@ -10,6 +10,7 @@ import pytest
 
 from embryo_core import runs
 from embryo_core.errors import BrokenRun
+from embryo_core.runs.log import MAX_LOG_ROWS
 from embryo_core.types import Run
 
 
@@ -116,6 +117,15 @@ def test_unknown_columns_are_dropped(own_run: Run):
 def test_huge_numbers_are_refused(value: float):
     """The mean of 1e308 and 1e308 is infinite."""
     assert runs.parse_row(json.dumps({"split": "train", "step": 3, "tokens_per_second": value}).encode()) is None
+
+
+def test_log_of_the_largest_length_is_read_whole(own_run: Run):
+    """Exactly MAX_LOG_ROWS rows of a split all stay; one more row halves them."""
+    for count, kept in ((MAX_LOG_ROWS, MAX_LOG_ROWS), (MAX_LOG_ROWS + 1, MAX_LOG_ROWS // 2 + 1)):
+        rows = [{"split": "train", "step": step} for step in range(count)] + [{"split": "heldout", "step": 0}]
+        (own_run.path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        steps = [row["step"] for row in runs.read_log(own_run) if row["split"] == "train"]
+        assert (len(steps), steps[-1]) == (kept, count - 1)
 
 
 def test_long_log_is_downsampled_evenly(own_run: Run):
