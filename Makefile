@@ -1,6 +1,6 @@
-# make app    install once and open the dashboard          make test   install everything once, lint, run the tests
+# make app    install once and start the dashboard         make test   install everything once, lint, run the tests
 # make bench  run the benchmarks                           make slow   run the tests that take long
-# make lock   write the lock files                         make fuzz   read 500 damaged run folders
+# make lock   write the lock files                         make fuzz   read damaged run folders and files
 # make demo-tables   write data/demo/tables.md
 # make tree   write the file tree of docs/architecture.md
 # make help   this list
@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make app      install what the dashboard needs (once) and open it on http://localhost:8501"
+	@echo "make app      install what the dashboard needs (once) and serve it at http://localhost:8501"
 	@echo "make test     install everything (once), the browser too, then lint and run the tests"
 	@echo "make slow     run the tests that take long: trainings killed and resumed, several hosts, axe and phones on every page"
 	@echo "make fuzz     read 500 damaged run folders, and 2,000 damages of every kind of file; make test reads a few"

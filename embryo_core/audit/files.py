@@ -78,7 +78,7 @@ def _other_config(checkpoint: str, config: Mapping[str, Any], usual: Mapping[str
 def find_equal_weights(
     checkpoints: Sequence[Checkpoint], fetched: Collection[Checkpoint], is_frozen: Callable[[int, int], bool]
 ) -> list[Fault]:
-    """Return a fault for each group of steps whose weights have the same SHA-256 by the Hub's listing.
+    """Return a fault for each group of steps whose manifests name the same SHA-256 of the weights.
 
     `is_frozen(i, j)` says whether no weight could move between two steps. Groups in which all checkpoints are `fetched`
     are left out, since their tensors are compared.

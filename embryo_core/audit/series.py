@@ -23,7 +23,7 @@ class TensorSeries:
     sizes: np.ndarray  # [T] numbers in a tensor
     resolution: np.ndarray  # [T] relative spacing of numbers in the tensor's dtype
     norms: np.ndarray  # [T, S] Euclidean norms
-    distances: Callable[[int, int], np.ndarray]  # exact between adjacent steps and from the first step, else sketched
+    distances: Callable[[int, int], np.ndarray]  # exact to the two steps before and to the first, else sketched
     sketched_distances: Callable[[int, int], np.ndarray]
 
     def cosines(self, i: int, j: int) -> np.ndarray:

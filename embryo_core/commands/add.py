@@ -38,8 +38,14 @@ def add_source_arguments(command: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="tokenizer of checkpoints without one: a folder, or hf:OWNER/NAME@REVISION",
     )
-    command.add_argument("--seed", type=whole, help="seed of the pretraining, unless a name or config.json has it")
-    command.add_argument("--copy", action="store_true", help="copy the weights into the run, several parts as one file")
+    command.add_argument(
+        "--seed",
+        type=whole,
+        help="seed of the pretraining (default: from the name of the source or run, else config.json)",
+    )
+    command.add_argument(
+        "--copy", action="store_true", help="copy the weights into the run, shards joined into one file"
+    )
 
 
 def add_source(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`app` opens the dashboard, `animate` saves a head's development, `export` scores, and `site` a static site."""
+"""`app` starts the dashboard, `animate` saves a head's development, `export` scores, and `site` a static site."""
 
 import argparse
 import os
@@ -122,7 +122,7 @@ def _read(path: Path) -> str:
         raise SiteError(f"The note {path} cannot be read ({file_reason(reason)}); give a text file in UTF-8.") from None
 
 
-APP = Command("app", "open the dashboard in a server on this machine", add_app_arguments, open_app)
+APP = Command("app", "start the dashboard's server on this machine", add_app_arguments, open_app)
 ANIMATE = Command(
     "animate",
     "save the development of an attention head as a GIF or a web page",

@@ -91,8 +91,8 @@ QUANTITIES = {
     "replaced_token_accuracy": Quantity(
         "Replaced-token accuracy",
         "replaced_token_n",
-        "Proportion of tokens correctly called replaced or original; “original” is right for at least all tokens that "
-        "were not masked. Dashed, where the log has it: always “original”.",
+        "Proportion of tokens correctly called replaced or original. Answering “original” everywhere is right for "
+        "every unmasked token. Dashed: that baseline, where logged.",
     ),
 }
 WORD_QUANTITIES = {  # quantities that have a section even if the log lacks them, by capability
@@ -146,7 +146,7 @@ def quantity_table(run: Run, quantity: str) -> pd.DataFrame:
     if quantity not in log:
         return pd.DataFrame(columns=["split", "step", quantity, "n"])
     table = log[["split", "step", quantity]].assign(n=log.get(count, pd.NA))[log[quantity].notna()]
-    baseline_column = f"{quantity.removesuffix('_accuracy')}_baseline"  # only held-out rows have a baseline
+    baseline_column = f"{quantity.removesuffix('_accuracy')}_baseline"  # in the log, only of held-out rows
     if quantity in BASELINE_WORD and (word := most_frequent_piece(run)):
         return table.assign(baseline=word[1])
     if QUANTITIES[quantity].baseline is not None:

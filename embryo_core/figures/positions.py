@@ -94,7 +94,7 @@ def accuracy_by_position(runs: Sequence[Run], axis: AxisChoice, masking: str, sa
         baseline_name=baseline_name(run, "masked_lm_accuracy"),
         height=300,
     )
-    title = "Masked-word accuracy by length and position"
+    title = "Accuracy on masked pieces by length and position"
     return curves_figure(
         runs, axis, read, curves, "by-position", title, lambda table: describe_positions(table, masking)
     )

@@ -150,7 +150,7 @@ def fingerprint(checkpoint: Checkpoint, settings: TuningSettings, identity: Mapp
 def open_workers(encoded_tasks: EncodedTasks, device: str, count: int) -> Iterator[DoJobs]:
     """Open worker processes, or use this one if `count` is 1; they share one device and the CPU cores.
 
-    If the block ends with an error, running jobs are cancelled.
+    When the block ends, waiting jobs of worker processes are cancelled; on an error, the processes are terminated.
     """
     thread_count, previous_count = max(1, parallel_passes() // count), torch.get_num_threads()
     if count == 1:

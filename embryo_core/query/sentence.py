@@ -29,7 +29,7 @@ class SentenceAttention:
 
 @dataclass(frozen=True, eq=False)
 class SentenceHistory:
-    """One head at every step: steps [S] int, weights [S, L, L] float32, row = from, column = to, over L pieces."""
+    """The attention of one head in a text at S steps: steps [S], weights [S, L, L] float32 (row: from, column: to)."""
 
     pieces: tuple[str, ...]
     steps: np.ndarray

@@ -72,7 +72,7 @@ def where() -> str:
 
 
 def _call_hub(repository: str, question: "Callable[[HfApi], Answer]") -> Answer:
-    """Return the Hub's answer to a call of its API. Raises RunError if it does not answer."""
+    """Call the Hub's API, and return its answer. Raises RunError if the call fails."""
     from httpx2 import HTTPError
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HFValidationError

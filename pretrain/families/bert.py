@@ -115,7 +115,7 @@ class Bert(PairFamily[BertConfig]):
         return self.with_heads(config, encoders.Encoder(embeddings, layers.stack(config), name="encoder"))
 
     def modules(self, model) -> dict[str, Any]:
-        """Return weights by their names in transformers' BertForPreTraining."""
+        """Return layers and variables by the names of their weights in transformers' BertForPreTraining."""
         words, *pairs = model.heads.values()
         modules = encoder_modules("bert", model.encoder, LAYER_NAME, PARTS) | {
             "cls.predictions.transform.dense": words.transform,

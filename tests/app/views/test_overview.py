@@ -62,7 +62,7 @@ def test_checkpoints_without_weights_need_no_command(dashboard_with_results, own
 
 def test_accuracy_by_position_is_shown_if_measured(dashboard_without_results, own_run: Run) -> None:
     """The caption is of the picked masking; a log without such measures has no such section."""
-    title = "Masked-word accuracy by length and position"
+    title = "Accuracy on masked pieces by length and position"
     assert title not in [
         unescaped(heading.value) for heading in dashboard_without_results.open("overview", open="length").header
     ]
