@@ -35,7 +35,7 @@ from embryo_core.types import Run
 
 MIME_TYPES = {".csv": "text/csv", ".gif": "image/gif", ".html": "text/html"}  # suffix of a file -> MIME type
 MAX_FIGURES = 64  # cached figures
-# estimated core seconds to make a file, by which the queue of questions orders it
+# estimated core-seconds to make a file, by which the queue of questions orders it
 FILE_SECONDS = {".csv": 0.2, ".gif": 5.0, ".html": 1.0}
 
 

@@ -24,9 +24,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from embryo_core.errors import ConfigError, TooCostly
 from embryo_core.query import pausing
 
-BUDGET_VARIABLE = "EMBRYO_QUESTION_BUDGET"  # environment variable: core seconds of a question; unlimited if unset
+BUDGET_VARIABLE = "EMBRYO_QUESTION_BUDGET"  # environment variable: core-seconds of a question; unlimited if unset
 PATIENCE = 10  # seconds of waiting for each second of cost
-MAX_LIGHT_COST = 0.5  # core seconds: a question up to this cost is light, and never paused
+MAX_LIGHT_COST = 0.5  # core-seconds: a question up to this cost is light, and never paused
 DRAW_SECONDS = 0.3  # seconds that a page takes to draw an answer
 MAX_HEAVY = 4  # heavy questions under way at once; paused ones hold memory too
 POLL_SECONDS = (
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 class _QueuedQuestion:
     """One question in the queue."""
 
-    cost: float  # seconds of one core
+    cost: float  # core-seconds
     due: float  # arrival + PATIENCE * cost (monotonic clock, seconds): the key by which the queue is sorted
     check: Callable[[], None]  # raises once the visitor has left or acted again
     notified: Condition  # notified when its turn comes
@@ -113,7 +113,7 @@ QUEUE = Queue()
 
 
 def in_turn(cost: float, command: str, compute: Callable[[], Result], spent: float = 0) -> Result:
-    """Compute a question of this cost, in seconds of one core, when its turn comes.
+    """Compute a question of this cost, in core-seconds, when its turn comes.
 
     `spent` is the cost of earlier parts of the same question. Raises TooCostly as `check_budget` does for their sum,
     the errors of `compute`, and Streamlit's own exception once the visitor has left or acted again.
@@ -135,7 +135,7 @@ def check_budget(cost: float, command: str) -> None:
 
 
 def budget() -> float:
-    """Return the core seconds that a question may cost. Raises ConfigError if the variable is not a positive number."""
+    """Return the core-seconds that a question may cost. Raises ConfigError if the variable is not a positive number."""
     received = os.environ.get(BUDGET_VARIABLE)
     if not received:
         return float("inf")

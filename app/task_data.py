@@ -75,7 +75,7 @@ def read_examples(run: Run, task: str, seed: int) -> pd.DataFrame:
 
 @cached_resource(results_state, 4, "Reading the answers")
 def _examples(run: Run, task: str, seed: int, folder: Path | None, state: str) -> pd.DataFrame:
-    """Read the examples; the folder's `state` is only a part of the cache's key."""
+    """Read the examples; `state`, of the folder, serves only as a cache key."""
     texts = _texts(run, task, folder, state) if task == SQUAD else None
     return finetuning_examples.read_examples(run, task, seed, None if texts is None else texts["context"])
 
@@ -91,7 +91,7 @@ def read_pairs(run: Run, paradigm: str) -> list[MinimalPair]:
 
 @cached_resource(results_state, 4, "Reading the sentences")
 def _pairs(run: Run, path: Path | None, state: str) -> dict[str, list[MinimalPair]]:
-    """Return the pairs of each paradigm; the `state` of the data is only a part of the cache's key."""
+    """Return the pairs of each paradigm; `state`, of the data, serves only as a cache key."""
     with suppress(CorpusError):
         return {} if path is None else pair_sentences.read_pair_sentences(run, path)
     return {}

@@ -34,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Source:
-    """The data of a metric, and the part of them that it reads; made by `corpora.open_source`."""
+    """The data of a metric, and the part of the data that the metric reads; made by `corpora.open_source`."""
 
     path: Path
     sha256: str  # SHA-256 of the content, independent of file names and compression

@@ -34,8 +34,9 @@ class Origin:
 
     run: str
     step: int
-    sequences: int  # seen up to this step
-    tokens: int  # seen up to this step
+    # seen up to this step
+    sequences: int
+    tokens: int
     weights_sha256: str
     changes: tuple[Change, ...] = ()  # changes of the other run up to the step, except a change of text at the step
     text_tokens: int = 0  # size of the first run's text, whose words frequencies.tsv counts

@@ -26,7 +26,7 @@ class MeasurePlan(NamedTuple):
     """One way of measuring on held-out text."""
 
     name: str  # name in the log
-    sequences: int  # number of sequences of the shortest length
+    sequences: int  # sequences measured at the shortest length; longer ones get as many tokens
     seed: int  # of the choice of sequences and of masks
     make: MakeBatch
 

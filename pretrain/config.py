@@ -132,7 +132,7 @@ class Config:
                 longest <= self.max_position_embeddings
             ),
             f"sequences of {shortest} tokens are shorter than 16": shortest >= 16,
-            "extend_vocabulary adds words to unigram or wordpiece, and tokenizer is bpe": (
+            "extend_vocabulary needs a unigram or wordpiece tokenizer; received bpe": (
                 self.tokenizer != "bpe" or not self.extend_vocabulary
             ),
         }
@@ -148,12 +148,12 @@ class Config:
         nonnegative = ("weight_decay", "decay_power", "minutes", "decay_minutes", "initializer_range")
         for name in (*nonnegative, "position_initializer_range"):
             value = getattr(self, name)
-            checks[f"{name} {value} must be a number from 0 on"] = value is None or 0 <= value < inf
+            checks[f"{name} {value} must be 0 or more, and finite"] = value is None or 0 <= value < inf
         checks[f"seed {self.seed} must be between 0 and {MAX_SEED}"] = 0 <= self.seed <= MAX_SEED
         return checks if self.minutes else checks | self.plan_problems()  # the clock may end a run in its warm-up
 
     def plan_problems(self) -> dict[str, bool]:
-        """Return whether each rule holds for the plan of a run, before its `minutes` end it at an earlier step."""
+        """Return the rules on warmup_steps and constant_steps, which apply only without `minutes`."""
         counts = {name: getattr(self, name) for name in ("warmup_steps", "constant_steps")}
         return {f"{name} {n} must be between 0 and steps {self.steps}": n <= self.steps for name, n in counts.items()}
 

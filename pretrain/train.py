@@ -82,7 +82,7 @@ class Recorder:
         self.means = Means(FAMILIES[self.config.family].objectives(self.config))
 
     def save_and_measure(self, progress: Progress) -> None:
-        """Write a checkpoint, which a continued run has already at its first step, and measure it on held-out text."""
+        """Write a checkpoint (unless a continued run copied it), and measure it on held-out text."""
         counts = self._counts(progress)
         if progress.step > self.run.first_step or not self.run.origin:
             write_checkpoint(self.model, self.config, self.run.path, counts)

@@ -72,7 +72,7 @@ class Rounds(query.Refinement):
 
     @cached_property
     def _seconds(self) -> float:
-        """Return the estimated cost of one checkpoint, in core seconds."""
+        """Return the estimated cost of one checkpoint, in core-seconds."""
         return cost.ask_seconds(self.run, self.question)
 
     @property

@@ -22,7 +22,7 @@ from embryo_core.types import Run
 
 PAGE_NAME = "tokens"  # `Metric.page` of the metrics shown here
 MAX_PILLS = 12  # largest number of categories offered as pills instead of a list
-SENTENCES = {  # sentences to ask a word of each tag; written for this project
+SENTENCES = {  # a cloze sentence for each tag; written for this project
     "CC": "He came [MASK] she left .",
     "DT": "[MASK] house is very old .",
     "IN": "The book is [MASK] the table .",

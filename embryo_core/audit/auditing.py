@@ -197,7 +197,7 @@ SWAPPED_MESSAGE = (
     "with their source, and exchange them."
 )
 OUTSIDE_MESSAGE = (
-    f"The weights at {{}} are not between those of the neighbours, nor do they fit another step; {REMEDY}."
+    f"The weights at {{}} are not between those of the neighbouring steps, nor do they fit another step; {REMEDY}."
 )
 
 

@@ -74,7 +74,7 @@ def _wrong_twin(series: TensorSeries, tensors: Sequence[int], indices: Sequence[
 def _relative_move(
     series: TensorSeries, tensors: Sequence[int], indices: Sequence[int], k: int, units: np.ndarray
 ) -> float:
-    """Return the length of these tensors' move from the k-th step over the usual move, relative to other tensors."""
+    """Return these tensors' move from the k-th step divided by the usual move, relative to other tensors."""
     if not 0 <= k < len(indices) - 1:
         return np.sqrt(2)  # beyond the series' end: the geometric mean of a move over one interval and over two
     return _relative(series.distances(indices[k], indices[k + 1]) / units, tensors)

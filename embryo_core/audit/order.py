@@ -117,7 +117,7 @@ class _Path:
         return self.faults, float(f"{moves.sum():.6g}"), float(np.log(np.maximum(moves, TINY) / times).std())
 
     def find_suspects(self) -> list[int]:
-        """Return positions that may be wrong: the sharpest turn and its neighbours, or else the ends that leap."""
+        """Return positions that may be wrong: the sharpest turn and its neighbours, else ends with a long move."""
         turns = self.turns
         if min(turns) < MAX_TURN:
             worst = 1 + int(np.argmin(turns))
@@ -168,7 +168,7 @@ class _Path:
 
 
 def _medians(series: TensorSeries) -> tuple[Callable[[int, int], float], Callable[[int, int, int], float]]:
-    """Return cached functions: the median distance between two steps, and how far the path through three turns back.
+    """Return cached functions: median distance between two steps, and how far the path through three steps turns back.
 
     A path turns back only if most tensors do (TURNED_SHARE): if fewer do, they are misplaced, not the checkpoint.
     """

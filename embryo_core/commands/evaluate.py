@@ -100,7 +100,7 @@ def _add_data(command: argparse.ArgumentParser) -> None:
 
     group = command.add_argument_group("data and options of metrics")
     group.add_argument(
-        "--data", type=named_path, action="append", default=[], metavar="NAME=PATH", help="the data named NAME"
+        "--data", type=named_path, action="append", default=[], metavar="NAME=PATH", help="the same as --NAME PATH"
     )
     for name, form in _forms().items():
         path = partial(_path_of, name)

@@ -53,7 +53,7 @@ def ask(options: argparse.Namespace) -> int:
     steps = options.steps
     if options.step is None and steps is None and (steps := first_steps(run)):
         loadable = len(runs.loadable_checkpoints(run))
-        print(f"{len(steps)} of {loadable:,} checkpoints, log-spaced; --step all asks at every one.\n")
+        print(f"{len(steps)} of {loadable:,} checkpoints, log-spaced; --step all queries all of them.\n")
     if options.track is not None:
         print(report.report_word(run, options.text, options.track, mask, steps if step is None else [step]))
     elif options.lens:

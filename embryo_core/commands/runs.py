@@ -109,4 +109,4 @@ def _kept(text: str) -> str:
 
 
 RUNS = Command("runs", "list the runs and their results, or remove weights of one", add_arguments, execute)
-TRUST = Command("trust", "vouch for a run: a server may then show these files of it, and no others", add_run, trust)
+TRUST = Command("trust", "allow a hosted dashboard to show a run, while its files stay unchanged", add_run, trust)

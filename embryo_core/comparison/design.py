@@ -178,7 +178,7 @@ def _describe_domain(run: Run) -> str | None:
 
 
 def _training_dates(log_rows: Sequence[dict[str, Any]], checkpoints: Sequence[Checkpoint]) -> dict[str, str | None]:
-    """Return the first and last time in the log (UTC), or if it has none, of the manifests, marked "(file)"."""
+    """Return the first and last time in the log (UTC); if the log has none, those of the manifests, marked "(file)"."""
     times, suffix = [row["time"] for row in log_rows if 0 < (row.get("time") or 0) < MAX_TIME], ""
     if not times:
         times, suffix = [checkpoint.manifest_mtime / 1e9 for checkpoint in checkpoints], " (file)"

@@ -114,7 +114,7 @@ def _common_steps(first: Sequence[Run], second: Sequence[Run], tables: Mapping[R
 def _subtract(
     measure: str, first: Sequence[Run], second: Sequence[Run], tables: Mapping[Run, pd.DataFrame], steps: dict[Run, int]
 ) -> tuple[Any, ...] | None:
-    """Return the numbers of a row of `differences`; None if the runs share no case."""
+    """Return (steps, a, b, b - a, low, high, lowest n of each, numbers of seeds); None if the runs share no case."""
     groups = [[run for run in seeds if run in steps] for seeds in (first, second)]
     ordered_runs = [*groups[0], *groups[1]]
     answers = _right_answers(measure, [(run, steps[run]) for run in ordered_runs])

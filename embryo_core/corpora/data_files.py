@@ -36,7 +36,7 @@ def find_file(folder: Path, name: str) -> Path | None:
 
 
 def split_file(folder: Path, name: str) -> Path:
-    """Return the file of a split as `find_file` does. Raises CorpusError if it is missing."""
+    """Return the path of a split, plain or compressed. Raises CorpusError if it is missing."""
     path = find_file(folder, name)
     if path is None:
         names = ", ".join(sorted(p.name for p in folder.iterdir())) if folder.is_dir() else ""

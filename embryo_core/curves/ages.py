@@ -45,7 +45,7 @@ class Sigmoids:
         )
 
     def log_step_at(self, level: ArrayLike) -> Floats:
-        """Return log10 of the step [N] at which each falls to its level: -inf if it is always below, inf if never."""
+        """Return log10 of the step at which each curve falls to its `level` [N]: -inf if always below, inf if never."""
         with np.errstate(divide="ignore", invalid="ignore"):
             share = (np.asarray(level, float) - self.bottom) / (self.top - self.bottom)
             log_step = self.middle - np.log(share / (1 - share)) / self.rate

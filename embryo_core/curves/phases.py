@@ -260,5 +260,5 @@ def _criterion(values: Floats, line: Floats, turn_count: int) -> float:
 
 
 def _rounding_squares(values: Floats) -> float:
-    """Return the sum of squares that rounding values to 32 bits may cause."""
+    """Return the residual sum of squares that rounding to float32 may cause."""
     return len(values) * float(np.finfo(np.float32).eps * np.abs(values).max()) ** 2

@@ -18,7 +18,7 @@ MAX_LABELS = 256  # labels of a task; every draw counts how often each was answe
 SHARES = (0.95, 0.99)  # shares of the last score
 MIN_SURE_SHARE = 0.975  # the last score is significantly above 0 if it is above 0 in this share of the draws
 ROUNDING = 1e-12  # values that vary by less, relative to their size, count as constant
-LABEL_METRICS = ("matthews", "accuracy", "f1")  # metrics of answers that are labels
+LABEL_METRICS = ("matthews", "accuracy", "f1")  # metrics computed from predicted labels
 # a step's answers [n] and the samples' weights [B, n] -> scores [B]
 ScoreFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 

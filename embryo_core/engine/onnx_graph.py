@@ -40,7 +40,7 @@ def network_graph(checkpoint: Checkpoint, tensors: Tensors) -> bytes:
 
 
 class _Graph(OnnxGraph):
-    """A graph on the states [L, H] of one text; the weights are inputs."""
+    """A graph on the states [L, H] of one text; its inputs are the weights, and `at` [n], the states to decode."""
 
     def __init__(self, tensors: Tensors, epsilon: float):
         super().__init__()

@@ -73,7 +73,7 @@ def map_on_ray(
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except ray.exceptions.RayError as reason:
-            result = f"{MAX_RETRIES + 1} workers ended ({type(reason).__name__})"
+            result = f"{MAX_RETRIES + 1} workers died ({type(reason).__name__})"
         yield job, result
 
 

@@ -20,9 +20,7 @@ from embryo_core.groups import describe_tag
 from embryo_core.types import Run, StepUnit
 from embryo_core.words import count_range, percent
 
-BAR_NOTE = (
-    "Line: interval of the step, from the 95 % intervals of the accuracy; it begins at the step evaluated before."
-)
+BAR_NOTE = "Line: interval of the step, from the 95 % intervals of the accuracy, from the evaluated step before it on."
 RULE_DESCRIPTIONS: dict[Rule, str] = {
     "half": "First step from which the accuracy stays at or above half of its last value. Dips within its 95 % "
     f"interval do not count. {BAR_NOTE}",

@@ -275,7 +275,7 @@ def describe_networks(runs: Sequence[Run], needs: frozenset[str] | None) -> str:
         return ""
     generator = "the generator, which predicts masked words"
     network = generator if needs & {"masked_words", "words"} else "the discriminator, which detects replaced tokens"
-    return f"Of the two networks of {' and '.join(electra_runs)}: {network}."
+    return f"ELECTRA ({', '.join(electra_runs)}): {network}."
 
 
 def describe_lines(*parts: str) -> str:

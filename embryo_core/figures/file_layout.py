@@ -42,7 +42,7 @@ SMALL_PRINT |= {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y"
 
 @dataclass(frozen=True)
 class FileWidth:
-    """The width of a file's layout, in pixels, and of its print, in inches; fonts are printed at 7 to 8 pt."""
+    """The width of a saved figure: of its layout in pixels, and printed in inches (fonts of 7 to 8 pt)."""
 
     pixels: int
     inches: float

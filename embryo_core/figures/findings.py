@@ -29,7 +29,7 @@ VERDICT_RULES: dict[Verdict, str] = {  # verdict -> rule, in the order of the he
     "reproduced": "more than half of its comparisons hold, and none is opposed",
     "partly": "at least one comparison holds, but no more than half do, or some are opposed",
     "not": "no comparison holds, and fewer than a quarter are opposed",
-    "contradicted": "at least a quarter of its comparisons are opposed, and more than hold",
+    "contradicted": "at least a quarter of its comparisons are opposed, and more of them than hold",
     "undecided": "what it compares was not computed or not learned, or mostly began at the same evaluated step",
 }
 PICTURE_SIZE = (120, 32)  # pixels: width and height of a small picture
@@ -116,9 +116,9 @@ def describe_findings(judgements: Sequence[Judgement], other_runs: Collection[st
     return Caption(
         f"{quantity(len(judgements), 'finding')} of the paper, and how many of their comparisons hold in this run.",
         "Each finding makes several comparisons. A comparison holds if its whole 95 % interval agrees with the paper, "
-        f"and is opposed if the whole interval contradicts it. Verdicts: {rules}. Bars up hold, bars down are opposed. "
-        "Small pictures: the curves behind a verdict over the logarithm of the step, all of one finding on one scale, "
-        f"or a bar for each comparison.{columns_note}",
+        f"and is opposed if the whole interval contradicts it. Verdicts: {rules}. Bars point up for comparisons that "
+        "hold, and down for opposed ones. Small plots show the curves behind a verdict (log steps, one scale for each "
+        f"finding), or a bar for each comparison.{columns_note}",
         hint="Click a row to see its comparisons, or a picture to open its page.",
     )
 

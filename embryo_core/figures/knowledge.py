@@ -215,7 +215,7 @@ def headline(table: pd.DataFrame, axis: StepAxis) -> str:
     if len(rows) == 1:
         return f"{right_text} at {end}."
     if best["step"] == last["step"]:
-        return f"{right_text} at {end}, more than ever before."
+        return f"{right_text} at {end}, its best so far."
     return f"{right_text}; its best was {percent(best['value'])}, at {axis.step_in_unit(int(best['step']))}."
 
 

@@ -112,7 +112,7 @@ def grid(
     """Draw the grid of a lens, with a line around the pinned cell (layer, step) and the column of the chosen step.
 
     Without a pin the outline is around the last layer at the chosen step. `table` has the columns step, layer, rank,
-    token, probability; `marked` maps words to roles: they are outlined in cells in which they are the top word. The
+    token, probability; `marked` maps words to roles: a marked word is outlined in cells where it is the top word. The
     first steps that are `folded` become one empty column; the other columns are wide enough for every word, so the grid
     sets its own width. The colour shows the square root of the probability, the same on every grid. Only files have a
     colour bar; the page's (`colour_scale`) stays visible when a wide grid is scrolled. Every cell has its layer and

@@ -213,7 +213,7 @@ def describe_deviation(table: pd.DataFrame, run: Run) -> Caption:
         f"The standard deviation of {groups[0]}, divided by that of the words, is smallest at "
         f"{name_step(step, run.step_unit)} ({ratio[step]:.2f}){_at_last(ratio, step, run)}.",
         "Standard deviation of all numbers of an embedding table. Small position embeddings carry little of the order "
-        "of words; those of positions that training never reached keep their initial values.",
+        "of words; embeddings of positions that training never reached keep their initial values.",
         row_counts,
     )
 

@@ -145,7 +145,7 @@ def headline(best: pd.DataFrame, axis: StepAxis) -> str:
     f1_texts = ends.map(lambda f1: percent(f1, 0))
     gain_texts = [f"{task_label(task)} ({f1_texts['first'][task]} to {f1_texts['last'][task]})" for task in gains.index]
     if len(gain_texts) == 1:
-        return f"From {begin} to {end}, F1 in the best layer changes for {gain_texts[0]}."
+        return f"From {begin} to {end}, the best layer's F1 changes: {gain_texts[0]}."
     return (
         f"Pretraining helps probes most with {gain_texts[-1]} and least with {gain_texts[0]}, in F1 of the best layer."
     )

@@ -165,8 +165,8 @@ def peaks(runs: Sequence[Run], axis: AxisChoice) -> Figure:
         table,
         Caption(
             "Left: the step at which each layer's F1 is highest; line: steps whose F1 is not significantly lower.",
-            "Right: how far it has fallen from there by the last step, in points of F1, with its 95 % interval "
-            "(Newcombe). Hollow: the interval of the decay contains zero.",
+            "Right: the drop in F1 from that step to the last, in points, with its 95 % interval "
+            "(Newcombe). Hollow: the interval of the drop contains zero.",
             f"n = {count_range(table['n'])} targets of the test sets.",
             "Click a mark for its task, layer and step.",
         ),

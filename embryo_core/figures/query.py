@@ -23,7 +23,7 @@ MARKED = {TRUE_OBJECT: (style.ORANGE, "dash"), TRACKED: (style.PINK, "dot")}  # 
 # colours of the first six answers; the rest is grey
 ANSWER_COLOURS = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.SKY, style.OLIVE)
 OTHERS = "other answers"  # name of the grey curves in the legend
-OTHERS_ENTRY = {  # their entry in the legend
+OTHERS_ENTRY = {  # legend entry of the grey curves
     "name": OTHERS,
     "legendgroup": OTHERS,
     "x": [None],

@@ -135,7 +135,7 @@ def nearest_distributions(runs: Sequence[Run], axis: AxisChoice) -> Figure:
             "before, by counts of the measured text without the occurrence itself (smoothed as by Witten and Bell), "
             "mean over its occurrences. Context: its mean surprisal is significantly below all three. Bands: 95 % "
             "(Wilson).",
-            f"{describe_data(run)} n = {table['n'].max():,} words with both.",
+            f"{describe_data(run)} n = {table['n'].max():,} words with a unigram and a bigram probability.",
         )
 
     name, title = "words-phases", "Unigrams, bigrams, context"

@@ -129,7 +129,7 @@ def curve(runs: Sequence[Run], axis: AxisChoice, word: str) -> Figure:
             sentences(
                 "Surprisal: minus log2 of the probability of all pieces of the word.",
                 MASKED_NOTE if "masked_words" in run_capabilities(run) else FROM_LEFT_NOTE,
-                "Bands: 95 % of a mean over the occurrences. Dashed: chance, all pieces equally probable.",
+                "Bands: 95 % intervals of the mean over the occurrences. Dashed: chance, all pieces equally probable.",
                 "Dotted: the sigmoid from which the age is taken." if pd.notna(row["age"]) else "",
                 *(
                     f"{dash.capitalize()} grey line: {row[name]:.1f} bits, {definition.format(text=counted_text(run))}."

@@ -151,7 +151,7 @@ def explain_kept_rate(plan: TaskPlan, choice: RateChoice) -> str:
     """Return a sentence that explains why --overwrite kept the learning rate."""
     step, seed = min(plan.staying)
     return (
-        f"'{plan.name}' keeps its learning rate {choice.learning_rate:g}, because scores that are not computed again "
+        f"'{plan.name}' keeps its learning rate {choice.learning_rate:g}, because existing scores "
         f"have it, such as that of step {step} and seed {seed}; --overwrite over all of them chooses a new one."
     )
 

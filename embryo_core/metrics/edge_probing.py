@@ -50,7 +50,7 @@ class EdgeProbing(Metric):
     needs = frozenset({"states"})
     options = (
         Option("protocol", "fast", "how probes are trained", choices=("fast", "paper"), identifies=True),
-        Option("probe-memory", 2048, "MiB of features; more than that are mapped from disk"),
+        Option("probe-memory", 2048, "MiB of features kept in memory; the rest is mapped from disk"),
     )
     variants = "probe"
 

@@ -59,7 +59,7 @@ class MinimalPairs(Metric):
         Option(
             "pll",
             WORD_L2R,
-            "how an encoder scores: the rest of the masked piece's word is hidden too, or not",
+            "pieces that an encoder masks with the scored one: the rest of its word, or none",
             (WORD_L2R, PLAIN),
             identifies=True,
         ),

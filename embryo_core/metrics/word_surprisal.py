@@ -69,7 +69,7 @@ class WordSurprisal(Metric):
     second_form = word_list.TEXT_FORM
     needs = frozenset({"words"})
     limited = False  # `occurrences` bounds the cost; a limit on sentences would lose words
-    options = (Option("occurrences", 64, "of a word in the text, at most", identifies=True),)
+    options = (Option("occurrences", 64, "occurrences of each word, at most", identifies=True),)
 
     def read(self, tokenizer: "Tokenizer", limits: Limits, source: Source) -> EncodedWords:
         assert source.second is not None

@@ -74,7 +74,7 @@ class WorldKnowledge(Metric):
         note = f"{len(questions.asked):,} of {len(facts):,} facts of {len(total)} relations of LAMA's T-REx, "
         note += "those whose object is one piece"
         if questions.going_on:
-            note += f"; left out: {questions.going_on:,} whose template continues after the object, which is read last"
+            note += f"; left out: {questions.going_on:,} whose object is not at the end of the template"
         summary = {
             "facts": len(questions.asked),
             "facts_in_all": len(facts),

@@ -166,7 +166,7 @@ def tabulate(question: Question, replies: dict[int, Reply], k: int, scores: Scor
 
 
 def answers_to_draw(leaders: Sequence[object], last: Sequence[object]) -> list:
-    """Return the answers to follow over all steps, each once: the leaders, then the best of the `last` step."""
+    """Return the distinct answers whose curves are drawn: every leader, then the best of the `last` step."""
     return list(dict.fromkeys([*leaders, *last[:FOLLOWED_COUNT]]))
 
 

@@ -76,7 +76,7 @@ def ask_layers(
 
 
 def first_steps(run: Run) -> list[int] | None:
-    """Return the log-spaced steps to ask first in a long series; None to ask all, and report missing weights."""
+    """Return the log-spaced steps to ask first in a long series; None if all steps are to be asked."""
     steps = [checkpoint.step for checkpoint in runs.loadable_checkpoints(run)]
     return log_spaced(steps, FIRST_ROUND_SIZE) if len(steps) > FIRST_ROUND_SIZE else None
 

@@ -178,7 +178,7 @@ class Extensions:
 
 
 def joint_log_probability(model: "Model", question: Question, reply: Reply, answers: np.ndarray) -> np.ndarray:
-    """Compute log probabilities [A] of joint answers, ids [A, m]; their first factors come from the model's reply."""
+    """Compute log probabilities [A] of joint answers, ids [A, m]; each first factor is from `reply`."""
     totals = reply.logits[0, answers[:, 0]] - reply.logsumexps[0]
     for i, position in enumerate(question.masks[1:], start=1):
         prefixes, prefix = np.unique(answers[:, :i], axis=0, return_inverse=True)

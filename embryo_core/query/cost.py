@@ -1,4 +1,4 @@
-"""The cost of a question, estimated before it is asked, in seconds of one core: parameters times pieces times passes.
+"""The cost of a question, estimated before it is asked, in core-seconds: parameters times pieces times passes.
 
 The cost orders the queue of questions and is compared with a server's budget. Each function estimates the seconds of
 one checkpoint and raises the errors of its question, QueryError and CheckpointError. Seconds are roughly those of the

@@ -24,7 +24,7 @@ MAX_CELLS = 2**25  # cells of a pivot table with a column per step, unless it is
 MAX_CELLS_PER_ROW = 4  # cells of a dense pivot table per row of the table
 MAX_TEXT_BYTES = 4096  # bytes of a text
 MAX_LAYERS_OR_HEADS = 1024  # layers or heads of a model
-SUMMARY_METADATA = (b"made_from", b"steps")  # keys of summaries.py
+SUMMARY_METADATA = (b"made_from", b"steps")  # metadata keys that summaries.py writes
 # bytes column -> another column, and the function from its values to the count of numbers in each cell
 NUMBER_COUNTS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "weights": ("length", lambda length: pc.power(length, 2)),

@@ -53,10 +53,10 @@ def is_stored(path: Path) -> bool:
 
 
 def _verify(run: Run, path: Path) -> VerifiedFile | None:
-    """Open a table's file; return None if a killed writer had just removed it.
+    """Open a table's file; return None if a writer was killed while it removed the file.
 
-    Raises FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if its content is
-    not what was written, or it is not a regular file of this run's results.
+    Raises FileNotFoundError if a writer replaced the file meanwhile, and ResultsError or ValueError if its content does
+    not match its checksum, or it is not a regular file of this run's results.
     """
     listed = _listed(path, run.results)
     if not os.path.lexists(path) and (EMPTY_SHA256, path.name) in listed:

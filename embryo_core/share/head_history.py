@@ -31,7 +31,7 @@ class HeadHistory:
 
     @property
     def name(self) -> str:
-        """Return the prefix of the names of its files."""
+        """Return the stem of the file names."""
         return f"{self.run}-{'sentence' if self.tokens else 'attention'}-layer{self.layer}-head{self.head}"
 
     @property

@@ -152,7 +152,7 @@ def _start(framed: list[int], unframed: list[int]) -> int:
 
 
 def _fault(tokenizer: Tokenizer, framed: list[int], unframed: list[int], decoder: bool, mask: str | None) -> str | None:
-    """Return why a tokenizer cannot be used, if so, given the sample's ids with and without special tokens."""
+    """Return why a tokenizer cannot be used, None if it can; ids are the sample's, with and without special tokens."""
     highest, size = max(tokenizer.get_vocab().values()), tokenizer.get_vocab_size()
     if highest >= size:
         return (

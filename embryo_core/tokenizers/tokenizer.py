@@ -125,7 +125,7 @@ class Tokenizer:
         return word_ids if np.array_equal(filled_text, np.concatenate([before, word_ids, after])) else None
 
     def _encode_after(self, start: str, word: str) -> np.ndarray | None:
-        """Tokenize a word that directly follows the start of a text; return ids [pieces], None if they merge."""
+        """Tokenize a word that directly follows the start of a text; return ids [pieces], None if the two merge."""
         before, ids = self._ids(self._masked(start)), self._ids(self._masked(start + word))
         return np.array(ids[len(before) :], np.int64) if ids[: len(before)] == before else None
 

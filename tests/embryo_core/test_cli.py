@@ -219,7 +219,7 @@ def test_long_series_is_asked_at_log_spaced_steps(root, capsys, monkeypatch, wha
         output = capsys.readouterr().out
         rows = [line.split()[0] for line in output.splitlines() if line.startswith(" ")]
         assert [row for row in rows if row.isdecimal()] == expected
-        assert ("2 of 3 checkpoints, log-spaced; --step all asks at every one." in output) == (not steps)
+        assert ("2 of 3 checkpoints" in output and "--step all" in output) == (not steps)
 
 
 @pytest.mark.parametrize(("name", "begins"), [("head.gif", b"GIF89a"), ("head.html", b"<!DOCTYPE html>")])

@@ -99,8 +99,8 @@ def test_steps_option_scales_settings_that_are_not_set(capsys: pytest.CaptureFix
         ("learning_rate=nan", "learning_rate nan must be above 0"),
         ("learning_rate=-1", "learning_rate -1.0 must be above 0"),
         ("clip_norm=0", "clip_norm 0.0 must be above 0"),
-        ("weight_decay=inf", "weight_decay inf must be a number from 0 on"),
-        ("initializer_range=-1", "initializer_range -1.0 must be a number from 0 on"),
+        ("weight_decay=inf", "weight_decay inf must be 0 or more"),
+        ("initializer_range=-1", "initializer_range -1.0 must be 0 or more"),
         ("beta_1=2", "beta_1 2.0 must be at least 0 and below 1"),
     ],
 )
