@@ -110,12 +110,13 @@ def all_words(study: Study, metric: str) -> tuple[float, int]:
 
 def sizes(study: Study) -> Iterator[str]:
     """Yield the numbers of checkpoints, tokens and bytes of a run."""
-    with_weights, last = runs.loadable_checkpoints(study.run), runs.checkpoints(study.run)[-1]
+    checkpoints = runs.checkpoints(study.run)
     weights, results = (size(DEMO / folder_name / study.run.name) for folder_name in ("runs", "results"))
-    steps = ", ".join(f"{checkpoint.step:,}" for checkpoint in with_weights)
+    steps = [f"{checkpoint.step:,}" for checkpoint in checkpoints if checkpoint.has_weights]
+    with_weights = f"{len(steps)} of them with weights ({', '.join(steps)})" if steps else "none of them with weights"
     yield (
-        f"{len(study.steps)} checkpoints, {len(with_weights)} of them with weights ({steps}); {last.tokens or 0:,} "
-        f"tokens read by step {last.step:,}. The run takes {weights / 1e6:.0f} MB, its results {results / 1e6:.0f} MB."
+        f"{len(checkpoints)} checkpoints, {with_weights}; {checkpoints[-1].tokens or 0:,} tokens read by step "
+        f"{checkpoints[-1].step:,}. The run takes {weights / 1e6:.0f} MB, its results {results / 1e6:.0f} MB."
     )
     yield ""
 
