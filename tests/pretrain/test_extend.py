@@ -181,7 +181,7 @@ def test_other_families_are_extended_too(preset, corpus, root, texts):
             "vocab_size 500, but these settings give 420",
         ),
         (["--extend-vocabulary", "-1"], "extend_vocabulary, received -1, must be at least 0"),
-        (["--extend-vocabulary", "20", "--set", "tokenizer=bpe"], "and tokenizer is bpe"),
+        (["--extend-vocabulary", "20", "--set", "tokenizer=bpe"], "received bpe"),
     ],
 )
 def test_impossible_extension_is_refused(albert, corpus, root, capsys, arguments, message):
