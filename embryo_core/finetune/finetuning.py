@@ -54,7 +54,7 @@ def finetune(
 
     `tasks` maps names to data folders: a task of GLUE, squad, or the user's own task under any other name. Without
     `steps`, all checkpoints with weights are tuned. `jobs` fine-tunings run at once, by default one per core, or one on
-    a GPU; with `ray`, the address of a Ray cluster (see `evaluate.cluster`), one per core or GPU of the cluster. A
+    a GPU; with `ray`, the address of a Ray cluster (see `evaluation.cluster`), one per core or GPU of the cluster. A
     checkpoint that cannot be read, or a fine-tuning that fails, is reported and skipped.
 
     Raises EmbryoError for unknown names and steps, and for data that are missing, faulty, or differ from the data of
