@@ -125,11 +125,8 @@ def _show_facts(view: View, precision: pd.DataFrame, facts: pd.DataFrame, step: 
     with left:
         default, default_fact = results.first_fact(view.run)
         asked_relations = set(facts["relation"])
-        relations = {
-            name: knowledge.relation_label(name)
-            for name in knowledge.relations_by_precision(precision)
-            if name in asked_relations
-        }
+        names = [name for name in knowledge.relations_by_precision(precision) if name in asked_relations]
+        relations = {name: knowledge.relation_label(name) for name in names}
         relation_column, history_column = st.columns(2)
         with relation_column:
             relation = pickers.pick_one("relation", "Relation", relations, default)

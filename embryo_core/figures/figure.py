@@ -288,11 +288,10 @@ def describe_seeds(counts: Sequence[int], mean: str = "") -> str:
 
     `mean` says how the seeds of a design are drawn together, if they are.
     """
+    single = "A design with a single seed does not show the variation between seeds."
     return sentences(
         f"Several seeds of a design: {mean}." if mean and max(counts) > 1 else "",
-        "A design with a single seed does not show the variation between seeds."
-        if 1 in counts and len(counts) > 1
-        else "",
+        single if 1 in counts and len(counts) > 1 else "",
     )
 
 
