@@ -146,8 +146,8 @@ def ask(folder: Path) -> None:
         seconds = time.process_time() - start
         text = f"{time.perf_counter() - wall:.1f} s wall, {parallel_passes()} cores"
         _print(f"question to {len(steps)} steps, {label}", seconds, text)
-    # positions and predictions of a pass over the text and a draft of five pieces, and of five passes that continue it
-    position_count, prediction_count = len(TEXT) + 5 + 5, 6 + 5
+    # positions and predictions of a pass over the text, and of five passes that continue it by a piece each
+    position_count, prediction_count = len(TEXT) + 5, 6
     hidden, layers = SIZES["hidden_size"], SIZES["num_hidden_layers"]
     operations = (24 * hidden**2 * layers * position_count + 2 * hidden * PIECE_COUNT * prediction_count) * len(steps)
     minimum = operations / _operations_a_second()

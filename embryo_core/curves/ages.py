@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from embryo_core.curves.scores import Floats
 
 MIN_FITTED_STEPS = 4  # steps after step 0: a sigmoid has four parameters
-MAX_STEPS = 100  # a longer series is thinned to this many steps, evenly over their logarithm
+MAX_STEPS = 100  # a longer series is fitted at this many steps, evenly over their logarithm
 MIN_OCCURRENCES = 5  # least number of occurrences for an age
 RESAMPLE_COUNT = 200  # bootstrap samples of a word's occurrences
 SEED = 0  # seed of the bootstrap
@@ -120,7 +120,7 @@ def _reason_without_age(steps: Floats, samples: Floats, chance: float, crossing:
 def _resample(curves: Sequence[Floats], indices: NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
     """Return mean curves of R = RESAMPLE_COUNT bootstrap samples of W curves [S, n]; words are independent.
 
-    They are returned at the thinned steps, whose `indices` are given: [W, R, indices]. The lowest value of each over
+    They are returned at the fitted steps, whose `indices` are given: [W, R, indices]. The lowest value of each over
     all steps [W, R] follows, and the value [W, R] at the step where the mean of the word's curve is lowest.
     """
     mean_curves = np.zeros((len(curves), RESAMPLE_COUNT, len(indices)))

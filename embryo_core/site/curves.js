@@ -1,5 +1,5 @@
-// Compute in the browser what a reader chooses for curves: the unit of the axis of steps, and smoothing, except that of thinned
-// curves (parts.py).
+// Compute in the browser what a reader chooses for curves: the unit of the axis of steps, and smoothing, except that of
+// downsampled curves (parts.py).
 "use strict";
 
 const KINDS = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };

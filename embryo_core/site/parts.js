@@ -127,8 +127,8 @@ class FigurePart {
 
   async plotted(plots) {
     const { smoothing } = this.now;
-    const thinned = plots[smoothing]; // its curves, with smoothed lines
-    const { data, layout } = themed(thinned ? recounted(thinned, this.now) : smoothed(recounted(plots[1], this.now), smoothing));
+    const downsampled = plots[smoothing]; // its curves, with smoothed lines
+    const { data, layout } = themed(downsampled ? recounted(downsampled, this.now) : smoothed(recounted(plots[1], this.now), smoothing));
     if (panels.fit(layout)) delete layout.width;
     const draw = (width) => {
       this.frame.classList.toggle(`st-key-scroll_${this.key}`, Boolean(width));

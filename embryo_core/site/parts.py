@@ -94,7 +94,9 @@ class Panel:
         by_scale: dict[Scale, Figure] = {"log": figure, "linear": linear}
         plots: dict[Scale, dict[int, Any]] = {}  # by scale of steps and window of smoothing; 1 is as measured
         for scale, measured in by_scale.items():
-            windows = WINDOWS[1:] if longest(measured.plot) else ()  # the browser smooths curves that are not thinned
+            windows = (
+                WINDOWS[1:] if longest(measured.plot) else ()
+            )  # the browser smooths curves that are not downsampled
             axes = {window: AxisChoice(scale, smoothing=window) for window in windows}
             figures: dict[int, Any] = {1: measured}
             figures |= {window: self.make(runs, axis, **options) for window, axis in axes.items()}

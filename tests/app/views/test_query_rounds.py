@@ -169,6 +169,15 @@ def test_tracked_word_in_rounds_matches_full_answer(tiny_run: Run) -> None:
     assert_frame_equal(rounds.answers_with(16).table, query.ask(tiny_run, rounds.question).table)
 
 
+def test_budget_of_the_lens_counts_every_step(tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layers of one step are within the budget, those of all three exceed it."""
+    monkeypatch.setattr(asking, "FIRST_ROUND_SIZE", 32)
+    monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str(2.5 * cost.ask_layers_seconds(tiny_run, TEXT)))
+    assert query_rounds.by_layer(tiny_run, TEXT, 1, 16).steps == (16,)
+    with pytest.raises(TooCostly):
+        query_rounds.by_layer(tiny_run, TEXT, 1)
+
+
 def test_budget_includes_earlier_rounds(open_page, tiny_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A round that would exceed the budget together with earlier ones is refused; their answers stay on the page."""
     monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str(2.5 * cost.ask_seconds(tiny_run, query.parse(tiny_run, TEXT))))

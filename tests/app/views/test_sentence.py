@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from app.views import sentence
 from app.views.sentence import _with_step
 from embryo_core import query
+from embryo_core.query import cost
 from embryo_core.types import Run
 from tests.app.conftest import captions_of, unescaped
 
@@ -49,6 +50,14 @@ def test_section_needs_no_results(open_view, tiny_run):
     assert "All heads at step 16" in [heading.value for heading in test.header]
     captions = " ".join(caption for caption in captions_of(test))
     assert f"({len(data(test)['tokens'])} pieces" in captions and "over all 3 steps" in captions
+
+
+def test_budget_counts_every_step(open_view, tiny_run, monkeypatch):
+    """The attention at one step is within the budget, that of one head at all three exceeds it."""
+    text = "The dog sat on the cat ."
+    monkeypatch.setenv("EMBRYO_QUESTION_BUDGET", str(2.5 * cost.attend_seconds(tiny_run, text)))
+    test = open_view(tiny_run, sentence=text)
+    assert data(test)["tokens"] and any("seconds of one core" in warning.value for warning in test.warning)
 
 
 def test_link_restores_view(open_view, tiny_run):

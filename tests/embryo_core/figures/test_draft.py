@@ -52,7 +52,7 @@ def test_file_layout_does_not_change_the_draft() -> None:
     assert in_json(draft.to_dict()) == before
 
 
-def test_unknown_settings_are_found_by_checked() -> None:
+def test_unknown_settings_are_found_by_plotly() -> None:
     """Pages skip this slow validation; the tests of figures call it."""
     with pytest.raises(ValueError, match="colour"):
         Draft([{"x": [0], "y": [0], "marker": {"colour": "red"}}]).to_plotly()

@@ -133,7 +133,9 @@ NOTE = "averaged over 2,075 sentences of a treebank, each row divided by its sum
 def test_texts_are_not_cut_off(weights, run, note):
     """A long note has several lines, of which none reaches the edge of the picture; a long title makes it wider."""
     image = Image.open(io.BytesIO(all_heads_gif(run, STEPS, weights, note=note, unit=StepUnit.UPDATES)))
-    assert (np.asarray(image.convert("L"))[:, -map_style.EDGE + 1 :] > 250).all()
+    grey = np.asarray(image.convert("L"))
+    assert (grey[:, -map_style.EDGE + 1 :] > 250).all()
+    assert (grey[GRID_TOP + 2 * (MAP_SIDE + MAP_GAP) :] < 200).any() == bool(note)
 
 
 def test_note_on_the_data_is_drawn_below_the_maps(weights):
