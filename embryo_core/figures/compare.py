@@ -89,13 +89,15 @@ def describe_designs(several: bool) -> Caption:
 
 
 def _describe_seeds(row: str, values: Sequence[str | float | None]) -> str:
-    """Return the values of one row in all runs of a design: one value, a list, or a mean with its range."""
-    distinct = list(dict.fromkeys(values))
-    numbers = [value for value in distinct if isinstance(value, int | float)]
-    if row == "seed" or len(distinct) == 1 or len(numbers) < len(distinct):
+    """Return the known values of one row in all runs of a design: one value, a list, or a mean with its range."""
+    known = [value for value in values if value is not None]
+    if row == "seed":
+        return ", ".join(map(str, known)) or UNKNOWN  # 12345, not 12,345
+    distinct: list[str | float | None] = [*dict.fromkeys(known)] or [None]
+    numbers = [value for value in known if isinstance(value, int | float)]
+    if len(distinct) == 1 or len(numbers) < len(known):
         return ", ".join(map(_format, distinct))
-    per_seed = [value for value in values if isinstance(value, int | float)]
-    return f"{_format(sum(per_seed) / len(per_seed))} ({_format(min(per_seed))} to {_format(max(per_seed))})"
+    return f"{_format(sum(numbers) / len(numbers))} ({_format(min(numbers))} to {_format(max(numbers))})"
 
 
 def _format(value: str | float | None) -> str:

@@ -32,17 +32,20 @@ def test_differing_rows_are_marked_and_come_first():
     rows = {"row": ["layers", "seed"], "a": [4, None], "b": [4, 12345], "differs": [False, True]}
     designs = pd.DataFrame(rows, dtype=object)
     table = compare.design_table(designs, {"a": ["a"], "b": ["b"]})
-    assert table.values.tolist() == [["≠", "seed", "–", "12,345"], ["", "layers", "4", "4"]]
+    assert table.values.tolist() == [["≠", "seed", "–", "12345"], ["", "layers", "4", "4"]]
     near = pd.DataFrame({"row": ["learning rate"], "a": [0.0012345], "b": [0.0012349]}, dtype=object)
     assert compare.design_table(near, {"a": ["a"], "b": ["b"]})["differs"].tolist() == ["≠"]
 
 
 def test_seeds_of_a_design_share_a_column():
-    """The column has the mean and range of measured numbers; seeds and texts are listed, and mark no difference."""
-    rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint"], "a": [4, 1, 10_069, "May"]}
-    designs = pd.DataFrame(rows | {"b": [4, 2, 10_554, "June"], "differs": True}, dtype=object)
-    table = compare.design_table(designs, {"a, b": ["a", "b"]})
-    assert table["a, b"].tolist() == ["4", "1, 2", "10,312 (10,069 to 10,554)", "May, June"]
+    """The column has the mean and range of measured numbers; seeds and texts are listed, and mark no difference.
+
+    A number that only one seed has, such as the parameters of its weights, is that of the design.
+    """
+    rows = {"row": ["layers", "seed", "tokens per second", "last checkpoint", "parameters", "note"]}
+    values = {"a": [4, 12345, 10_069, "May", None, None], "b": [4, 2, 10_554, "June", 1_550_721, None]}
+    table = compare.design_table(pd.DataFrame(rows | values, dtype=object), {"a, b": ["a", "b"]})
+    assert table["a, b"].tolist() == ["4", "12345, 2", "10,312 (10,069 to 10,554)", "May, June", "1,550,721", "–"]
     assert not table["differs"].any()
 
 
