@@ -65,7 +65,7 @@ class Config:
     num_attention_heads: int
     intermediate_size: int
     tokenizer: str = "unigram"  # kind of vocabulary: unigram, wordpiece or bpe (byte-level)
-    vocab_size: int = 30_000  # number of pieces, including those of extend_vocabulary
+    vocab_size: int = 30_000  # number of pieces; settings.py adds those of extend_vocabulary to a given value
     extend_vocabulary: int = 0  # pieces that a continued run adds to its vocabulary (see grow.py)
     max_position_embeddings: int = 512
     initializer_range: float = 0.02  # standard deviation of the initial weights

@@ -58,7 +58,7 @@ class Family(ABC, Generic[C]):
         return in_order
 
     def collator(self, config: C, begins_word: WordStarts) -> Collator:
-        """Return the collator, which makes batches of text in whose ids words begin as `begins_word` says."""
+        """Return the collator, which makes batches of text; `begins_word` marks the ids that begin a word."""
         return MaskedPairCollator.from_config(cast(MaskedConfig, config), self.pairing(config), begins_word)
 
     def loss_weights(self, config: C, step: int) -> dict[str, float]:

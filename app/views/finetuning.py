@@ -141,7 +141,7 @@ def _show_examples(view: View, task: str, step: int, name: str, seeds: list[int]
         with right:
             history = pick_history("example_history")
         examples = filter_history(table, history)
-    examples = finetuning_examples.with_some_steps(examples, step, view.run.step_unit)
+    examples = finetuning_examples.select_columns_and_sort(examples, step, view.run.step_unit)
     texts = task_data.read_texts(view.run, task)
     if texts is not None:
         examples = texts.drop(columns="context", errors="ignore").join(examples, how="right")

@@ -4,7 +4,8 @@ A tensor of n numbers whose distance from its neighbours is r times the limit sc
 are rarely so far off by chance. Some tensors, such as those of the sentence loss, move back and forth along one line,
 so a tensor must also have moved farther than usual, both to a step and from it.
 
-A tensor that points away from both neighbours while they point the same way has the wrong sign, whatever its size.
+A tensor that points away from both neighbours while they point the same way has the wrong sign; its score does not grow
+with its size. The cosines of a small tensor must also exceed chance.
 """
 
 from collections.abc import Collection, Sequence

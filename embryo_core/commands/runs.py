@@ -1,4 +1,4 @@
-"""`runs` lists the runs and their results, or removes weights of one run (`--thin`); `trust` vouches for a run."""
+"""`runs` lists runs and their results, or removes weights (`--thin`); `trust` records the hashes of a run's files."""
 
 import argparse
 import re

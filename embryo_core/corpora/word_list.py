@@ -40,7 +40,7 @@ def read_word_list(path: Path) -> list[ListedWord]:
     lines = [(location, line) for location, line in read_lines(path) if line.strip()]
     kind = Path(without_compression(path.name)).suffix
     if kind == ".txt":
-        rows: Iterable[ListedWord] = (ListedWord(_checked(location, line)) for location, line in lines)
+        rows: Iterable[ListedWord] = (ListedWord(_normalise_word(location, line)) for location, line in lines)
     else:
         rows = _table_rows(path, lines, "\t" if kind == ".tsv" else ",")
     rows_of_word: dict[str, list[ListedWord]] = {}
@@ -70,7 +70,7 @@ def _table_rows(path: Path, lines: Lines, delimiter: str) -> Iterable[ListedWord
             word = written
         category = _text(row, CATEGORY_COLUMNS).replace("_", " ")[:MAX_WORD_LENGTH] or None
         yield ListedWord(
-            _checked(location, word),
+            _normalise_word(location, word),
             category,
             _number(location, row, AGE_COLUMNS),
             _number(location, row, CONCRETENESS_COLUMNS),
@@ -82,8 +82,11 @@ def _text(row: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((row[name].strip() for name in names if row.get(name, "").strip()), "")
 
 
-def _checked(location: str, word: str) -> str:
-    """Return a word with plain apostrophes and single spaces. Raises CorpusError for no or too many letters."""
+def _normalise_word(location: str, word: str) -> str:
+    """Return a word with plain apostrophes and single spaces.
+
+    Raises CorpusError if it has no letter or digit, or more than MAX_WORD_LENGTH characters.
+    """
     word = " ".join(word.replace("’", "'").split())
     if not PART_PATTERN.search(word) or len(word) > MAX_WORD_LENGTH:
         raise CorpusError(

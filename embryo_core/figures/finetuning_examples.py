@@ -88,7 +88,7 @@ def _by_example(table: pd.DataFrame, **before: Any) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(before, index=table.index), table], axis=1)
 
 
-def with_some_steps(table: pd.DataFrame, selected_step: int, unit: StepUnit) -> pd.DataFrame:
+def select_columns_and_sort(table: pd.DataFrame, selected_step: int, unit: StepUnit) -> pd.DataFrame:
     """Reduce a table of examples to MAX_STEPS log-spaced steps and the chosen one; sort changing examples first."""
     if "history" in table:
         changing = ("learned", "forgotten", "oscillating")

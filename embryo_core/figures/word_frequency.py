@@ -14,7 +14,7 @@ from embryo_core.figures import style
 from embryo_core.figures.axis import AxisChoice
 from embryo_core.figures.curves import Curves, curves_figure, with_intervals
 from embryo_core.figures.figure import Caption, Figure
-from embryo_core.figures.word_tables import METRIC, age_table, counted_text, half_intervals
+from embryo_core.figures.word_tables import METRIC, age_table, counted_text, interval_half_widths
 from embryo_core.figures.words import category_styles, describe_data
 from embryo_core.groups import ALL
 from embryo_core.types import Run
@@ -47,7 +47,7 @@ def distance_table(run: Run) -> pd.DataFrame:
     table = results.read_surprisals(run)
     table["unigram"] = table["word"].map(ages["unigram"]).astype(float)  # float: without words the column would be text
     table = table[table["unigram"].notna()]
-    below = table["surprisal"] + half_intervals(table) < table[["unigram", "chance"]].min(axis=1)
+    below = table["surprisal"] + interval_half_widths(table) < table[["unigram", "chance"]].min(axis=1)
     table = table.assign(distance=(table["surprisal"] - table["unigram"]).abs(), below=below)
     tables = [table.assign(group=ALL), table.assign(group=table["category"]).dropna(subset="group")]
     rows = pd.concat(tables)
@@ -105,7 +105,7 @@ def nearest_table(run: Run) -> pd.DataFrame:
     bits = np.stack([table["chance"], *surprisals.values()])  # [chance, unigram, bigram; rows]
     surprisal = table["surprisal"].to_numpy(float)
     nearest = np.array([*NEAREST])[np.nan_to_num(np.abs(bits - surprisal), nan=np.inf).argmin(axis=0)]
-    nearest = np.where(surprisal + half_intervals(table) < bits.min(axis=0), "context", nearest)
+    nearest = np.where(surprisal + interval_half_widths(table) < bits.min(axis=0), "context", nearest)
     table = table.assign(nearest=nearest)[~np.isnan(bits).any(axis=0)]
     counts = pd.crosstab(table["step"], table["nearest"]).reindex(columns=[*NEAREST], fill_value=0)
     rows = counts.div(counts.sum(axis=1), axis=0).rename_axis(columns="group").unstack().rename("value").reset_index()

@@ -83,14 +83,14 @@ def _estimate_ages(table: pd.DataFrame, starts: np.ndarray, ends: np.ndarray, ch
 def _steps_beyond(words: pd.DataFrame, table: pd.DataFrame, spans: Iterable[tuple[int, int]]) -> list[int | None]:
     """Return the column `beyond` of `age_table`; `spans` are the ranges of each word's rows in `table`."""
     lowest = words[[*EXPECTED_LINES, "chance"]].min(axis=1).where(words["unigram"].notna())
-    steps, high = table["step"].to_numpy(), table["surprisal"].to_numpy() + half_intervals(table)
+    steps, high = table["step"].to_numpy(), table["surprisal"].to_numpy() + interval_half_widths(table)
     return [
         None if math.isnan(bits) else curves.held_from(steps[start:end], bits - high[start:end], 0.0)
         for (start, end), bits in zip(spans, lowest.tolist(), strict=False)
     ]
 
 
-def half_intervals(table: pd.DataFrame) -> np.ndarray:
+def interval_half_widths(table: pd.DataFrame) -> np.ndarray:
     """Return half the width of the 95 % interval of each mean surprisal; NaN for a single occurrence.
 
     `table` comes from `results.read_surprisals`.
@@ -156,6 +156,6 @@ def acquired_table(run: Run) -> pd.DataFrame:
 def curve_table(run: Run, word: str) -> pd.DataFrame:
     """Return word, step, surprisal (bits), n, low, high (95 % of the mean), chance of a word. Raises ResultsError."""
     table = results.read_surprisals(run, word)
-    half_widths = half_intervals(table)
+    half_widths = interval_half_widths(table)
     table = table[["word", "step", "surprisal", "n", "chance"]]
     return table.assign(low=table["surprisal"] - half_widths, high=table["surprisal"] + half_widths)

@@ -125,7 +125,7 @@ def _summarise(facts: Questions, questions: Questions, kinds: tuple[str, ...], v
 
 
 def share_scores(answers: list[VariantAnswer]) -> list[Score]:
-    """Return a score for each kind and group of `answers`, which are to variants of right facts only.
+    """Return a score for each kind and group of `answers` to variants of facts that were answered right.
 
     It is the share of facts with right answers to most of their paraphrases, or to the negation; for wrong words, it is
     the share of facts that are then answered wrong.

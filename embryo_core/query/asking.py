@@ -70,7 +70,7 @@ def ask_layers(
     """Ask every layer for one mask of a text; errors and steps as for `ask`."""
     question = parse(run, question)
     position = question.mask_position(mask)
-    by_step, skipped = sweep_run(run, partial(_by_layer, question, position, k), steps)
+    by_step, skipped = sweep_run(run, partial(_top_by_layer, question, position, k), steps)
     best, probabilities = (np.stack(arrays) for arrays in zip(*by_step.values(), strict=True))
     return Answers(run.name, question, tabulate_layers(question, mask, [*by_step], best, probabilities), skipped)
 
@@ -251,7 +251,7 @@ def _add_scores(
         scores[step] |= {ids: (total, *replies[step].joint_rank(total)) for ids, total in rows}
 
 
-def _by_layer(question: Question, position: int, k: int, models: Sequence["Model"]) -> list[OfLayers]:
+def _top_by_layer(question: Question, position: int, k: int, models: Sequence["Model"]) -> list[OfLayers]:
     """Return the best pieces of every layer of each model, at one position of a question."""
     question.check_length(min(model.max_positions for model in models))
     logits = _layer_logits(question, position, models)

@@ -56,12 +56,12 @@ def _check(rows: pa.Table, done: dict[str, list[int]]) -> None:
         raise ValueError("its steps are not those of the table")
     if not lengths <= {-(-len(steps) // 8)}:
         raise ValueError("its answers have another length than its steps")
-    history, first = _developed(*_right(rows))
+    history, first = _classify_and_date(*_right(rows))
     if not (rows["history"].combine_chunks().equals(history) and rows["first"].combine_chunks().equals(first)):
         raise ValueError("it contradicts itself")
 
 
-def _developed(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array]:
+def _classify_and_date(steps: np.ndarray, right: np.ndarray) -> tuple[pa.Array, pa.Array]:
     """Return the history of each fact, and the first step at which it was answered right, or null."""
     first = pa.array(steps[right.argmax(axis=1)] if len(steps) else steps, pa.int64(), mask=~right.any(axis=1))
     return pa.array(curves.classify_histories(right), pa.string()), first
@@ -92,7 +92,7 @@ def _add(summary: pa.Table, pending: PendingRows) -> pa.Table | None:
 
 def _summary(words: pa.Table, steps: np.ndarray, right: np.ndarray) -> pa.Table:
     """Return the summary of facts from whether each was answered right at the steps [S], bool [F, S]."""
-    history, first = _developed(steps, right)
+    history, first = _classify_and_date(steps, right)
     packed = pa.array([row.tobytes() for row in np.packbits(right, axis=1)], pa.binary())
     columns = {name: words[name] for name in TEXT_COLUMNS} | {"history": history, "first": first, "right": packed}
     return pa.table(columns, SCHEMA.with_metadata({STEPS_KEY: encode(steps.tolist())}))

@@ -50,7 +50,7 @@ class Table:
     name: str
     names: str  # names of its columns after `evaluation` and `step`, in order
     key_names: str  # these columns identify a row; rows are sorted by them
-    group_size: int = 0  # rows that are equal in the first columns of the key, this many, form a row group
+    group_size: int = 0  # leading columns of the key; rows that agree in them form a row group
     max_group_rows: int = 2**26
     optional: tuple[str, ...] = ()  # columns that may have no value
     is_summary: bool = False

@@ -64,7 +64,7 @@ def missing_steps(run: Run) -> list[int]:
 
 
 def _saved_up_to(run: Run) -> int:
-    """Return the last step with a checkpoint according to the log; -1 if unknown.
+    """Return the step up to which planned checkpoints must have been saved, by the log; -1 if unknown.
 
     Training logs a step, saves it, and then measures it on held-out text, if there is any.
     """

@@ -25,7 +25,9 @@ WEIGHTS = (SAFETENSORS, PICKLED)  # names of weights in a checkpoint's folder; t
 # bytes of an element, by type
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "BOOL": 1}
 MAX_PICKLED = 16 * MB  # bytes of the pickles in a file of weights
-MAX_WEIGHTS_BYTES = 8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS  # of the largest allowed model
+MAX_WEIGHTS_BYTES = (
+    8 + HEADER_LIMIT + max(BYTES.values()) * SLACK * MAX_PARAMETERS
+)  # bytes of the largest allowed model
 CACHED_TYPES = (Architecture, DecoderConfig, ModelClass)  # immutable types of a parsed config.json
 
 

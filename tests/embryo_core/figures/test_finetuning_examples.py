@@ -60,7 +60,7 @@ def test_long_series_show_some_steps_and_the_chosen_one():
     )
     table = examples.answer_histories(stored_answers)
     assert table.loc[0, "history"] == "forgotten" and len(table.columns) == 102
-    shown = examples.with_some_steps(table, 60, StepUnit.UPDATES)
+    shown = examples.select_columns_and_sort(table, 60, StepUnit.UPDATES)
     steps = [int(name.removeprefix("step ")) for name in shown.columns[2:]]
     assert list(shown.columns[:2]) == ["gold", "history"] and shown.loc[0, "step 60"] == 1
     assert (
@@ -68,7 +68,9 @@ def test_long_series_show_some_steps_and_the_chosen_one():
         and {0, 60, 99} <= {*steps}
         and examples.MAX_STEPS <= len(steps) <= examples.MAX_STEPS + 1
     )
-    assert examples.with_some_steps(table[["gold", "history", 3, 60]], 60, StepUnit.UPDATES).columns[2:].tolist() == [
+    assert examples.select_columns_and_sort(table[["gold", "history", 3, 60]], 60, StepUnit.UPDATES).columns[
+        2:
+    ].tolist() == [
         "step 3",
         "step 60",
     ]
